@@ -1,6 +1,8 @@
 /* The losses of classes: rows of the table of objectives. */
 #include <math.h>
+#include <string.h>
 
+#include "numeric/clones.h"
 #include "objective/parts.h"
 
 double logistic_loss(double margin, bool own) {
@@ -240,6 +242,38 @@ static void softmax_predict(size_t outputs, double *margins) {
         margins[k] /= sum;
 }
 
+/* S = diag(p) − ppᵀ. As each of its rows adds up to 0, the row of the label may be taken off all
+ * others: then what is left of a row that is nearly fitted keeps its digits. `bytes`: of as many
+ * columns as there are lanes, or fewer. */
+LANES_INLINE void softmax_product_lanes(size_t bytes, size_t outputs, size_t own,
+                                        const double *derivatives, double factor, size_t columns,
+                                        const double *of, double *product) {
+    half_lanes origin = {0}, mean = {0}, other = {0};
+    memcpy(&origin, of + own * columns, bytes);
+    for (size_t k = 0; k < outputs; k++) {
+        memcpy(&other, of + k * columns, bytes);
+        mean += (k == own ? 0 : derivatives[k]) * (other - origin);
+    }
+    for (size_t k = 0; k < outputs; k++) {
+        memcpy(&other, of + k * columns, bytes);
+        other =
+            factor * (k == own ? 1 + derivatives[k] : derivatives[k]) * ((other - origin) - mean);
+        memcpy(product + k * columns, &other, bytes);
+    }
+}
+
+VECTOR_CLONES
+static void softmax_product(size_t outputs, double label, const double *derivatives, double factor,
+                            size_t columns, const double *of, double *product) {
+    size_t own = (size_t)label, j = 0;
+    for (; j + HALF <= columns; j += HALF)
+        softmax_product_lanes(sizeof(half_lanes), outputs, own, derivatives, factor, columns,
+                              of + j, product + j);
+    if (j < columns)
+        softmax_product_lanes((columns - j) * sizeof(double), outputs, own, derivatives, factor,
+                              columns, of + j, product + j);
+}
+
 /* Over two classes, softmax is the logistic function of the difference of the two margins. For more
  * classes, LIBLINEAR has only the rule that the largest margin wins, and no probabilities. */
 const struct objective objective_softmax = {
@@ -251,6 +285,7 @@ const struct objective objective_softmax = {
     .losses = softmax_losses,
     .second = softmax_second,
     .second_row = softmax_second_row,
+    .second_product = softmax_product,
     .second_most = 0.25,
     .loss = softmax_loss_of_one,
     .distribution = &distribution_multinomial,

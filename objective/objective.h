@@ -116,6 +116,9 @@ struct objective {
                    double *diagonal);
     void (*second_row)(size_t outputs, double label, const double *derivatives, size_t k,
                        double *row);
+    /* `product` = factor times that matrix S times `of`, K×columns each; NULL: by its rows. */
+    void (*second_product)(size_t outputs, double label, const double *derivatives, double factor,
+                           size_t columns, const double *of, double *product);
     /* Of outputs that share their weights and act on each other: the sums of the rows of that
      * matrix, rows×K, from the derivatives alone. Beside the diagonal it has one element that is
      * not 0, and its mirror image: of the outputs label − 1 and label, minus the product of the

@@ -188,8 +188,6 @@ static enum optimizer_want retry_steepest(struct lbfgs *o, struct bytes *program
 /* Without the pairs, and then without the preconditioner. An end that was put off comes first. */
 enum optimizer_want lbfgs_retry(struct lbfgs *o, enum safeguard safeguard, struct bytes *program) {
     assert(o->started && !o->accepted);
-    if (common_runs(o) && o->closes)
-        return lbfgs_finish(o, o->closes, program);
     if (o->working.stage == WORKING_STEP)
         return working_rejected(o, program);
     if (o->steepest)
@@ -577,12 +575,10 @@ static enum optimizer_end lbfgs_end(void *row, enum reason reason,
     struct lbfgs *o = row;
     if (!o->started)
         return END_TOO_EARLY;
-    if (common_runs(o) && o->common.stage == COMMON_TRANSPOSE && !mutant(ENDED_WITHIN_STEP)) {
+    if (common_is_within_step(o) && !mutant(ENDED_WITHIN_STEP)) {
         o->closes = reason;
-        return END_COMING; /* Z is that of t, which is not x yet */
+        return END_COMING;
     }
-    if (o->measuring == MEASURING_SPAN) /* a run that goes on begins this search again */
-        o->common.span.damping = o->common.span.settings.damping;
     leave_request(o, lbfgs_finish(o, reason, request->program), request);
     assert(request->want == OPTIMIZER_FINISH && o->reason == reason);
     return END_REQUESTED;

@@ -79,12 +79,12 @@ struct common {
         COMMON_OFFSETS,     /* as COMMON_WEIGHTS, which it follows; numbers are in stored states */
         COMMON_DERIVATIVES, /* of a network in tiles: losses at Z, and their derivatives by Z */
     } stage;
-    bool all;         /* the trial under way is measured with its slopes */
-    bool margins;     /* Z is the margins at x */
-    uint32_t age;     /* steps since Z was made anew */
-    enum reason ends; /* while it is checked: why the run ends, if that holds */
-    double point_max; /* in tiles: of the point of a product, no element is larger */
-    bool checked;     /* the figures of x are those that follow; else those it was accepted with */
+    enum span_answer asked; /* what is measured of the trial under way */
+    bool margins;           /* Z is the margins at x */
+    uint32_t age;           /* steps since Z was made anew */
+    enum reason ends;       /* while it is checked: why the run ends, if that holds */
+    double point_max;       /* in tiles: of the point of a product, no element is larger */
+    bool checked; /* the figures of x are those that follow; else those it was accepted with */
     struct optimizer_point figures;
 };
 
@@ -265,6 +265,10 @@ enum optimizer_want common_measure(struct lbfgs *o, enum lbfgs_measuring what);
 
 /* Whether there are common directions. */
 bool common_runs(const struct lbfgs *o);
+
+/* Whether a search has begun whose step is not made: until then the second derivatives that were
+ * kept are those of a point on the way, and at last Z is that of t, which is not x yet. */
+bool common_is_within_step(const struct lbfgs *o);
 
 /* The beginning of an attempt: labels and weights of the rows. This and the next one also in tiles
  * without directions. */

@@ -29,6 +29,12 @@ bool common_runs(const struct lbfgs *o) {
     return o->settings.directions > 0;
 }
 
+bool common_is_within_step(const struct lbfgs *o) {
+    enum common_stage stage = o->common.stage;
+    bool searches = o->measuring == MEASURING_SPAN && o->common.ends == REASON_NONE;
+    return common_runs(o) && (searches || stage == COMMON_HOLDOUT || stage == COMMON_TRANSPOSE);
+}
+
 /* ---- requests ---- */
 
 enum optimizer_want common_evaluate(struct lbfgs *o, enum common_stage stage) {
@@ -216,7 +222,8 @@ enum optimizer_want common_direction(struct lbfgs *o, struct bytes *program) {
     assert(o->started && !o->refreshing);
     if (!common->margins || common->age >= STEPS_WITH_MARGINS)
         return take_margins(o, program);
-    window_make_room(&common->window);
+    if (window_make_room(&common->window))
+        span_drop_oldest(&common->span);
     programs_acceptance(o, program);
     programs_direction(o, program);
     program_add(program, &(struct operation){.code = OPERATION_KEEP,
@@ -282,19 +289,24 @@ uint32_t common_take_held(struct lbfgs *o, const double *scalars) {
 }
 
 /* All that is asked of a trial comes from one round. */
-static enum optimizer_want measure_trial(struct lbfgs *o, bool all, struct bytes *program) {
+static enum optimizer_want measure_trial(struct lbfgs *o, enum span_answer asked,
+                                         struct bytes *program) {
+    struct common *common = &o->common;
     struct operation operation = {.code = OPERATION_ROWS_SLOPES};
     add_at(o, program);
     program_add(program, &(struct operation){.code = OPERATION_ROWS_LOSS});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_DERIVATIVE});
     common_add_held(o, program);
-    o->common.all = all;
-    if (all) {
-        operation.count = window_slots(&o->common.window, operation.slots);
+    common->asked = asked;
+    if (asked != SPAN_LOSS) {
+        operation.count = window_slots(&common->window, operation.slots);
         program_add(program, &operation);
-        operation.code = OPERATION_ROWS_SECOND;
-        operation.alpha = o->common.span.rate;
-        operation.serial = o->common.window.entered + 1;
+        operation.slot = common->window.candidate;
+        operation.alpha = common->span.rate;
+        operation.serial = common->span.kept.dice;
+    }
+    if (asked == SPAN_NEWEST || asked == SPAN_ALL) {
+        operation.code = asked == SPAN_ALL ? OPERATION_ROWS_SECOND : OPERATION_ROWS_CURVED;
         program_add(program, &operation);
     }
     return common_measure(o, MEASURING_SPAN);
@@ -309,10 +321,10 @@ static enum optimizer_want product_evaluated(struct lbfgs *o, struct bytes *prog
         .rows = o->data.rows,
         .noise = lbfgs_noise(o),
         .damping = o->common.span.damping,
-        .first = o->steepest ? fmin(1, 1 / sqrt(o->gradient_square)) : 1};
+        .first = o->steepest ? fmin(1, 1 / sqrt(o->gradient_square)) : 1,
+        .dice = window->entered + 1};
     add_take(program, ROWS_PRODUCT, window->candidate);
-    span_begin(&o->common.span, window, &settings);
-    return measure_trial(o, true, program);
+    return measure_trial(o, span_begin(&o->common.span, window, &settings), program);
 }
 
 static enum optimizer_want margins_evaluated(struct lbfgs *o, struct bytes *program) {
@@ -323,7 +335,7 @@ static enum optimizer_want margins_evaluated(struct lbfgs *o, struct bytes *prog
         return common_direction(o, program);
     double damping = o->common.span.damping; /* for the next search */
     o->common.span = (struct span){.damping = damping, .settings.damping = damping};
-    return measure_trial(o, false, program);
+    return measure_trial(o, SPAN_LOSS, program);
 }
 
 /* ---- the gradient at the minimum ---- */
@@ -371,18 +383,19 @@ static enum optimizer_want x_measured(struct lbfgs *o, const double *scalars,
 enum optimizer_want common_searched(struct lbfgs *o, const double *scalars, struct bytes *program) {
     struct span *span = &o->common.span;
     const double *behind = scalars + 2 + common_take_held(o, scalars + 2);
-    const double *slopes = o->common.all ? behind : NULL;
+    const enum span_answer asked = o->common.asked;
     const struct span_trial trial = {.loss = scalars[0],
                                      .derivative = scalars[1],
-                                     .slopes = slopes,
-                                     .second = slopes ? slopes + span->count : NULL};
+                                     .slopes = asked == SPAN_LOSS ? NULL : behind,
+                                     .newest = asked == SPAN_NEWEST ? behind + span->count : NULL,
+                                     .second = asked == SPAN_ALL ? behind + span->count : NULL};
     if (!o->started || is_checking(o))
         return x_measured(o, scalars, program);
     enum span_answer answer = span_next(span, &o->common.window, &trial);
     if (answer == SPAN_FAIL)
         return lbfgs_retry(o, SAFEGUARD_SEARCH_RETRIED, program);
     if (answer != SPAN_ACCEPT)
-        return measure_trial(o, answer == SPAN_ALL, program);
+        return measure_trial(o, answer, program);
     o->search.step = span->c[span->count - 1];
     o->search.trials = span->trials;
     return go_to(o, program);
@@ -394,8 +407,10 @@ void common_stepped(struct lbfgs *o) {
     common->stage = COMMON_NONE;
     common->margins = true;
     common->age++;
-    if (o->common.span.count)
+    if (common->span.count) {
         window_enter(&common->window);
+        span_stepped(&common->span);
+    }
 }
 
 /* ---- the end ---- */

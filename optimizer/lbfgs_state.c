@@ -250,7 +250,7 @@ static void serialize_point(struct codec *codec, struct optimizer_point *point, 
 
 static void serialize_common(struct codec *codec, struct lbfgs *o) {
     struct common *common = &o->common;
-    uint32_t stage = common->stage, ends = common->ends;
+    uint32_t stage = common->stage, ends = common->ends, asked = common->asked;
     window_serialize(codec, &common->window);
     serialize_fails_if(codec, common->window.directions != o->settings.directions);
     if (!lbfgs_by_rows(o))
@@ -261,7 +261,9 @@ static void serialize_common(struct codec *codec, struct lbfgs *o) {
     serialize_fails_if(codec, stage > COMMON_DERIVATIVES || ends >= REASONS);
     common->stage = stage;
     common->ends = ends;
-    serialize_bool(codec, &common->all);
+    serialize_u32(codec, &asked);
+    serialize_fails_if(codec, asked > SPAN_ALL);
+    common->asked = asked;
     serialize_bool(codec, &common->margins);
     if (!mutant(AGE_FORGOTTEN))
         serialize_u32(codec, &common->age);

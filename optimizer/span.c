@@ -32,6 +32,9 @@
 #define FALL_GOOD 0.75    /* it is damped less */
 #define PIVOT_LEAST 1e-12 /* relative to the diagonal: below, a direction depends on newer ones */
 #define REACH_GROWTH 4.0
+#define CURVATURE_LEAST                                                                            \
+    1e-3 /* of a step, relative to what was known: below, slopes tell nothing                      \
+          */
 
 /* ---- phi ---- */
 
@@ -85,15 +88,24 @@ double span_fall(const struct span *span) {
 
 /* ---- steps ---- */
 
+/* Where an element of the triangle is; a is not less than b. */
+static size_t place_of(uint32_t a, uint32_t b) {
+    return (size_t)a * (a + 1) / 2 + b;
+}
+
+static size_t size_of(uint32_t count) {
+    return place_of(count, 0);
+}
+
 /* The Hessian of phi, with the newest direction first, in units of its diagonal, and those units:
  * 0 for a direction without curvature. */
-static void scaled_hessian(const struct span *span, const struct window *window,
-                           const double *second, double *h, double *units) {
+static void scaled_hessian(const struct span *span, const struct window *window, double *h,
+                           double *units) {
     uint32_t n = span->count;
     for (uint32_t i = 0; i < n; i++)
         for (uint32_t j = 0; j <= i; j++) {
             uint32_t a = n - 1 - j, b = n - 1 - i; /* a is not older than b */
-            double sum = second[(size_t)a * (a + 1) / 2 + b] / span->settings.weight_sum;
+            double sum = span->kept.second[place_of(a, b)] / span->settings.weight_sum;
             h[(size_t)i * n + j] =
                 span->settings.l2 > 0 ? sum + span->settings.l2 * window->gram[a][b] : sum;
         }
@@ -106,23 +118,32 @@ static void scaled_hessian(const struct span *span, const struct window *window,
             h[(size_t)i * n + j] *= units[i] * units[j];
 }
 
-/* The step −(H + damping)⁻¹γ, and its curvature by H. False if the newest direction has none. */
-static bool newton_step(struct span *span, const struct window *window, const double *slopes,
-                        const double *second) {
+/* What is known of a step. */
+struct newton {
+    bool curved;    /* the newest direction is */
+    bool dependent; /* a direction that is curved seems to depend on newer ones */
+};
+
+/* The step −(H + damping)⁻¹γ, and its curvature by H. */
+static struct newton newton_step(struct span *span, const struct window *window,
+                                 const double *slopes) {
     uint32_t n = span->count;
     double *h = memory_new((size_t)n * n, sizeof *h);
     double units[DIRECTIONS_MAX], b[DIRECTIONS_MAX];
-    scaled_hessian(span, window, second, h, units);
+    scaled_hessian(span, window, h, units);
     for (uint32_t i = 0; i < n; i++)
         b[i] = -units[i] * slopes[n - 1 - i];
     for (uint32_t i = 0; i < n; i++)
         h[(size_t)i * n + i] += span->damping;
     dense_semidefinite_solve(n, h, PIVOT_LEAST, b);
-    for (uint32_t i = 0; i < n; i++)
+    struct newton found = {.curved = units[0] > 0};
+    for (uint32_t i = 0; i < n; i++) {
         span->step[n - 1 - i] = units[i] * b[i];
+        found.dependent |= b[i] == 0 || units[i] == 0;
+    }
     span->curvature = -dot(n, slopes, span->step) - span->damping * dot(n, b, b);
     free(h);
-    return units[0] > 0;
+    return found;
 }
 
 /* Where no row curves the newest direction is gone along, farther each time. */
@@ -138,41 +159,102 @@ static enum span_answer stop(struct span *span) {
     return span->steps > 0 ? SPAN_ACCEPT : SPAN_FAIL;
 }
 
+static enum span_answer measure_anew(struct span *span) {
+    span->length = 0;
+    return SPAN_ALL;
+}
+
 static enum span_answer take_all_rows(struct span *span) {
     assert(span->rate < 1);
     span->rate = 1;
-    span->length = 0;
-    return SPAN_ALL;
+    return measure_anew(span);
 }
 
 /* The last step needs no more than the loss at its end. */
 static enum span_answer try_step(struct span *span) {
     span->length = 1;
     span->tried = 0;
-    return span->steps + 1 < STEPS_MAX ? SPAN_ALL : SPAN_LOSS;
+    return span->steps + 1 < STEPS_MAX ? SPAN_SLOPES : SPAN_LOSS;
 }
 
-static enum span_answer next_step(struct span *span, const struct window *window,
-                                  const struct span_trial *trial) {
+/* From c, where slopes are known, and second derivatives about. */
+static enum span_answer next_step(struct span *span, const struct window *window) {
     double slopes[DIRECTIONS_MAX];
-    slopes_of(span, window, span->c, trial->slopes, slopes);
+    slopes_of(span, window, span->c, span->sums, slopes);
     if (span->steps == 0)
         memcpy(span->slopes, slopes, span->count * sizeof slopes[0]);
-    bool curved = newton_step(span, window, slopes, trial->second);
-    if (!curved && span->rate < 1)
+    struct newton found = newton_step(span, window, slopes);
+    if (!span->kept.exact && (found.dependent || !found.curved))
+        return measure_anew(span);
+    if (!found.curved && span->rate < 1)
         return take_all_rows(span);
-    if (!curved)
+    if (!found.curved)
         plain_step(span);
     span->slope = dot(span->count, slopes, span->step);
-    if (!(span->slope < 0) || !isfinite(span->slope))
+    bool falls = span->slope < 0 && isfinite(span->slope);
+    if (!falls && !span->kept.exact)
+        return measure_anew(span);
+    if (!falls)
         return span->rate < 1 ? take_all_rows(span) : stop(span);
     if (span->steps == 0)
         span->decrement = -span->slope;
-    else if (curved && -span->slope <= DECREMENT_ENOUGH * span->decrement)
+    else if (found.curved && -span->slope <= DECREMENT_ENOUGH * span->decrement)
         return stop(span);
     if (span->steps >= STEPS_SAMPLED && span->rate < 1)
         return take_all_rows(span);
     return try_step(span);
+}
+
+/* ---- second derivatives that are kept ---- */
+
+/* BFGS: what slopes say of the step that was made. False if it does not curve. */
+static bool correct(struct span *span, const double *sums) {
+    double *second = span->kept.second, change[DIRECTIONS_MAX], product[DIRECTIONS_MAX] = {0};
+    uint32_t n = span->count;
+    for (uint32_t i = 0; i < n; i++) {
+        change[i] = sums[i] - span->sums[i];
+        for (uint32_t j = 0; j < n; j++)
+            product[i] += second[i > j ? place_of(i, j) : place_of(j, i)] * span->step[j];
+    }
+    double found = dot(n, change, span->step) / span->length;
+    double known = dot(n, product, span->step);
+    if (!(found > CURVATURE_LEAST * known) || !(known > 0) || !isfinite(found))
+        return false;
+    for (uint32_t i = 0; i < n; i++)
+        for (uint32_t j = 0; j <= i; j++)
+            second[place_of(i, j)] +=
+                change[i] * change[j] / (span->length * span->length * found) -
+                product[i] * product[j] / known;
+    return true;
+}
+
+/* Takes what was measured at c itself, without a step. */
+static void take(struct span *span, const struct span_trial *trial) {
+    struct span_kept *kept = &span->kept;
+    assert(trial->slopes && (trial->second || trial->newest));
+    memcpy(span->sums, trial->slopes, span->count * sizeof span->sums[0]);
+    if (trial->second) {
+        memcpy(kept->second, trial->second, size_of(span->count) * sizeof kept->second[0]);
+        kept->exact = true;
+        kept->searches = 0;
+    } else {
+        memcpy(kept->second + size_of(span->count - 1), trial->newest,
+               span->count * sizeof kept->second[0]);
+    }
+}
+
+void span_stepped(struct span *span) {
+    span->kept.count = span->count;
+}
+
+void span_drop_oldest(struct span *span) {
+    double *second = span->kept.second;
+    if (!span->kept.count)
+        return;
+    span->kept.count--;
+    for (uint32_t i = 0; i < span->kept.count; i++)
+        for (uint32_t j = 0; j <= i; j++)
+            second[place_of(i, j)] = second[place_of(i + 1, j + 1)];
 }
 
 /* ---- trials ---- */
@@ -200,19 +282,26 @@ static enum span_answer shrink(struct span *span, double fall) {
     return SPAN_LOSS;
 }
 
-/* How well the quadratic foretold a step that was not shortened. */
-static void learn(struct span *span, double fall) {
+/* How well the quadratic foretold a step; false: not well. Where second derivatives were measured
+ * for it, a step that was not shortened says how to damp the next. */
+static bool learn(struct span *span, double fall) {
     double foretold = span->slope + span->curvature / 2;
     if (span->tried || !(foretold < 0))
-        return;
-    if (fall > FALL_POOR * foretold)
+        return false;
+    bool good = fall < FALL_GOOD * foretold;
+    if (span->kept.exact && fall > FALL_POOR * foretold)
         damp(span, true);
-    else if (fall < FALL_GOOD * foretold)
+    else if (good)
         damp(span, false);
+    return good;
 }
 
 static enum span_answer accept(struct span *span, const struct window *window,
-                               const struct span_trial *trial, double value) {
+                               const struct span_trial *trial, double value, bool good) {
+    bool known = trial->slopes && good && correct(span, trial->slopes);
+    if (trial->slopes)
+        memcpy(span->sums, trial->slopes, span->count * sizeof span->sums[0]);
+    span->kept.exact = false;
     span_point(span, span->c);
     span->value = value;
     span->loss = trial->loss / span->settings.weight_sum;
@@ -221,7 +310,7 @@ static enum span_answer accept(struct span *span, const struct window *window,
     span->steps++;
     if (span->steps >= STEPS_MAX || span->trials >= SPAN_TRIALS_MAX)
         return stop(span);
-    return trial->slopes ? next_step(span, window, trial) : SPAN_ALL;
+    return known ? next_step(span, window) : SPAN_ALL;
 }
 
 static enum span_answer judge(struct span *span, const struct window *window,
@@ -229,19 +318,19 @@ static enum span_answer judge(struct span *span, const struct window *window,
     double point[DIRECTIONS_MAX], slopes[DIRECTIONS_MAX];
     span_point(span, point);
     double value = value_of(span, window, point, trial->loss);
-    if (!isfinite(value) || !isfinite(trial->derivative))
-        return shrink(span, INFINITY);
-    double fall = value - span->value;
+    double fall = isfinite(value) && isfinite(trial->derivative) ? value - span->value : INFINITY;
     if (fabs(fall) <= span->settings.noise) {
         if (!trial->slopes)
-            return SPAN_ALL;
+            return SPAN_SLOPES;
         slopes_of(span, window, point, trial->slopes, slopes);
         fall = span->length * (span->slope + dot(span->count, slopes, span->step)) / 2;
     }
-    if (!(fall <= SUFFICIENT_DECREASE * span->length * span->slope))
+    bool falls = fall <= SUFFICIENT_DECREASE * span->length * span->slope;
+    if (!falls && !span->kept.exact)
+        return measure_anew(span);
+    if (!falls)
         return shrink(span, fall);
-    learn(span, fall);
-    return accept(span, window, trial, value);
+    return accept(span, window, trial, value, learn(span, fall));
 }
 
 double span_rate(uint32_t directions, uint64_t rows) {
@@ -249,15 +338,24 @@ double span_rate(uint32_t directions, uint64_t rows) {
     return rate <= RATE_MOST ? rate : 1;
 }
 
-void span_begin(struct span *span, const struct window *window,
-                const struct span_settings *settings) {
+enum span_answer span_begin(struct span *span, const struct window *window,
+                            const struct span_settings *settings) {
+    struct span_kept *kept = &span->kept;
     assert(window->count < window->directions && settings->weight_sum > 0 && settings->rows > 0);
     assert(settings->first > 0 && settings->noise >= 0);
+    bool keeps = kept->count && kept->count == window->count && kept->searches < SPAN_SEARCHES_KEPT;
+    double rate = keeps ? span->rate : span_rate(window->directions, settings->rows);
+    if (!keeps)
+        kept->dice = settings->dice;
+    kept->count = 0; /* until a step is made */
+    kept->searches++;
     *span = (struct span){.settings = *settings,
                           .count = window->count + 1,
-                          .rate = span_rate(window->directions, settings->rows),
+                          .rate = rate,
                           .reach = settings->first,
-                          .damping = settings->damping};
+                          .damping = settings->damping,
+                          .kept = *kept};
+    return keeps ? SPAN_NEWEST : SPAN_ALL;
 }
 
 enum span_answer span_next(struct span *span, const struct window *window,
@@ -267,7 +365,7 @@ enum span_answer span_next(struct span *span, const struct window *window,
         span->trials++;
         return judge(span, window, trial);
     }
-    assert(trial->slopes && trial->second);
+    take(span, trial);
     if (span->steps == 0) {
         span->loss = trial->loss / span->settings.weight_sum;
         span->derivative = trial->derivative;
@@ -275,7 +373,7 @@ enum span_answer span_next(struct span *span, const struct window *window,
         if (!isfinite(span->value))
             return stop(span);
     }
-    return next_step(span, window, trial);
+    return next_step(span, window);
 }
 
 /* ---- in the record of the state ---- */
@@ -287,6 +385,17 @@ static void serialize_settings(struct codec *codec, struct span_settings *settin
     serialize_f64(codec, &settings->noise);
     serialize_f64(codec, &settings->first);
     serialize_f64(codec, &settings->damping);
+    serialize_u64(codec, &settings->dice);
+}
+
+static void serialize_kept(struct codec *codec, struct span_kept *kept, uint32_t count) {
+    serialize_u32(codec, &kept->count);
+    serialize_fails_if(codec, kept->count > count);
+    serialize_u32(codec, &kept->searches);
+    serialize_bool(codec, &kept->exact);
+    serialize_u64(codec, &kept->dice);
+    for (size_t i = 0; i < size_of(count) && !codec->in.failed; i++)
+        serialize_f64(codec, &kept->second[i]);
 }
 
 void span_serialize(struct codec *codec, struct span *span) {
@@ -301,6 +410,7 @@ void span_serialize(struct codec *codec, struct span *span) {
         serialize_f64(codec, &span->c[i]);
         serialize_f64(codec, &span->step[i]);
         serialize_f64(codec, &span->slopes[i]);
+        serialize_f64(codec, &span->sums[i]);
     }
     serialize_f64(codec, &span->length);
     serialize_f64(codec, &span->value);
@@ -312,4 +422,5 @@ void span_serialize(struct codec *codec, struct span *span) {
     serialize_f64(codec, &span->reach);
     serialize_f64(codec, &span->damping);
     serialize_f64(codec, &span->curvature);
+    serialize_kept(codec, &span->kept, span->count);
 }

@@ -5,7 +5,10 @@
  *     phi(c) = L(Z + Σ c_i·Q_i)/weight_sum + l2·(Σ c_i·x·p_i + ½·Σ c_i·c_j·p_i·p_j)
  *
  * which is F(x + Σ c_i·p_i) but for what x adds to it. Newton's method: second derivatives by the
- * directions of a sample of the rows, in units of its diagonal. Directions that depend on newer
+ * directions of a sample of the rows, in units of its diagonal. They are kept from search to
+ * search: one measures them by the newest direction alone, and slopes correct them by BFGS as it
+ * goes on. All are measured anew where a step falls by clearly less than they say, or a direction
+ * seems to depend on others, and after SPAN_SEARCHES_KEPT searches. Directions that depend on newer
  * ones to within rounding stay out of a step; the newest one never does. A step is halved until phi
  * falls enough; where it differs by no more than rounding the slopes decide, as in linesearch.h.
  *
@@ -27,12 +30,25 @@
 
 #define SPAN_TRIALS_MAX 40
 
+#define SPAN_SEARCHES_KEPT 8
+#define SPAN_SECOND_MAX (DIRECTIONS_MAX * (DIRECTIONS_MAX + 1) / 2)
+
 struct span_settings {
     double weight_sum, l2;
     uint64_t rows;  /* of the training data */
     double noise;   /* differences of phi up to this are rounding */
     double first;   /* how far to go along the newest direction if it has no curvature */
     double damping; /* that the search before ended with; 0 at first */
+    uint64_t dice;  /* for a sample */
+};
+
+/* Second derivatives of the sums over rows, about, at the point that a search has come to. */
+struct span_kept {
+    uint32_t count;    /* between searches: directions of the window that they are by, or 0 */
+    uint32_t searches; /* begun since all were measured */
+    bool exact;        /* all were measured at this point */
+    uint64_t dice;     /* of their sample */
+    double second[SPAN_SECOND_MAX]; /* rows of a lower triangle */
 };
 
 struct span {
@@ -51,12 +67,16 @@ struct span {
     double reach;                  /* of the next step without curvature */
     double damping;                /* share of the diagonal that is added to it */
     double curvature;              /* of the step by the Hessian */
+    double sums[DIRECTIONS_MAX];   /* over rows, of the slopes at c */
+    struct span_kept kept;
 };
 
 /* What is to be measured at span_point(). */
 enum span_answer {
     SPAN_LOSS,   /* the loss and the largest derivative */
-    SPAN_ALL,    /* the slopes and second derivatives as well */
+    SPAN_SLOPES, /* the slopes as well */
+    SPAN_NEWEST, /* and second derivatives by the newest direction and each */
+    SPAN_ALL,    /* and all second derivatives */
     SPAN_ACCEPT, /* nothing: c is the minimum, about */
     SPAN_FAIL,   /* nothing: there is no decrease */
 };
@@ -65,16 +85,24 @@ enum span_answer {
 struct span_trial {
     double loss, derivative;
     const double *slopes; /* one a direction; NULL if only the loss was measured */
-    const double *second; /* the rows of a lower triangle, one after the other, at `rate` */
+    const double *newest; /* likewise, at `rate`: of SPAN_NEWEST, else NULL */
+    const double
+        *second; /* the rows of a lower triangle, one after the other, at `rate`; or NULL */
 };
 
 /* The share of the rows that second derivatives are taken of at first. */
 double span_rate(uint32_t directions, uint64_t rows);
 
-/* Begins at c = 0, of which all is to be measured. Directions are those of the window and its
- * candidate. */
-void span_begin(struct span *span, const struct window *window,
-                const struct span_settings *settings);
+/* Begins at c = 0, and says what is to be measured there. Directions are those of the window and
+ * its candidate. The span is zeros, or what the search before has left. */
+enum span_answer span_begin(struct span *span, const struct window *window,
+                            const struct span_settings *settings);
+
+/* The step was made, and the window has the candidate now. */
+void span_stepped(struct span *span);
+
+/* The window drops its oldest direction. */
+void span_drop_oldest(struct span *span);
 
 /* Takes what was measured at span_point(). */
 enum span_answer span_next(struct span *span, const struct window *window,

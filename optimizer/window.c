@@ -1,7 +1,6 @@
 #include "optimizer/window.h"
 
 #include <assert.h>
-#include <stdbool.h>
 #include <string.h>
 
 #include "base/mutant.h"
@@ -12,14 +11,15 @@ void window_init(struct window *window, uint32_t directions) {
     window->directions = directions;
 }
 
-void window_make_room(struct window *window) {
+bool window_make_room(struct window *window) {
     assert(window->directions > 0 && window->count <= window->directions);
     if (window->count < window->directions)
-        return;
+        return false;
     window->count--;
     memmove(window->slot, window->slot + 1, window->count * sizeof window->slot[0]);
     for (uint32_t i = 0; i < window->count; i++)
         memcpy(window->gram[i], window->gram[i + 1] + 1, window->count * sizeof(double));
+    return true;
 }
 
 uint32_t window_slots(const struct window *window, uint16_t *slots) {

@@ -11,6 +11,7 @@
 #ifndef DML_OPTIMIZER_WINDOW_H
 #define DML_OPTIMIZER_WINDOW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/codec.h"
@@ -30,8 +31,8 @@ struct window {
 
 void window_init(struct window *window, uint32_t directions);
 
-/* Drops the oldest if no other direction fits in. */
-void window_make_room(struct window *window);
+/* Drops the oldest if no other direction fits in, and says whether it did. */
+bool window_make_room(struct window *window);
 
 /* How many directions there are, the candidate included, and the slots of all, oldest first. */
 uint32_t window_slots(const struct window *window, uint16_t *slots);

@@ -357,28 +357,51 @@ static size_t run_history_sums(const struct pass_step *step, const struct pass_s
     return count;
 }
 
+/* How many neighbouring steps take the same vector times directions. */
+static size_t window_steps(const struct pass_step *step, const struct pass_step *end) {
+    size_t count = 0;
+    while (step + count < end && count < WINDOW_MAX && step[count].code == PASS_WINDOW &&
+           step[count].a == step->a && step[count].first == step->first)
+        count++;
+    return count;
+}
+
+/* Whether `count` steps are followed by as many that take another vector times the same directions,
+ * so that these need to be read but once. */
+static bool window_again(const struct pass_step *step, const struct pass_step *end, size_t count) {
+    bool same = window_steps(step + count, end) == count;
+    for (size_t i = 0; same && i < count; i++)
+        same = step[count + i].s == step[i].s && step[count + i].first == step[i].first;
+    return same;
+}
+
+/* Operand a, times the step's weights if it has any; then in a room of the block. */
+static const double *weighed_a(const struct pass_step *step, const struct pass_block *block,
+                               struct block_part part, unsigned room) {
+    const double *a = step->a + part.first;
+    if (!step->weight)
+        return a;
+    vector_multiply(part.count, block->room[room], step->weight + part.first, a);
+    return block->room[room];
+}
+
 /* The same for neighbouring steps over one part of the block that read directions. */
 static size_t run_window_sums(const struct pass_step *step, const struct pass_step *end,
                               const struct pass_block *block) {
     const void *directions[WINDOW_MAX];
-    double dots[WINDOW_MAX][2]; /* twice the same */
-    struct block_part part = part_of(step, block);
-    size_t count = 0;
-    for (; step + count < end && count < WINDOW_MAX && step[count].code == PASS_WINDOW &&
-           step[count].a == step->a && step[count].first == step->first;
-         count++)
-        directions[count] = stored(block, step[count].s, part.first);
-    if (!part.count)
-        return count;
-    const double *a = step->a + part.first;
-    if (step->weight) {
-        vector_multiply(part.count, block->room[0], step->weight + part.first, a);
-        a = block->room[0];
-    }
-    history_dots_all(block->registers->history_type, count, part.count, directions, a, a, dots);
+    double dots[WINDOW_MAX][2]; /* with both vectors, or twice with the same one */
+    const struct block_part part = part_of(step, block);
+    const size_t count = window_steps(step, end);
+    const bool again = window_again(step, end, count);
     for (size_t i = 0; i < count; i++)
-        add_to(block, &step[i], 0, dots[i][0]);
-    return count;
+        directions[i] = stored(block, step[i].s, part.first);
+    const double *a = weighed_a(step, block, part, 0);
+    const double *b = again ? weighed_a(step + count, block, part, 1) : a;
+    history_dots_all(block->registers->history_type, count, part.count, directions, a, b, dots);
+    for (size_t i = 0; part.count && i < count; i++)
+        for (size_t k = 0; k <= again; k++)
+            add_to(block, &step[k * count + i], 0, dots[i][k]);
+    return again ? 2 * count : count;
 }
 
 /* ---- a pass ---- */

@@ -15,6 +15,7 @@ libshard_a_SOURCES = \
 	shard/programs.c shard/programs.h \
 	shard/registers.c shard/registers.h \
 	shard/rows.c shard/rows.h shard/rows_measure.c shard/rows_measure.h \
+	shard/rows_second.c shard/rows_second.h \
 	shard/saving.c \
 	shard/scaling.c shard/scaling.h \
 	shard/setup.c \

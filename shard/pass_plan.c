@@ -20,6 +20,7 @@ static bool is_of_window(const struct operation *operation) {
     case OPERATION_ROWS_AT:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_SECOND:
+    case OPERATION_ROWS_CURVED:
         return true;
     default:
         return false;
@@ -32,6 +33,7 @@ static bool has_slot(const struct operation *operation) {
     case OPERATION_HISTORY_DOTS:
     case OPERATION_MASK:
     case OPERATION_KEEP:
+    case OPERATION_ROWS_CURVED:
         return true;
     case OPERATION_ROWS_TAKE:
         return operation->vector == ROWS_PRODUCT;
@@ -249,7 +251,7 @@ static void plan_keep(const struct planner *planner) {
     add_step(planner, whole_range(planner), step);
 }
 
-/* A direction is a pair of which only one vector counts. */
+/* Two directions are read beside each other, like the vectors of a pair; the last may be alone. */
 static void plan_combine(const struct planner *planner) {
     const struct operation *operation = planner->operation;
     struct pass_plan *plan = planner->plan;
@@ -259,14 +261,22 @@ static void plan_combine(const struct planner *planner) {
         add_step(planner, whole_range(planner), step);
     step.code = PASS_ADD_HISTORY;
     step.first_term = (uint32_t)plan->term_count;
-    step.terms = operation->count;
     for (uint32_t i = 0; i < operation->count; i++) {
         void *direction = registers_stored_direction(planner->registers, operation->slots[i]);
+        if (operation->u[i] == 0)
+            continue;
+        struct pass_term *last = step.terms ? &plan->terms[plan->term_count - 1] : NULL;
+        if (last && last->q == last->s) {
+            last->q = direction;
+            last->r = operation->u[i];
+            continue;
+        }
         MEMORY_ROOM(plan->terms, plan->term_count, plan->term_capacity);
         plan->terms[plan->term_count++] =
             (struct pass_term){.s = direction, .q = direction, .p = operation->u[i]};
+        step.terms++;
     }
-    if (operation->count)
+    if (step.terms)
         add_step(planner, whole_range(planner), step);
 }
 

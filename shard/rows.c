@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/resources.h"
 #include "numeric/fixed.h"
 #include "wire/bulk.h"
 
@@ -34,17 +35,20 @@ static size_t sizes_bytes(const struct row_vectors *rows) {
 /* All but D. */
 static void unmap_private(struct row_vectors *rows) {
     memory_unmap(rows->margins, numbers_bytes(rows));
+    memory_unmap(rows->trial, numbers_bytes(rows));
     memory_unmap(rows->products, rows->slots * numbers_bytes(rows));
     memory_unmap(rows->labels, labels_bytes(rows));
     memory_unmap(rows->weights, labels_bytes(rows));
     memory_unmap(rows->offsets, labels_bytes(rows));
     memory_unmap(rows->sizes, sizes_bytes(rows));
-    rows->margins = rows->products = rows->labels = rows->weights = rows->offsets = NULL;
+    rows->margins = rows->trial = rows->products = rows->labels = rows->weights = rows->offsets =
+        NULL;
     rows->sizes = NULL;
 }
 
 static void map_private(struct row_vectors *rows, const struct message_shard_setup *setup) {
     rows->margins = memory_map(numbers_bytes(rows));
+    rows->trial = memory_map(rows->objective ? numbers_bytes(rows) : 0);
     rows->products = memory_map(rows->slots * numbers_bytes(rows));
     rows->labels = rows->objective ? memory_map(labels_bytes(rows)) : NULL;
     rows->weights = setup->weighted ? memory_map(labels_bytes(rows)) : NULL;
@@ -76,6 +80,7 @@ int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setu
                                  .outputs = setup->outputs,
                                  .slots = rows_slots(setup),
                                  .objective = objective,
+                                 .threads = setup->threads ? setup->threads : cpus_usable(),
                                  .derivatives = derivatives};
     if (!setup->rows)
         return 0;
@@ -146,6 +151,7 @@ static void add_offsets(const struct row_vectors *rows, double *margins) {
 
 void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot, int point,
                const int64_t *sums) {
+    rows->at.count = 0;
     switch (vector) {
     case ROWS_LABELS:
         assert(rows->labels);

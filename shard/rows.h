@@ -18,6 +18,13 @@
 struct objective; /* objective/objective.h */
 struct segment;   /* wire/bulk.h */
 
+/* Z + Σ u·Q. Of no slots: nothing. */
+struct row_point {
+    uint32_t count;
+    uint16_t slots[WINDOW_MAX];
+    double u[WINDOW_MAX];
+};
+
 /* Zeroed memory is that of a shard without vectors of rows. */
 struct row_vectors {
     uint64_t total;   /* rows of the whole data set; 0: there are no vectors */
@@ -36,6 +43,9 @@ struct row_vectors {
     int16_t *sizes;                    /* count; NULL: margins come as they are, not in tiles */
     double *products;                  /* Q: slots·count·K */
     struct segment *derivatives;       /* D: count·K; replicas read it in place */
+    double *trial;                     /* v, as it was last found, at this point; it holds until */
+    struct row_point at;               /* Z or a product changes */
+    unsigned threads;                  /* that measure rows, at most */
 };
 
 /* Slots of the window of a set-up; 0 without directions. */

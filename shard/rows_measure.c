@@ -8,6 +8,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,16 +16,14 @@
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/memory.h"
-#include "base/random.h"
-#include "numeric/product.h"
+#include "base/process.h"
 #include "numeric/vector.h"
 #include "objective/objective.h"
 #include "shard/pass_plan.h"
 #include "shard/registers.h"
+#include "shard/rows_second.h"
 
-/* TILE_ROWS is what served best of 32 to 256: tiles of 40 slots fit into the second cache beside
- * what they are gathered from. */
-enum { BLOCKS_A_BEAT = 64, TILE_ROWS = 128, SQUARE_ROWS = PRODUCT_ROWS_MAX };
+enum { BLOCKS_TAKEN = 4, NUMBERS_A_THREAD = 1 << 20 };
 
 const struct objective *rows_objective(const char *name, uint32_t outputs) {
     const struct objective *objective = objective_find(name);
@@ -71,69 +70,52 @@ struct row_measure {
     size_t count;
 };
 
-/* Second derivatives by the slots' coefficients, while rows are drawn. Every drawn row and output
- * has a row in both tiles: of Q, and of weight/rate·S·Q. */
-struct tile {
-    const struct operation *operation;
-    size_t rows;   /* filled */
-    double *plain; /* TILE_ROWS × slots */
-    double *curved;
-    double *sums;     /* slots × slots: of the block */
-    double *square;   /* of S of one row: SQUARE_ROWS × outputs, or fewer */
-    double *margins;  /* of one row, by slots: outputs × slots; */
-    double *products; /* and S times those */
-};
-
-/* What is at hand: a piece of a block. */
-struct piece {
-    struct row_vectors *rows;
-    size_t first, count; /* rows of the shard: all trained on, or all held out */
-    bool held;
-    double correct;      /* of held rows: the weight of those that are predicted correctly */
-    double *derivatives; /* by the margins at v; 0 for rows of weight 0, and for held ones */
-    double *weighed;     /* those times weights; they themselves without weights */
-    double *loss, *work, *diagonal;
-};
-
 /* Sums of one block, or of what was added of it so far: as many as the operation yields. */
 struct block_sums {
     double *sums;
-    struct tile tile; /* SECOND */
+    struct row_tile tile; /* SECOND */
 };
-
-static size_t at(const struct piece *piece) {
-    return piece->first * piece->rows->outputs;
-}
-
-static size_t numbers(const struct piece *piece) {
-    return piece->count * piece->rows->outputs;
-}
 
 /* ---- the point ---- */
 
-static const struct loss_parameters *loss_of(const struct row_vectors *rows,
-                                             struct loss_parameters *room) {
-    memcpy(room->value, rows->loss, sizeof room->value);
-    return room;
+static bool is_at(const struct row_vectors *rows, const struct operation *where) {
+    const struct row_point *at = &rows->at;
+    return at->count && at->count == where->count &&
+           !memcmp(at->slots, where->slots, at->count * sizeof at->slots[0]) &&
+           !memcmp(at->u, where->u, at->count * sizeof at->u[0]);
 }
 
-/* v, in place of the derivatives. */
-static void find_margins(const struct piece *piece, const struct operation *where) {
+/* From here on v is known of all rows. */
+static void note_point(struct row_vectors *rows, const struct operation *where) {
+    struct row_point *at = &rows->at;
+    at->count = where->count;
+    memcpy(at->slots, where->slots, at->count * sizeof at->slots[0]);
+    memcpy(at->u, where->u, at->count * sizeof at->u[0]);
+}
+
+/* v, in place of the derivatives. The products with all directions are read but once a trial. */
+static void find_margins(const struct row_piece *piece, const struct operation *where) {
     const struct row_vectors *rows = piece->rows;
-    size_t n = numbers(piece);
-    memcpy(piece->derivatives, rows->margins + at(piece), n * sizeof(double));
-    for (uint32_t i = 0; where && i < where->count; i++)
-        vector_add(n, piece->derivatives, piece->derivatives, where->u[i],
-                   rows_product(rows, where->slots[i]) + at(piece));
+    size_t n = piece_numbers(piece);
+    bool moves = where && where->count, known = moves && is_at(rows, where);
+    memcpy(piece->derivatives, (known ? rows->trial : rows->margins) + piece_at(piece),
+           n * sizeof(double));
+    if (known || !moves)
+        return;
+    for (uint32_t i = 0; i < where->count; i++)
+        if (where->u[i] != 0)
+            vector_add(n, piece->derivatives, piece->derivatives, where->u[i],
+                       rows_product(rows, where->slots[i]) + piece_at(piece));
+    memcpy(rows->trial + piece_at(piece), piece->derivatives, n * sizeof(double));
 }
 
 /* Losses and derivatives at v. A row of weight 0 counts for nothing, whatever its values are. */
-static void find_losses(struct piece *piece) {
+static void find_losses(struct row_piece *piece) {
     const struct row_vectors *rows = piece->rows;
     const double *weight = rows->weights ? rows->weights + piece->first : NULL;
     struct loss_parameters room;
     size_t outputs = rows->outputs;
-    rows->objective->losses(loss_of(rows, &room), piece->count, outputs,
+    rows->objective->losses(rows_loss(rows, &room), piece->count, outputs,
                             rows->labels + piece->first, piece->derivatives, piece->loss,
                             piece->work);
     for (size_t i = 0; weight && i < piece->count; i++) {
@@ -147,7 +129,7 @@ static void find_losses(struct piece *piece) {
 }
 
 /* Losses at v, and who is predicted correctly. Nothing is learnt from these rows. */
-static void find_held_losses(struct piece *piece) {
+static void find_held_losses(struct row_piece *piece) {
     const struct row_vectors *rows = piece->rows;
     const size_t outputs = rows->outputs;
     piece->correct = 0;
@@ -158,166 +140,25 @@ static void find_held_losses(struct piece *piece) {
             piece->correct += rows->weights ? rows->weights[row] : 1;
     }
     find_losses(piece);
-    memset(piece->derivatives, 0, numbers(piece) * sizeof(double));
-}
-
-/* ---- second derivatives ---- */
-
-/* A number that is even in [0, 1), and a function of these alone (random_mix() of a counter, as
- * replicas draw the rows of curvature). */
-static double drawn(uint64_t dice, uint64_t row) {
-    uint64_t bits = random_mix(random_mix(dice) + (row + 1) * RANDOM_STEP);
-    return (double)(bits >> 11) * 0x1p-53;
-}
-
-static void tile_flush(struct tile *tile) {
-    size_t slots = tile->operation->count;
-    if (tile->rows)
-        product_triangle(slots, tile->rows, tile->plain, tile->curved, tile->sums);
-    tile->rows = 0;
-}
-
-static void tile_push(struct tile *tile, const double *plain, double weight, const double *curved) {
-    size_t slots = tile->operation->count;
-    memcpy(tile->plain + tile->rows * slots, plain, slots * sizeof *plain);
-    for (size_t s = 0; s < slots; s++)
-        tile->curved[tile->rows * slots + s] = weight * curved[s];
-    if (++tile->rows == TILE_ROWS)
-        tile_flush(tile);
-}
-
-/* Margins of all slots of one row: outputs × slots. */
-static void gather_row(const struct piece *piece, const struct operation *operation, size_t i,
-                       double *margins) {
-    const struct row_vectors *rows = piece->rows;
-    size_t outputs = rows->outputs, slots = operation->count;
-    for (uint32_t s = 0; s < slots; s++) {
-        const double *from = rows_product(rows, operation->slots[s]) + at(piece) + i * outputs;
-        for (size_t k = 0; k < outputs; k++)
-            margins[k * slots + s] = from[k];
-    }
-}
-
-/* S·Q of one row into the tile's room: S, which is symmetric, a few rows at a time. */
-static void curve_row(const struct piece *piece, size_t i, struct tile *tile) {
-    const struct row_vectors *rows = piece->rows;
-    size_t outputs = rows->outputs, slots = tile->operation->count;
-    memset(tile->products, 0, outputs * slots * sizeof *tile->products);
-    for (size_t first = 0, some; first < outputs; first += some) {
-        some = outputs - first < SQUARE_ROWS ? outputs - first : SQUARE_ROWS;
-        for (size_t k = 0; k < some; k++)
-            rows->objective->second_row(outputs, rows->labels[piece->first + i],
-                                        piece->derivatives + i * outputs, first + k,
-                                        tile->square + k * outputs);
-        const double *margins = tile->margins + first * slots;
-        product_transposed(slots, outputs, some, margins, tile->square, tile->products, margins,
-                           sizeof *margins);
-    }
-}
-
-/* A row with several outputs: K rows in the tiles. */
-static void second_of_row(const struct piece *piece, size_t i, double weight, struct tile *tile) {
-    size_t slots = tile->operation->count;
-    gather_row(piece, tile->operation, i, tile->margins);
-    curve_row(piece, i, tile);
-    for (size_t k = 0; k < piece->rows->outputs; k++)
-        tile_push(tile, tile->margins + k * slots, weight, tile->products + k * slots);
-}
-
-/* Of one output: each slot's numbers of the rows that were drawn, side by side, as many at a time
- * as the first cache has room for. */
-static void second_of_column(const struct piece *piece, size_t count, const uint16_t *row,
-                             const double *weight, struct tile *tile) {
-    const struct row_vectors *rows = piece->rows;
-    const struct operation *operation = tile->operation;
-    size_t slots = operation->count;
-    assert(!tile->rows);
-    for (size_t first = 0; first < count; first += TILE_ROWS, tile_flush(tile)) {
-        tile->rows = count - first < TILE_ROWS ? count - first : TILE_ROWS;
-        for (size_t s = 0; s < slots; s++) {
-            const double *from = rows_product(rows, operation->slots[s]) + piece->first;
-            for (size_t i = 0; i < tile->rows; i++) {
-                double margin = from[row[first + i]];
-                tile->plain[i * slots + s] = margin;
-                tile->curved[i * slots + s] = weight[first + i] * margin;
-            }
-        }
-    }
-}
-
-static void add_second(struct piece *piece, struct tile *tile) {
-    const struct row_vectors *rows = piece->rows;
-    const struct operation *operation = tile->operation;
-    uint16_t row[ROW_BLOCK];
-    double weight[ROW_BLOCK];
-    size_t count = 0;
-    for (size_t i = 0; i < piece->count; i++) {
-        double own = rows->weights ? rows->weights[piece->first + i] : 1;
-        if (own == 0 ||
-            !(drawn(operation->serial, rows->first + piece->first + i) < operation->alpha))
-            continue;
-        row[count] = (uint16_t)i;
-        weight[count++] = own / operation->alpha;
-    }
-    struct loss_parameters room;
-    if (rows->outputs == 1 && count) {
-        rows->objective->second(loss_of(rows, &room), piece->count, 1, rows->labels + piece->first,
-                                piece->derivatives, piece->work, piece->diagonal);
-        for (size_t i = 0; i < count; i++)
-            weight[i] *= piece->diagonal[row[i]];
-        second_of_column(piece, count, row, weight, tile);
-        return;
-    }
-    for (size_t i = 0; i < count; i++)
-        second_of_row(piece, row[i], weight[i], tile);
-}
-
-/* Sums of the block: i ≥ j, row by row of the triangle. */
-static void finish_second(struct tile *tile, double *sums) {
-    size_t slots = tile->operation->count;
-    tile_flush(tile);
-    for (size_t i = 0; i < slots; i++)
-        for (size_t j = 0; j <= i; j++)
-            *sums++ = tile->sums[i * slots + j];
-    memset(tile->sums, 0, slots * slots * sizeof *tile->sums);
-}
-
-static struct tile tile_new(const struct row_vectors *rows, const struct operation *operation) {
-    size_t slots = operation->count, outputs = rows->outputs;
-    size_t square_rows = outputs < SQUARE_ROWS ? outputs : SQUARE_ROWS;
-    return (struct tile){.operation = operation,
-                         .plain = memory_new(TILE_ROWS * slots, sizeof(double)),
-                         .curved = memory_new(TILE_ROWS * slots, sizeof(double)),
-                         .sums = memory_new(slots * slots, sizeof(double)),
-                         .square = memory_new(outputs * square_rows, sizeof(double)),
-                         .products = memory_new(outputs * slots, sizeof(double)),
-                         .margins = memory_new(outputs * slots, sizeof(double))};
-}
-
-static void tile_release(struct tile *tile) {
-    free(tile->plain);
-    free(tile->curved);
-    free(tile->sums);
-    free(tile->square);
-    free(tile->margins);
-    free(tile->products);
+    memset(piece->derivatives, 0, piece_numbers(piece) * sizeof(double));
 }
 
 /* ---- a block ---- */
 
-static void add_loss(const struct piece *piece, double *sum) {
+static void add_loss(const struct row_piece *piece, double *sum) {
     for (size_t i = 0; i < piece->count; i++)
         *sum += piece->loss[i];
 }
 
-static void add_slopes(const struct piece *piece, const struct operation *operation, double *sums) {
+static void add_slopes(const struct row_piece *piece, const struct operation *operation,
+                       double *sums) {
     for (uint32_t s = 0; s < operation->count; s++)
-        sums[s] += vector_dot(numbers(piece), piece->weighed,
-                              rows_product(piece->rows, operation->slots[s]) + at(piece));
+        sums[s] += vector_dot(piece_numbers(piece), piece->weighed,
+                              rows_product(piece->rows, operation->slots[s]) + piece_at(piece));
 }
 
 /* What an operation does with a piece. */
-static void add_piece(struct piece *piece, const struct operation *operation,
+static void add_piece(struct row_piece *piece, const struct operation *operation,
                       struct block_sums *block, struct yield *yield) {
     switch (operation->code) {
     case OPERATION_ROWS_LOSS:
@@ -328,18 +169,21 @@ static void add_piece(struct piece *piece, const struct operation *operation,
         block->sums[1] += piece->correct;
         break;
     case OPERATION_ROWS_DERIVATIVE:
-        yield->max = fmax(yield->max, vector_max_abs(numbers(piece), piece->derivatives));
+        yield->max = fmax(yield->max, vector_max_abs(piece_numbers(piece), piece->derivatives));
         break;
     case OPERATION_ROWS_SLOPES:
         add_slopes(piece, operation, block->sums);
         break;
     case OPERATION_ROWS_SECOND:
-        add_second(piece, &block->tile);
+        tile_add(piece, &block->tile);
+        break;
+    case OPERATION_ROWS_CURVED:
+        tile_add_curved(piece, &block->tile, block->sums);
         break;
     default:
         assert(operation->code == OPERATION_ROWS_ADVANCE);
-        memcpy(rows_derivatives(piece->rows) + at(piece), piece->derivatives,
-               numbers(piece) * sizeof(double));
+        memcpy(rows_derivatives(piece->rows) + piece_at(piece), piece->derivatives,
+               piece_numbers(piece) * sizeof(double));
         break;
     }
 }
@@ -348,7 +192,7 @@ static void finish_block(const struct operation *operation, struct block_sums *b
                          struct yield *yield) {
     uint32_t scalars = operation_scalars(operation);
     if (operation->code == OPERATION_ROWS_SECOND)
-        finish_second(&block->tile, block->sums);
+        tile_finish(&block->tile, block->sums);
     if (operation_yields_max(operation))
         return;
     for (uint32_t i = 0; i < scalars; i++)
@@ -373,17 +217,17 @@ static size_t piece_rows(const struct row_vectors *rows) {
 }
 
 /* Whether an operation is over such rows: all of them become the point. */
-static bool concerns(const struct operation *operation, const struct piece *piece) {
+static bool concerns(const struct operation *operation, const struct row_piece *piece) {
     return operation->code == OPERATION_ROWS_ADVANCE ||
            (operation->code == OPERATION_ROWS_HELD) == piece->held;
 }
 
-static void measure_piece(struct piece *piece, const struct row_measure *measure,
+static void measure_piece(struct row_piece *piece, const struct row_measure *measure,
                           struct block_sums *blocks) {
     find_margins(piece, measure->at);
     if (advances(measure))
-        memcpy(piece->rows->margins + at(piece), piece->derivatives,
-               numbers(piece) * sizeof(double));
+        memcpy(piece->rows->margins + piece_at(piece), piece->derivatives,
+               piece_numbers(piece) * sizeof(double));
     if (piece->held)
         find_held_losses(piece);
     else
@@ -393,7 +237,7 @@ static void measure_piece(struct piece *piece, const struct row_measure *measure
             add_piece(piece, measure->operations[i], &blocks[i], measure->yields[i]);
 }
 
-static void measure_block(struct piece *piece, size_t first, const struct row_measure *measure,
+static void measure_block(struct row_piece *piece, size_t first, const struct row_measure *measure,
                           struct block_sums *blocks) {
     size_t left = piece->rows->count - first, most = piece_rows(piece->rows);
     size_t end = first + (left < ROW_BLOCK ? left : ROW_BLOCK), border = piece->rows->trained;
@@ -414,7 +258,9 @@ static struct block_sums *blocks_new(const struct row_vectors *rows,
         const struct operation *operation = measure->operations[i];
         blocks[i].sums = memory_new(operation_scalars(operation), sizeof(double));
         if (operation->code == OPERATION_ROWS_SECOND)
-            blocks[i].tile = tile_new(rows, operation);
+            blocks[i].tile = tile_new(rows, operation, operation->count);
+        if (operation->code == OPERATION_ROWS_CURVED)
+            blocks[i].tile = tile_new(rows, operation, 1);
     }
     return blocks;
 }
@@ -427,22 +273,97 @@ static void blocks_free(struct block_sums *blocks, size_t count) {
     free(blocks);
 }
 
-static void measure_rows(struct row_vectors *rows, const struct row_measure *measure) {
+/* ---- threads ---- */
+
+/* What threads share. Sums are exact and maxima are what they are, so it does not matter which of
+ * them takes a block. */
+struct row_team {
+    struct row_vectors *rows;
+    const struct row_measure *measure;
+    pthread_mutex_t mutex; /* guards all below, and the yields */
+    size_t next;           /* row */
+};
+
+static size_t next_blocks(struct row_team *team) {
+    pthread_mutex_lock(&team->mutex);
+    size_t first = team->next;
+    team->next += BLOCKS_TAKEN * ROW_BLOCK;
+    pthread_mutex_unlock(&team->mutex);
+    return first;
+}
+
+static void merge_yields(const struct row_measure *measure, const struct row_measure *own) {
+    for (size_t i = 0; i < measure->count; i++)
+        for (uint32_t k = 0; k < operation_scalars(measure->operations[i]); k++) {
+            struct yield *into = &measure->yields[i][k], *from = &own->yields[i][k];
+            if (operation_yields_max(measure->operations[i]))
+                into->max = fmax(into->max, from->max);
+            else
+                exact_merge(&into->sum, &from->sum);
+        }
+}
+
+static void measure_blocks(struct row_team *team, const struct row_measure *own,
+                           struct block_sums *blocks) {
     _Alignas(64) double derivatives[BLOCK_ELEMENTS], weighed[BLOCK_ELEMENTS];
-    _Alignas(64) double work[BLOCK_ELEMENTS], loss[ROW_BLOCK], diagonal[ROW_BLOCK];
-    struct piece piece = {.rows = rows,
-                          .derivatives = derivatives,
-                          .weighed = rows->weights ? weighed : derivatives,
-                          .loss = loss,
-                          .work = work,
-                          .diagonal = diagonal};
-    struct block_sums *blocks = blocks_new(rows, measure);
-    for (size_t first = 0; first < rows->count; first += ROW_BLOCK) {
-        measure_block(&piece, first, measure, blocks);
-        if (first % (BLOCKS_A_BEAT * ROW_BLOCK) == 0)
-            heartbeat();
+    _Alignas(64) double work[BLOCK_ELEMENTS], curved[BLOCK_ELEMENTS];
+    _Alignas(64) double loss[ROW_BLOCK], diagonal[ROW_BLOCK];
+    struct row_vectors *rows = team->rows;
+    struct row_piece piece = {.rows = rows,
+                              .derivatives = derivatives,
+                              .weighed = rows->weights ? weighed : derivatives,
+                              .loss = loss,
+                              .work = work,
+                              .diagonal = diagonal,
+                              .curved = curved};
+    for (size_t first = next_blocks(team); first < rows->count; first = next_blocks(team)) {
+        for (size_t i = first; i < first + BLOCKS_TAKEN * ROW_BLOCK && i < rows->count;
+             i += ROW_BLOCK)
+            measure_block(&piece, i, own, blocks);
+        heartbeat();
     }
-    blocks_free(blocks, measure->count);
+}
+
+static void *work_in_team(void *context) {
+    struct row_team *team = context;
+    struct row_measure own = *team->measure;
+    size_t count = 0, at = 0;
+    for (size_t i = 0; i < own.count; i++)
+        count += operation_scalars(own.operations[i]);
+    struct yield *yields = memory_new(count, sizeof *yields);
+    for (size_t i = 0; i < own.count; at += operation_scalars(own.operations[i++]))
+        own.yields[i] = yields + at;
+    for (size_t i = 0; i < count; i++)
+        exact_init(&yields[i].sum);
+    struct block_sums *blocks = blocks_new(team->rows, &own);
+    measure_blocks(team, &own, blocks);
+    blocks_free(blocks, own.count);
+    pthread_mutex_lock(&team->mutex);
+    merge_yields(team->measure, &own);
+    pthread_mutex_unlock(&team->mutex);
+    free(yields);
+    return NULL;
+}
+
+/* As many as have enough to do for the time that it takes to start one. */
+static unsigned threads_for(const struct row_vectors *rows, const struct row_measure *measure) {
+    size_t slots = measure->at ? measure->at->count : 0;
+    for (size_t i = 0; i < measure->count; i++)
+        slots += measure->operations[i]->count;
+    size_t worth = rows_numbers(rows) * (slots + 1) / NUMBERS_A_THREAD;
+    unsigned most = rows->threads < THREADS_MAX ? rows->threads : THREADS_MAX;
+    return worth < most ? (unsigned)worth : most;
+}
+
+static void measure_rows(struct row_vectors *rows, const struct row_measure *measure) {
+    struct row_team team = {.rows = rows, .measure = measure};
+    pthread_mutex_init(&team.mutex, NULL);
+    threads_run(threads_for(rows, measure), work_in_team, &team);
+    pthread_mutex_destroy(&team.mutex);
+    if (measure->at && measure->at->count)
+        note_point(rows, measure->at);
+    if (advances(measure))
+        rows->at.count = 0;
 }
 
 /* ---- a program ---- */
@@ -465,6 +386,7 @@ static bool is_measured(const struct operation *operation) {
     case OPERATION_ROWS_DERIVATIVE:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_SECOND:
+    case OPERATION_ROWS_CURVED:
     case OPERATION_ROWS_ADVANCE:
         return true;
     default:

@@ -83,6 +83,7 @@ static const unsigned parts[] = {
     [OPERATION_CLIP] = PART_A | PART_B,
     [OPERATION_HELD] = PART_A | PART_L1,
     [OPERATION_ROWS_HELD] = PART_NOTHING,
+    [OPERATION_ROWS_CURVED] = PART_SLOT | PART_SLOTS | PART_ALPHA | PART_SERIAL,
 };
 
 static_assert(sizeof parts / sizeof *parts == OPERATIONS, "every operation has its operands");
@@ -127,6 +128,7 @@ uint32_t operation_scalars(const struct operation *operation) {
         return 1;
     case OPERATION_WINDOW_DOTS:
     case OPERATION_ROWS_SLOPES:
+    case OPERATION_ROWS_CURVED:
         return operation->count;
     case OPERATION_ROWS_SECOND:
         return operation->count * (operation->count + 1) / 2;
@@ -399,6 +401,7 @@ static const char *fault_of_rows(const struct progress *now, const struct operat
             return "a program that takes a vector of rows which is in no window into a slot of one";
         return NULL;
     case OPERATION_ROWS_SECOND:
+    case OPERATION_ROWS_CURVED:
         if (!(operation->alpha > 0 && operation->alpha <= 1))
             return "a program that draws rows at a rate that is none";
         return now->at_rows ? NULL : "a program that measures rows before it says where";

@@ -130,8 +130,9 @@
  *   →k(k+1)/2 ROWS_SECOND k slots rate dice   for i ≥ j, row by row: Σ weight/rate·Q[slot_i]ᵀ·S·
  *                                  Q[slot_j] over the rows with u(dice, 0, row) < rate; S are the
  *                                  second derivatives of the row's loss by its margins
- *          ROWS_ADVANCE            Z = v, and D is the derivatives there: BEGIN with `rows` gives
- *                                  them out in place of t
+ *   →k     ROWS_CURVED slot k slots rate dice   the row of ROWS_SECOND that is of `slot`: for each
+ * i: Σ weight/rate·Q[slot_i]ᵀ·S·Q[slot] ROWS_ADVANCE            Z = v, and D is the derivatives
+ * there: BEGIN with `rows` gives them out in place of t
  */
 #ifndef DML_WIRE_PROGRAM_H
 #define DML_WIRE_PROGRAM_H
@@ -221,6 +222,7 @@ enum operation_code {
     OPERATION_CLIP,
     OPERATION_HELD,
     OPERATION_ROWS_HELD,
+    OPERATION_ROWS_CURVED,
     OPERATIONS, /* one more than the last */
 };
 

@@ -487,9 +487,9 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
 #define REPLICA_MAPPED 4
 #define REPLICA_VECTORS 1
 
-/* Vectors of rows, where there are any: of a shard Z, D, labels, weights, sums, and a slice that is
- * being received; of a replica those that it fetches or sends, and its sums. */
-#define ROW_VECTORS_A_SHARD 6
+/* Vectors of rows, where there are any: of a shard Z, D, those of a trial, labels, weights, sums,
+ * and a slice that is being received; of a replica those that it fetches or sends, and its sums. */
+#define ROW_VECTORS_A_SHARD 7
 #define ROW_VECTORS_A_REPLICA 2
 
 /* Bytes of the coordinator for a parameter: the square of its column, and first the same on its way

@@ -166,6 +166,12 @@ static const char *device_for(const struct coordinator *c, uint32_t link) {
 
 /* How many workers of its role come before it on its host: by that number it chooses among the
  * devices there. A shard that has moved may get the same device as another one. */
+/* Those of the replicas here, which wait while shards are at work; 0: as each shard sees fit. */
+static uint32_t shard_threads(const struct coordinator *c) {
+    uint32_t share = c->settings.threads * c->settings.replicas / c->settings.shards;
+    return !c->settings.threads ? 0 : share ? share : 1;
+}
+
 static uint32_t on_host(const struct coordinator *c, uint32_t link) {
     assert(link < coordinator_links(c));
     uint32_t index = c->roster.members[link].index;
@@ -259,6 +265,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
         .block_bias_exponent = preconditioned ? exponents_of(c)[bias_number] : 0,
         .folder = folder,
+        .threads = shard_threads(c),
         .on_host = on_host(c, link),
         .device = device_for(c, link),
         .finer = finer_of(c),

@@ -238,14 +238,16 @@ static void measure_row(struct memory_rows *rows, const struct operation *o, uin
     for (uint32_t a = 0; a < o->count && o->code == OPERATION_ROWS_SLOPES; a++)
         for (uint32_t k = 0; k < outputs; k++)
             scalars[a] += weight * first[k] * rows->product[o->slots[a]][at + k];
-    if (o->code != OPERATION_ROWS_SECOND || !sampled(o->serial, i, o->alpha))
+    bool all = o->code == OPERATION_ROWS_SECOND, curves = all || o->code == OPERATION_ROWS_CURVED;
+    if (!curves || !sampled(o->serial, i, o->alpha))
         return;
     for (uint32_t a = 0; a < o->count; a++)
-        for (uint32_t b = 0; b <= a; b++, scalars++)
+        for (uint32_t b = 0; b <= (all ? a : 0); b++, scalars++)
             for (uint32_t k = 0; k < outputs; k++)
                 for (uint32_t l = 0; l < outputs; l++)
                     *scalars += weight / o->alpha * rows->product[o->slots[a]][at + k] *
-                                second[k * outputs + l] * rows->product[o->slots[b]][at + l];
+                                second[k * outputs + l] *
+                                rows->product[all ? o->slots[b] : o->slot][at + l];
 }
 
 static void advance(struct memory_rows *rows) {

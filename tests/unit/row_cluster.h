@@ -14,7 +14,7 @@ enum {
     ROW_PARAMETERS = 3 * BLOCK_ELEMENTS,
     DIRECTIONS = 9,
     ROW_SHARDS = 3,
-    ROW_SCALARS = 64,
+    ROW_SCALARS = 80,
 };
 
 struct row_cluster {
@@ -56,6 +56,7 @@ static inline void row_cluster_init_held(struct row_cluster *cluster, size_t sha
         uint64_t end = i + 1 == shards ? ROW_PARAMETERS : first + BLOCK_ELEMENTS;
         message.shard_setup.first = first;
         message.shard_setup.count = end - first;
+        message.shard_setup.threads = (uint32_t)i + 1; /* of which nothing may show */
         cluster->ranges[i] = evaluation_rows(&sizes, first, end - first);
         bench_init(&cluster->shards[i], message);
         assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_READY);

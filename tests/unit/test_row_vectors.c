@@ -5,7 +5,7 @@
 #include "numeric/product.h"
 
 /* More outputs than the second derivatives of a row are computed for at once. */
-enum { OUTPUTS_MOST = PRODUCT_ROWS_MAX + 44, DICE = 17 };
+enum { OUTPUTS_MOST = PRODUCT_ROWS_MAX + 44, DICE = 17, CURVED = 3 };
 
 /* One problem: every vector as the whole of it. */
 struct problem {
@@ -124,7 +124,12 @@ static struct operation over_all_slots(enum operation_code code, double rate) {
     struct operation operation = {.code = code, .count = DIRECTIONS, .alpha = rate, .serial = DICE};
     for (uint16_t i = 0; i < DIRECTIONS; i++)
         operation.slots[i] = i;
+    operation.slot = code == OPERATION_ROWS_CURVED ? CURVED : 0;
     return operation;
+}
+
+static double second_of(const struct expected *expected, size_t r, size_t s) {
+    return r > s ? expected->second[r * (r + 1) / 2 + s] : expected->second[s * (s + 1) / 2 + r];
 }
 
 static void assert_measures(const struct row_yields *yields, const struct expected *expected) {
@@ -134,6 +139,9 @@ static void assert_measures(const struct row_yields *yields, const struct expect
         assert_near(exact_value(sum++), expected->slopes[i]);
     for (size_t i = 0; i < DIRECTIONS * (DIRECTIONS + 1) / 2; i++)
         assert_near(exact_value(sum++), expected->second[i]);
+    const struct exact *end = yields->sums + yields->count;
+    for (size_t i = 0; sum < end && i < DIRECTIONS; i++) /* of ROWS_CURVED, if it was asked for */
+        assert_near(exact_value(sum++), second_of(expected, i, CURVED));
     assert_int_equal(sum - yields->sums, yields->count);
     assert_near(yields->max, expected->derivative_max);
 }
@@ -153,7 +161,8 @@ static void measure_on_any_number_of_shards(uint32_t outputs, bool weighted, dou
                                            {.code = OPERATION_ROWS_LOSS},
                                            {.code = OPERATION_ROWS_DERIVATIVE},
                                            over_all_slots(OPERATION_ROWS_SLOPES, 0),
-                                           over_all_slots(OPERATION_ROWS_SECOND, rate)};
+                                           over_all_slots(OPERATION_ROWS_SECOND, rate),
+                                           over_all_slots(OPERATION_ROWS_CURVED, rate)};
     struct problem *p = problem_new(outputs, weighted);
     struct expected *expected = memory_new(1, sizeof *expected);
     struct row_yields yields[ROW_SHARDS];
@@ -163,7 +172,7 @@ static void measure_on_any_number_of_shards(uint32_t outputs, bool weighted, dou
         row_cluster_init(&cluster, shards, outputs == 1 ? "logistic" : "softmax", outputs,
                          weighted);
         take_problem(&cluster, p);
-        run_rows(&cluster, operations, 5, &yields[shards - 1]);
+        run_rows(&cluster, operations, 6, &yields[shards - 1]);
         assert_measures(&yields[shards - 1], expected);
         assert_same_bits(&yields[0], &yields[shards - 1]);
         row_cluster_release(&cluster);

@@ -1,0 +1,204 @@
+#include "shard/rows_second.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+#include "numeric/product.h"
+#include "numeric/vector.h"
+
+/* What served best of 32 to 256: tiles of 40 slots fit into the second cache beside what they are
+ * gathered from. */
+enum { TILE_ROWS = 128 };
+
+/* A number that is even in [0, 1), and a function of these alone (random_mix() of a counter, as
+ * replicas draw the rows of curvature). */
+static double drawn(uint64_t dice, uint64_t row) {
+    uint64_t bits = random_mix(random_mix(dice) + (row + 1) * RANDOM_STEP);
+    return (double)(bits >> 11) * 0x1p-53;
+}
+
+static void tile_flush(struct row_tile *tile) {
+    size_t slots = tile->slots;
+    for (size_t first = 0, some; first < tile->rows; first += some) {
+        some = tile->rows - first < PRODUCT_ROWS_MAX ? tile->rows - first : PRODUCT_ROWS_MAX;
+        product_triangle(slots, some, tile->plain + first * slots, tile->curved + first * slots,
+                         tile->sums);
+    }
+    tile->rows = 0;
+}
+
+/* Margins of all slots of rows that were drawn, from row `tile->rows` of the tile on: an output of
+ * a row each. */
+static void gather_rows(const struct row_piece *piece, size_t count, const uint16_t *row,
+                        struct row_tile *tile) {
+    const struct row_vectors *rows = piece->rows;
+    const struct operation *operation = tile->operation;
+    size_t outputs = rows->outputs, slots = operation->count;
+    for (size_t s = 0; s < slots; s++) {
+        const double *from = rows_product(rows, operation->slots[s]) + piece_at(piece);
+        double *to = tile->plain + s;
+        for (size_t i = 0; i < count; i++)
+            for (size_t k = 0; k < outputs; k++, to += slots)
+                *to = from[row[i] * outputs + k];
+    }
+}
+
+/* `curved` = weight·S·Q of one row, of whose S most elements may be 0. */
+static void curve_by_rows(const struct row_piece *piece, size_t i, double weight,
+                          struct row_tile *tile, const double *plain, double *curved) {
+    const struct row_vectors *rows = piece->rows;
+    size_t outputs = rows->outputs, slots = tile->slots;
+    memset(curved, 0, outputs * slots * sizeof *curved);
+    for (size_t k = 0; k < outputs; k++, curved += slots) {
+        rows->objective->second_row(outputs, rows->labels[piece->first + i],
+                                    piece->derivatives + i * outputs, k, tile->second);
+        for (size_t j = 0; j < outputs; j++)
+            for (size_t s = 0; tile->second[j] != 0 && s < slots; s++)
+                curved[s] += weight * tile->second[j] * plain[j * slots + s];
+    }
+}
+
+static void curve_row(const struct row_piece *piece, size_t i, double weight, struct row_tile *tile,
+                      const double *plain, double *curved) {
+    const struct row_vectors *rows = piece->rows;
+    size_t outputs = rows->outputs;
+    if (rows->objective->second_product)
+        rows->objective->second_product(outputs, rows->labels[piece->first + i],
+                                        piece->derivatives + i * outputs, weight, tile->slots,
+                                        plain, curved);
+    else
+        curve_by_rows(piece, i, weight, tile, plain, curved);
+}
+
+/* Of several outputs: K rows of the tile for each row that was drawn. */
+static void second_of_rows(const struct row_piece *piece, size_t count, const uint16_t *row,
+                           const double *weight, struct row_tile *tile) {
+    size_t outputs = piece->rows->outputs, size = outputs * tile->slots;
+    size_t most = TILE_ROWS > outputs ? TILE_ROWS / outputs : 1;
+    for (size_t first = 0, some; first < count; first += some, tile_flush(tile)) {
+        some = count - first < most ? count - first : most;
+        gather_rows(piece, some, row + first, tile);
+        for (size_t i = 0; i < some; i++)
+            curve_row(piece, row[first + i], weight[first + i], tile, tile->plain + i * size,
+                      tile->curved + i * size);
+        tile->rows = some * outputs;
+    }
+}
+
+/* Of one output: each slot's numbers of the rows that were drawn, side by side, as many at a time
+ * as the first cache has room for. */
+static void second_of_column(const struct row_piece *piece, size_t count, const uint16_t *row,
+                             const double *weight, struct row_tile *tile) {
+    const struct row_vectors *rows = piece->rows;
+    const struct operation *operation = tile->operation;
+    size_t slots = operation->count;
+    assert(!tile->rows);
+    for (size_t first = 0; first < count; first += TILE_ROWS, tile_flush(tile)) {
+        tile->rows = count - first < TILE_ROWS ? count - first : TILE_ROWS;
+        for (size_t s = 0; s < slots; s++) {
+            const double *from = rows_product(rows, operation->slots[s]) + piece->first;
+            for (size_t i = 0; i < tile->rows; i++) {
+                double margin = from[row[first + i]];
+                tile->plain[i * slots + s] = margin;
+                tile->curved[i * slots + s] = weight[first + i] * margin;
+            }
+        }
+    }
+}
+
+/* Those of a piece that an operation draws, and what each counts. */
+struct drawn_rows {
+    size_t count;
+    uint16_t row[ROW_BLOCK];
+    double weight[ROW_BLOCK];
+};
+
+static void draw_rows(const struct row_piece *piece, const struct operation *operation,
+                      struct drawn_rows *drawn_rows) {
+    const struct row_vectors *rows = piece->rows;
+    drawn_rows->count = 0;
+    for (size_t i = 0; i < piece->count; i++) {
+        double own = rows->weights ? rows->weights[piece->first + i] : 1;
+        if (own == 0 ||
+            !(drawn(operation->serial, rows->first + piece->first + i) < operation->alpha))
+            continue;
+        drawn_rows->row[drawn_rows->count] = (uint16_t)i;
+        drawn_rows->weight[drawn_rows->count++] = own / operation->alpha;
+    }
+}
+
+/* Of one output S is a number: it joins the weight. */
+static void weigh_second(const struct row_piece *piece, struct drawn_rows *drawn_rows) {
+    const struct row_vectors *rows = piece->rows;
+    struct loss_parameters room;
+    if (!drawn_rows->count)
+        return;
+    rows->objective->second(rows_loss(rows, &room), piece->count, 1, rows->labels + piece->first,
+                            piece->derivatives, piece->work, piece->diagonal);
+    for (size_t i = 0; i < drawn_rows->count; i++)
+        drawn_rows->weight[i] *= piece->diagonal[drawn_rows->row[i]];
+}
+
+void tile_add(const struct row_piece *piece, struct row_tile *tile) {
+    struct drawn_rows of;
+    draw_rows(piece, tile->operation, &of);
+    if (piece->rows->outputs == 1) {
+        weigh_second(piece, &of);
+        second_of_column(piece, of.count, of.row, of.weight, tile);
+    } else {
+        second_of_rows(piece, of.count, of.row, of.weight, tile);
+    }
+}
+
+/* S times the margins of one slot, and the products of that with those of all. */
+void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, double *sums) {
+    const struct row_vectors *rows = piece->rows;
+    const struct operation *operation = tile->operation;
+    const double *of = rows_product(rows, operation->slot) + piece_at(piece);
+    size_t outputs = rows->outputs;
+    struct drawn_rows with;
+    draw_rows(piece, operation, &with);
+    if (outputs == 1)
+        weigh_second(piece, &with);
+    memset(piece->curved, 0, piece_numbers(piece) * sizeof *piece->curved);
+    for (size_t i = 0; i < with.count; i++) {
+        size_t from = with.row[i] * outputs;
+        if (outputs == 1)
+            piece->curved[from] = with.weight[i] * of[from];
+        else
+            curve_row(piece, with.row[i], with.weight[i], tile, of + from, piece->curved + from);
+    }
+    for (uint32_t s = 0; s < operation->count; s++)
+        sums[s] += vector_dot(piece_numbers(piece), piece->curved,
+                              rows_product(rows, operation->slots[s]) + piece_at(piece));
+}
+
+void tile_finish(struct row_tile *tile, double *sums) {
+    size_t slots = tile->slots;
+    tile_flush(tile);
+    for (size_t i = 0; i < slots; i++)
+        for (size_t j = 0; j <= i; j++)
+            *sums++ = tile->sums[i * slots + j];
+    memset(tile->sums, 0, slots * slots * sizeof *tile->sums);
+}
+
+struct row_tile tile_new(const struct row_vectors *rows, const struct operation *operation,
+                         size_t slots) {
+    size_t outputs = rows->outputs;
+    size_t most = outputs > TILE_ROWS ? outputs : TILE_ROWS;
+    return (struct row_tile){.operation = operation,
+                             .slots = slots,
+                             .plain = memory_new(most * slots, sizeof(double)),
+                             .curved = memory_new(most * slots, sizeof(double)),
+                             .sums = memory_new(slots * slots, sizeof(double)),
+                             .second = memory_new(outputs, sizeof(double))};
+}
+
+void tile_release(struct row_tile *tile) {
+    free(tile->plain);
+    free(tile->curved);
+    free(tile->sums);
+    free(tile->second);
+}

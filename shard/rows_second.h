@@ -1,0 +1,62 @@
+/* Second derivatives of rows by the margins of directions. */
+#ifndef DML_SHARD_ROWS_SECOND_H
+#define DML_SHARD_ROWS_SECOND_H
+
+#include <stdbool.h>
+#include <string.h>
+
+#include "objective/objective.h"
+#include "shard/rows.h"
+
+/* What is at hand: a piece of a block. */
+struct row_piece {
+    struct row_vectors *rows;
+    size_t first, count; /* rows of the shard: all trained on, or all held out */
+    bool held;
+    double correct;      /* of held rows: the weight of those that are predicted correctly */
+    double *derivatives; /* by the margins at v; 0 for rows of weight 0, and for held ones */
+    double *weighed;     /* those times weights; they themselves without weights */
+    double *loss, *work, *diagonal;
+    double *curved; /* S times margins of a slot */
+};
+
+static inline size_t piece_at(const struct row_piece *piece) {
+    return piece->first * piece->rows->outputs;
+}
+
+static inline size_t piece_numbers(const struct row_piece *piece) {
+    return piece->count * piece->rows->outputs;
+}
+
+static inline const struct loss_parameters *rows_loss(const struct row_vectors *rows,
+                                                      struct loss_parameters *room) {
+    memcpy(room->value, rows->loss, sizeof room->value);
+    return room;
+}
+
+/* Second derivatives by the slots' coefficients, while rows are drawn. Every drawn row and output
+ * has a row in both tiles: of Q, and of weight/rate·S·Q. */
+struct row_tile {
+    const struct operation *operation;
+    size_t slots;  /* of the operation, or 1 */
+    size_t rows;   /* filled: TILE_ROWS at most, or one row's outputs */
+    double *plain; /* rows × slots */
+    double *curved;
+    double *sums;   /* slots × slots: of the block */
+    double *second; /* a row of S: outputs */
+};
+
+struct row_tile tile_new(const struct row_vectors *rows, const struct operation *operation,
+                         size_t slots);
+void tile_release(struct row_tile *tile);
+
+/* Adds a piece to the sums of its block, by all slots and all slots. */
+void tile_add(const struct row_piece *piece, struct row_tile *tile);
+
+/* The sums of the block, which begin anew: i ≥ j, row by row of the triangle. */
+void tile_finish(struct row_tile *tile, double *sums);
+
+/* Adds a piece to sums by the operation's slot and all slots. */
+void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, double *sums);
+
+#endif
