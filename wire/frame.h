@@ -82,9 +82,8 @@ struct frame_header {
     uint64_t term;
     uint64_t bulk_length;
     uint64_t body_hash;
-    uint64_t
-        bulk_place;   /* the hash of what is sent of it; FRAME_SHARED: its offset in the segment */
-    uint32_t segment; /* FRAME_SHARED: its id; else 0 */
+    uint64_t bulk_place;    /* the hash of what is sent; FRAME_SHARED: the offset in the segment */
+    uint32_t segment;       /* FRAME_SHARED: its id; else 0 */
     uint64_t packed_length; /* FRAME_PACKED: bytes that are sent for the bulk; else 0 */
 };
 

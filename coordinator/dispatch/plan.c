@@ -162,9 +162,8 @@ static void add_wanted(struct plan *plan, uint32_t home, const struct evaluation
         add_returned(plan, range);
 }
 
-/* Kinds of tiles cover one strip, all, or of networks one more. Those of a kind are always the
- * same.
- */
+/* Kinds of tiles cover one strip, all of them, or one more for networks. A kind always covers the
+ * same. */
 static uint32_t shared_chunks(const struct plan *plan, const struct evaluation_parts *parts) {
     const struct evaluation_part *last = &parts->items[parts->count - 1];
     return plan->strip < plan->chunks ? last->first + last->count : plan->chunks;

@@ -10,10 +10,8 @@
  * each parameter and host, each its part; and each flush costs the coordinator two messages a
  * shard. The sum of both times is least with √(parameters·bytes·STREAM_NS/(2·MESSAGE_NS)) shards,
  * however many hosts there are. doc/SCALE.md has the figures. */
-#define STREAM_NS 1.4 /* for a byte between hosts, through TLS */
-#define MESSAGE_NS                                                                                 \
-    500. /* for such a message, of the coordinator's time: one lists many flushes                  \
-          */
+#define STREAM_NS 1.4   /* for a byte between hosts, through TLS */
+#define MESSAGE_NS 500. /* of the coordinator, for one message that lists many flushes */
 
 /* Of the columns of sparse rows those have a part in what a host fetches and sends that its rows
  * have: at most one for each value. What is sent names them. */
