@@ -9,6 +9,9 @@
 #include "wire/program.h"
 
 #define VIOLATORS_LEAST 64
+#define SHARE 0.5
+#define SHARE_DAMPED 0.75
+#define SHARE_NEAR 0.25 /* from a model on: most of what will not be 0 is not */
 #define ROWS_A_PARAMETER 100
 #define GROWTH_MAX 20
 #define DAMPING_FIRST 1e-3
@@ -74,12 +77,20 @@ bool working_due(const struct working *w, const struct preconditioner *p,
            has_room(settings, nonzero) && !is_dear(w, p, settings, nonzero);
 }
 
+/* How many of the weights that are not 0 may come to them, as a share. */
+static double share_of(const struct working *w, const struct preconditioner_settings *settings) {
+    if (settings->parts > 1)
+        return 1;
+    if (working_damping(w) > DAMPING_TELLS)
+        return SHARE_DAMPED;
+    return settings->near ? SHARE_NEAR : SHARE;
+}
+
 uint32_t working_limit(const struct working *w, const struct preconditioner_settings *settings,
                        uint64_t nonzero) {
     assert(nonzero <= settings->block_columns);
     uint64_t most = settings->block_columns - nonzero;
-    bool begins = working_damping(w) > DAMPING_TELLS;
-    uint64_t share = settings->parts > 1 ? nonzero : begins ? nonzero * 3 / 4 : nonzero / 2;
+    uint64_t share = (uint64_t)(share_of(w, settings) * (double)nonzero);
     uint64_t wanted = share > VIOLATORS_LEAST ? share : VIOLATORS_LEAST;
     return (uint32_t)(wanted < most ? wanted : most);
 }

@@ -52,7 +52,8 @@ bool working_is_dear(const struct working *w, const struct preconditioner *p,
                      const struct preconditioner_settings *settings);
 
 /* How many parameters may come to those that are not 0: half as many, three quarters in the first
- * steps, which are damped; as many with several outputs. */
+ * steps, which are damped, a quarter in a run that starts from a model; as many with several
+ * outputs. */
 uint32_t working_limit(const struct working *w, const struct preconditioner_settings *settings,
                        uint64_t nonzero);
 

@@ -96,6 +96,9 @@ static void a_set_has_room_for_a_share_of_the_support_and_fits(void **state) {
     w->damping = 1e-6;
     assert_int_equal(working_limit(w, &settings, 500), 250);
     assert_int_equal(working_limit(w, &several, 500), 500);
+    struct preconditioner_settings close = settings;
+    close.near = true;
+    assert_int_equal(working_limit(w, &close, 500), 125);
     const struct preconditioner p = {0};
     assert_true(working_due(w, &p, &settings, 2047 - 64));
     assert_false(working_due(w, &p, &settings, 2048 - 64));
