@@ -67,16 +67,30 @@ static struct missing missing_of(const struct model *model, uint32_t column) {
                             .mean = mean};
 }
 
-/* ---- ranks of hashes ---- */
+/* ---- ranks ---- */
 
-#define INDEXED_LEAST 1024 /* fewer are found by searching */
+#define INDEXED_LEAST 1024  /* fewer are found by searching */
+#define NUMBERS_A_FEATURE 4 /* else they take more memory than the model */
 
 /* The upper bits of an id that is a hash, without the one that all have. */
 static uint64_t upper_bits(const struct rank_index *index, uint64_t id) {
     return (id & ~FEATURE_HASHED) >> index->shift;
 }
 
-static void rank_index_make(struct rank_index *index, const struct model_layout *layout) {
+/* Of ids that are numbers, where most numbers up to the last one are ids. */
+static void rank_index_number(struct rank_index *index, const struct model_layout *layout) {
+    uint64_t count = rank_from(layout, 0, FEATURE_HASHED), next = 0;
+    uint64_t end = count ? layout->feature_id[count - 1] + 1 : 0;
+    if (count < INDEXED_LEAST || end / NUMBERS_A_FEATURE > count)
+        return;
+    index->numbers = end;
+    index->rank = memory_new(end, sizeof *index->rank);
+    for (uint64_t rank = 0; rank < count; rank++)
+        for (; next <= layout->feature_id[rank]; next++)
+            index->rank[next] = (uint32_t)rank;
+}
+
+static void rank_index_hashes(struct rank_index *index, const struct model_layout *layout) {
     uint64_t hashed = rank_from(layout, 0, FEATURE_HASHED), count = layout->features - hashed;
     unsigned bits = 1;
     if (count < INDEXED_LEAST)
@@ -96,6 +110,8 @@ static void rank_index_make(struct rank_index *index, const struct model_layout 
 /* As rank_from(), which is slow where ids are far apart. */
 static uint64_t rank_of(const struct term_mapper *mapper, uint64_t from, uint64_t id) {
     const struct model_layout *layout = &mapper->model->layout;
+    if (id < mapper->index.numbers)
+        return mapper->index.rank[id];
     if (id < FEATURE_HASHED || !mapper->index.first)
         return rank_from(layout, from, id);
     uint64_t bits = upper_bits(&mapper->index, id);
@@ -111,8 +127,9 @@ void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
     uint32_t columns = table_columns(model);
     *mapper = (struct term_mapper){.model = model};
     mapper->has_texts = columns && table_has_texts(model->layout.table);
+    rank_index_number(&mapper->index, &model->layout);
     if (columns)
-        rank_index_make(&mapper->index, &model->layout);
+        rank_index_hashes(&mapper->index, &model->layout);
     mapper->squares = memory_new(columns, sizeof *mapper->squares);
     mapper->told = memory_new(columns, sizeof *mapper->told);
     mapper->missing = memory_new(columns, sizeof *mapper->missing);
@@ -138,6 +155,7 @@ void term_mapper_release(struct term_mapper *mapper) {
     free(mapper->bins);
     free(mapper->missing);
     free(mapper->index.first);
+    free(mapper->index.rank);
     free(mapper->squares);
     free(mapper->words);
     free(mapper->unseen_text);

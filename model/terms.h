@@ -41,11 +41,14 @@ static inline uint64_t rank_from(const struct model_layout *layout, uint64_t fro
     return from;
 }
 
-/* Where the ids that are hashes begin among a model's features, by their upper bits: they are
- * spread evenly, so that a look finds the feature, or nearly. */
+/* Where ids are among a model's features, so that a look finds the feature, or nearly. Those that
+ * are hashes by their upper bits: they are spread evenly. Both are owned. */
 struct rank_index {
-    uint32_t *first; /* rank of the first id with such bits, and the end behind the last; owned;
-                        NULL: the model has too few */
+    uint64_t numbers; /* ids below have their ranks here, or that of the next one; 0: the model has
+                         few of them, or they are far apart */
+    uint32_t *rank;
+    uint32_t *first; /* rank of the first id with such bits, and the end behind the last; NULL: the
+                        model has too few */
     unsigned shift;
 };
 

@@ -209,21 +209,21 @@ static void a_json_line_names_the_most_probable_class(void **state) {
                        "{\"probabilities\":[0,0,1],\"class\":\"say \\\"three\\\"\"}\n");
 }
 
-static void features_are_found_in_rows_of_any_shape(void **state) {
-    (void)state;
-    enum { FEATURES = 1000 };
-    static uint64_t id[FEATURES];
-    static double weight[FEATURES];
+enum { MANY = 1200 };
+
+static void expect_features_found(size_t features) {
+    static uint64_t id[MANY];
+    static double weight[MANY];
     struct random random;
     random_init(&random, 1);
     uint64_t next = 0;
-    for (size_t j = 0; j < FEATURES; j++) {
+    for (size_t j = 0; j < features; j++) {
         next += 1 + random_below(&random, 4);
         id[j] = next;
         weight[j] = (double)(1 + random_below(&random, 1000));
     }
     struct model model = squared;
-    model.layout.features = FEATURES;
+    model.layout.features = features;
     model.layout.feature_id = id;
     model.weight = weight;
     for (uint64_t gap = 1; gap <= 512; gap *= 2) {
@@ -235,15 +235,22 @@ static void features_are_found_in_rows_of_any_shape(void **state) {
              i += 1 + random_below(&random, gap)) {
             add_value(i, 1);
             size_t j = 0;
-            while (j < FEATURES && id[j] != i)
+            while (j < features && id[j] != i)
                 j++;
-            unseen += j == FEATURES;
-            expected += j < FEATURES ? weight[j] : 0;
+            unseen += j == features;
+            expected += j < features ? weight[j] : 0;
         }
         struct score_figures figures = figures_of(&model);
         assert_int_equal(figures.unseen_features, unseen);
         assert_true(figures.loss == 0.5 * expected * expected);
     }
+}
+
+/* Few are searched for, many have an index. */
+static void features_are_found_in_rows_of_any_shape(void **state) {
+    (void)state;
+    expect_features_found(1000);
+    expect_features_found(MANY);
 }
 
 static void a_margin_that_overflows_is_an_error_with_its_line(void **state) {
