@@ -38,6 +38,8 @@ void *memory_new_aligned(size_t count, size_t size) {
     void *start = aligned_alloc(CACHE_LINE, bytes);
     if (!start)
         memory_exhausted(count, size);
+    if (bytes >= LONG_ARRAY_BYTES)
+        ask_for_huge_pages(start, bytes);
     return memset(start, 0, bytes);
 }
 

@@ -26,6 +26,7 @@
 struct shell {
     struct host *host;
     struct replica *replica;
+    uint64_t proof; /* objective_proof(): takes as long as many an evaluation */
     struct set *set;
     struct workers *workers;
     struct device *device;     /* that was opened last, for the workers; NULL: none */
@@ -403,13 +404,13 @@ static void after(void *state, int64_t now_ns, struct outbox *out) {
 
 /* ---- main ---- */
 
-static struct replica *new_replica(void) {
+static struct replica *new_replica(uint64_t proof) {
     static char host[256];
     gethostname(host, sizeof host - 1);
     return replica_new(&(struct replica_identity){
         .pid = (uint32_t)getpid(),
         .threads = threads_for(0),
-        .proof = objective_proof(),
+        .proof = proof,
         .host = host,
         .description = numeric_description(),
     });
@@ -434,7 +435,7 @@ static void forget(void *state) {
     report(shell);
     release(shell);
     replica_free(shell->replica);
-    shell->replica = new_replica();
+    shell->replica = new_replica(shell->proof);
 }
 
 static int serve(const struct host_options *options) {
@@ -444,7 +445,8 @@ static int serve(const struct host_options *options) {
         return code;
     const char *shuffle = getenv("DML_SHUFFLE");
     const char *pause = getenv("DML_PAUSE_US");
-    struct shell shell = {.device_option = options->device,
+    struct shell shell = {.proof = objective_proof(),
+                          .device_option = options->device,
                           .shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0,
                           .pause_us = pause ? strtoull(pause, NULL, 10) : PAUSE_US};
     struct host_role role = {.state = &shell,
@@ -453,7 +455,7 @@ static int serve(const struct host_options *options) {
                              .connected = on_connected,
                              .after = after,
                              .forget = forget};
-    shell.replica = new_replica();
+    shell.replica = new_replica(shell.proof);
     shell.host = host_new(options, &role, &code);
     if (shell.host)
         code = host_run(shell.host);

@@ -224,6 +224,20 @@ static void quadratic_release(struct quadratic *q) {
  */
 #define EXPONENT_CLOSE 300
 
+/* Rows and columns that stay in the nearest cache while they are mirrored. */
+#define TILE 32
+
+/* The upper triangle, as the lower one. */
+static void mirror(struct quadratic *q) {
+    size_t n = q->n;
+    for (size_t first = 0; first < n; first += TILE) {
+        for (size_t r = first; r < n; r++)
+            for (size_t c = first; c < r && c < first + TILE; c++)
+                q->h[c * n + r] = q->h[r * n + c];
+        heartbeat();
+    }
+}
+
 /* Second derivatives by weights: exponents undone. Of columns in usual units two factors do. */
 static void read_sums(struct quadratic *q, const struct registers *registers, int bound) {
     double *power = memory_new(q->n, sizeof *power);
@@ -239,13 +253,13 @@ static void read_sums(struct quadratic *q, const struct registers *registers, in
         for (size_t c = 0; c <= r; c++) {
             int exponent = 62 + bound - q->listed[r].exponent - q->listed[c].exponent;
             double sum = (double)sums[c];
-            sum = close ? sum * power[r] * power[c] * own
-                        : ldexp(sum, exponent) / registers->weight_sum;
-            q->h[r * q->n + c] = q->h[c * q->n + r] = sum;
+            q->h[r * q->n + c] = close ? sum * power[r] * power[c] * own
+                                       : ldexp(sum, exponent) / registers->weight_sum;
         }
         if (r % 64 == 0)
             heartbeat();
     }
+    mirror(q);
     free(power);
 }
 
