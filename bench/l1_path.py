@@ -6,7 +6,7 @@ models, without intercepts, so that both minimise the same F.
 
 TRAINED and HELD-OUT are LIBSVM text of two classes, 1 and -1. The values go from half of the least
 l1 at which all weights are 0 down to a thousandth of that. E is LIBLINEAR's -e, 0.01 by default as
-there, and G the gradient tolerance of dml. The excess of a program is how far, relatively, its F is above the lesser of both, the worst of
+there, and G the gradient tolerance of dml, which otherwise ends by the defaults. The excess of a program is how far, relatively, its F is above the lesser of both, the worst of
 the 20. It needs numpy, scipy and scikit-learn, and liblinear-train. Run it in the build folder, like
 the tests, on a machine that is idle; on a busy one the time of processors, the least of the turns,
 says more.
@@ -47,9 +47,9 @@ def loss(x, y, w):
 
 
 def run_dml(folder, values, trained, held_out, gradient):
+    tolerance = {'gradient_tolerance': gradient} if gradient else {}
     job = write_job(folder, data=[trained], holdout=[held_out], intercept=False,
-                    gradient_tolerance=gradient,
-                    l1=[repr(value) for value in values])
+                    l1=[repr(value) for value in values], **tolerance)
     start = time.monotonic()
     done = subprocess.run([COORDINATOR, 'run', job, '--json', '--quiet', '--fresh'], check=False,
                           capture_output=True, text=True)
@@ -88,7 +88,7 @@ def main():
     parser.add_argument('files', nargs=2, type=pathlib.Path, metavar='FILE')
     parser.add_argument('--turns', type=int, default=3)
     parser.add_argument('--tolerance', type=float, default=0.01)
-    parser.add_argument('--gradient', type=float, default=1e-5)
+    parser.add_argument('--gradient', type=float)
     options = parser.parse_args()
     seconds, processors = ([], []), ([], [])
     with tempfile.TemporaryDirectory(prefix='dml-l1-') as name:

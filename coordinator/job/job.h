@@ -262,10 +262,11 @@ void job_complete_l2(struct job *job, double weight_total);
  * they, and the identity, are those of the job on any data. A new reference. */
 json_t *job_settings(const struct job *job);
 
-/* Whether the job sets a key itself. */
+/* Whether the job sets a key itself, be it to its default. */
 bool job_gives(const struct job *job, const char *key);
 
-/* Prints the settings, aligned, as a job file that gives the same job. For `check`. */
+/* Prints the settings, aligned, as a job file that gives the same job. For `check`. Keys that the
+ * job leaves, and that say something if they are given, are comments. */
 void job_print(const struct job *job);
 
 /* A hash, as hexadecimal text, over the settings that a run may not change when it goes on: all but

@@ -307,7 +307,8 @@ void job_print(const struct job *job) {
         if (unset || !key_applies(key, job))
             continue;
         print_section(key, before);
-        printf(key_section(key) ? "    %-14s = " : "%-18s = ", key_own_name(key));
+        const char *mark = key->tells && !job->given[i] ? "# " : "";
+        printf(key_section(key) ? "    %s%-14s = " : "%s%-18s = ", mark, key_own_name(key));
         key_print(key, &written, stdout);
         putchar('\n');
         before = key;

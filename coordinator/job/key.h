@@ -51,6 +51,8 @@ struct key {
     const char *initial;         /* the default as text, or NULL: none */
     const char *initial_network; /* the same for a network; NULL: as for others */
     bool may_change;             /* a run may go on with another value */
+    bool tells;                  /* to give it says more than its value does, if that is the default
+                                    (job_gives()) */
     unsigned objectives;         /* 1 << kind of each that the key is for, or 1 <<
                                     TRAINS_NETWORK; 0: all */
     bool downpour;               /* the key is for training on minibatches */

@@ -57,15 +57,10 @@ static bool trusts_newton(const struct objective_shape *shape) {
     return objective->unit_power == 0 || objective->second_constant;
 }
 
-/* What `check` prints gives all keys, and is the same job. */
-static bool is_left(const struct job *job, const char *key) {
-    return key_is_default(key_find(key), job);
-}
-
 /* Whoever says how large the gap may be wants it to be no larger at the end. */
 static bool is_waited_for(const struct job *job) {
-    bool left = is_left(job, "gradient_tolerance") && is_left(job, "loss_tolerance");
-    return left || !is_left(job, "gap_tolerance");
+    bool given = job_gives(job, "gradient_tolerance") || job_gives(job, "loss_tolerance");
+    return !given || job_gives(job, "gap_tolerance");
 }
 
 /* The gap of the sum of all losses that leaves estimates off by a hundredth of their errors, at
@@ -75,7 +70,7 @@ static bool is_waited_for(const struct job *job) {
 
 /* Where errors are found at the end of a run that does not go to the very optimum for them. */
 static double tolerance_of(const struct job *job, const struct set_info *data) {
-    bool near = job->summary && !job_inverts(job) && is_left(job, "gap_tolerance");
+    bool near = job->summary && !job_inverts(job) && !job_gives(job, "gap_tolerance");
     double of_errors = fmax(GAP_OF_ERRORS / data->weight_total, GAP_LEAST);
     return near ? fmin(job->gap_tolerance, of_errors) : job->gap_tolerance;
 }
@@ -93,7 +88,7 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
                                     .least = LOSS_LEAST,
                                     .tolerance = tolerance_of(job, data),
                                     .waited_for = is_waited_for(job),
-                                    .asked_for = !is_left(job, "gap_tolerance")};
+                                    .asked_for = job_gives(job, "gap_tolerance")};
     if (objective->unit_power)
         settings.least *= typical_of(shape, data).loss;
     settings.known = data->features && settings.second > 0 && isfinite(settings.second);

@@ -206,7 +206,9 @@ for objective in LABELS:
 
 @test
 def default_tolerances_wait_until_it_has_converged(folder):
-    job = job_of(folder, gradient_tolerance=1e-5, loss_tolerance=1e-9, max_steps=1000)
+    job = job_of(folder, max_steps=1000)
+    lines = job.read_text().splitlines(keepends=True)
+    job.write_text(''.join(line for line in lines if '_tolerance' not in line))
     tiles, whole = (train(job, '--fresh', '--set', f'strip_columns={width}')
                     for width in (2000, 0))
     for result in (tiles, whole):

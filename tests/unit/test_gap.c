@@ -82,12 +82,14 @@ static void a_loss_with_sharp_corners_curves_as_it_does_over_a_unit(void **state
 
 static void tolerances_wait_where_they_are_left_or_the_gap_is_given(void **state) {
     (void)state;
-    struct job job = {.gradient_tolerance = 1e-5, .loss_tolerance = 1e-9, .gap_tolerance = 1e-6};
+    bool given[512] = {false};
+    struct job job = {
+        .gradient_tolerance = 1e-5, .loss_tolerance = 1e-9, .gap_tolerance = 1e-6, .given = given};
     assert_true(gap_settings_of(&job, &squared, &data).waited_for);
-    job.loss_tolerance = 1e-8;
+    given[key_find("loss_tolerance") - keys] = true;
     assert_false(gap_settings_of(&job, &squared, &data).waited_for);
     assert_false(gap_settings_of(&job, &squared, &data).asked_for);
-    job.gap_tolerance = 1e-8;
+    given[key_find("gap_tolerance") - keys] = true;
     assert_true(gap_settings_of(&job, &squared, &data).waited_for);
     assert_true(gap_settings_of(&job, &squared, &data).asked_for);
 }

@@ -447,7 +447,8 @@ static void settings_survive_being_stored_as_text(void **state) {
 static void what_is_printed_gives_the_same_job(void **state) {
     (void)state;
     struct job *job = read_text("data = { \"a b\", \"c\\\"${HOME}\\\\d\" }\nl2 = 1e19\n"
-                                "csv { label = 3\n skip = { x } }\nshards = 2\n");
+                                "csv { label = 3\n skip = { x } }\nshards = 2\n"
+                                "gap_tolerance = 1e-6\n");
     char printed[128];
     snprintf(printed, sizeof printed, "%s/printed.conf", folder);
     fflush(stdout);
@@ -464,6 +465,8 @@ static void what_is_printed_gives_the_same_job(void **state) {
         fail_msg("%s", error_text());
     json_t *settings = job_settings(job), *settings_again = job_settings(again);
     assert_true(json_equal(settings, settings_again));
+    assert_true(job_gives(again, "gap_tolerance"));
+    assert_false(job_gives(again, "loss_tolerance"));
     json_decref(settings);
     json_decref(settings_again);
     job_free(job);
