@@ -455,12 +455,22 @@ static int read_squares(struct set *set, unsigned threads, double *squares) {
 int moments_squares(struct set *set, unsigned threads, const struct moments *known,
                     double *squares) {
     uint32_t columns = set_info(set)->features;
-    memset(squares, 0, columns * sizeof *squares);
-    if (!known->mean)
-        return read_squares(set, threads, squares);
-    for (uint32_t j = 0; j < columns; j++)
+    double **kept = set_squares(set);
+    for (uint32_t j = 0; j < columns && known->mean; j++)
         squares[j] = known->variance[j] + known->mean[j] * known->mean[j];
-    return 0;
+    if (known->mean)
+        return 0;
+    int code = 0;
+    if (!*kept) {
+        *kept = memory_new(columns, sizeof **kept);
+        code = read_squares(set, threads, *kept);
+    }
+    memcpy(squares, *kept, columns * sizeof *squares);
+    if (code) {
+        free(*kept);
+        *kept = NULL;
+    }
+    return code;
 }
 
 double moments_size(const struct moments *moments, uint32_t j) {

@@ -35,6 +35,7 @@ struct set {
     struct label_lists lists;
     atomic_uchar *verified;    /* of each chunk, and each tile behind them: enum verified */
     struct chunk_cache *cache; /* or NULL */
+    double *squares;           /* see set_squares() */
 };
 
 /* Where a chunk was found sound. */
@@ -280,6 +281,7 @@ void set_close(struct set *set) {
     free(set->name);
     table_free(set->table);
     free(set->verified);
+    free(set->squares);
     chunk_cache_close(set->cache);
     container_close(&set->container);
     free(set);
@@ -311,6 +313,10 @@ uint32_t *set_ranks(const struct set_info *info) {
 
 const struct set_info *set_info(const struct set *set) {
     return &set->info;
+}
+
+double **set_squares(struct set *set) {
+    return &set->squares;
 }
 
 /* What is verified in one go: a chunk, the head of one, or a tile. */

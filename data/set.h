@@ -180,6 +180,9 @@ const char *set_path(const struct set *set);
 const char *set_first_pack(const struct set *set);
 const struct set_info *set_info(const struct set *set);
 
+/* Where moments_squares() keeps what it found; freed with the set. NULL: nothing yet. */
+double **set_squares(struct set *set);
+
 /* Of each column, which one it is in the order of the original ids; NULL if that is the order of
  * the columns. Free it. */
 uint32_t *set_ranks(const struct set_info *info);
@@ -221,8 +224,9 @@ int moments_find(struct set *set, unsigned threads, struct moments *moments);
 void moments_release(struct moments *moments);
 
 /* The mean square of each column about 0, Σ w·x²/Σ w: squares[features]. Of moments that are known,
- * else (`known` is all zero) from one read, whose bits follow from the set alone, too. ERROR_DATA
- * if a chunk is damaged. */
+ * else (`known` is all zero) from one read, whose bits follow from the set alone, too, and which is
+ * the only one while the set is open: each value of a path asks. ERROR_DATA if a chunk is damaged.
+ */
 int moments_squares(struct set *set, unsigned threads, const struct moments *known,
                     double *squares);
 

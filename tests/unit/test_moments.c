@@ -193,6 +193,11 @@ static void threads_share_the_columns_of_wide_sets(void **state) {
 }
 
 /* Read at once, or taken from moments, with and without weights and held-out rows. */
+static void forget_squares(struct set *set) {
+    free(*set_squares(set));
+    *set_squares(set) = NULL;
+}
+
 static void squares_are_those_of_the_moments(void **state) {
     (void)state;
     draw();
@@ -206,6 +211,7 @@ static void squares_are_those_of_the_moments(void **state) {
                *known = memory_new(COLUMNS, sizeof *read);
         assert_int_equal(moments_find(set, 2, &moments), 0);
         assert_int_equal(moments_squares(set, 1, &none, read), 0);
+        forget_squares(set);
         assert_int_equal(moments_squares(set, 7, &none, again), 0);
         assert_int_equal(moments_squares(set, 1, &moments, known), 0);
         assert_memory_equal(read, again, COLUMNS * sizeof *read);
@@ -218,6 +224,20 @@ static void squares_are_those_of_the_moments(void **state) {
         moments_release(&moments);
         set_close(set);
     }
+}
+
+static void squares_are_read_once_while_a_set_is_open(void **state) {
+    (void)state;
+    draw();
+    struct set *set = made_set("squares", false, 0.3);
+    struct moments none = {0};
+    double squares[COLUMNS];
+    assert_int_equal(moments_squares(set, 2, &none, squares), 0);
+    assert_memory_equal(*set_squares(set), squares, sizeof squares);
+    (*set_squares(set))[0] = -1;
+    assert_int_equal(moments_squares(set, 2, &none, squares), 0);
+    assert_true(squares[0] == -1);
+    set_close(set);
 }
 
 /* A column of 0.1 has rounding in its mean, and no deviation. */
@@ -276,6 +296,7 @@ SUITE(moments) {
         cmocka_unit_test(they_have_the_same_bits_with_any_number_of_threads),
         cmocka_unit_test(threads_share_the_columns_of_wide_sets),
         cmocka_unit_test(squares_are_those_of_the_moments),
+        cmocka_unit_test(squares_are_read_once_while_a_set_is_open),
         cmocka_unit_test(held_out_rows_do_not_count),
     };
     return cmocka_run_group_tests_name("moments", tests, fixture_set_up, fixture_tear_down);
