@@ -142,8 +142,7 @@ static void add_small_pairs(const struct hessian_workspace *workspace,
             half_words term = {0};
             term -= TERM_BITS;
             add_term(&term, &left, right + q);
-            UNROLL for (size_t k = 0; k < HALF; k++)
-                out[column[q + k]] += (int64_t)term[k];
+            UNROLL for (size_t k = 0; k < HALF; k++) out[column[q + k]] += (int64_t)term[k];
         }
         for (; q <= p; q++)
             fixed_add(&out[column[q]], row->value[p] * right[q]);

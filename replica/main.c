@@ -26,7 +26,7 @@
 struct shell {
     struct host *host;
     struct replica *replica;
-    uint64_t proof; /* objective_proof(): takes as long as many an evaluation */
+    uint64_t proof; /* objective_proof(): takes longer than many an evaluation */
     struct set *set;
     struct workers *workers;
     struct device *device;     /* that was opened last, for the workers; NULL: none */
