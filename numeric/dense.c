@@ -140,10 +140,31 @@ LANES_INLINE void half_dots(size_t count, size_t half, size_t length, const doub
     memcpy(dots, sum, sizeof sum);
 }
 
+/* The same of all lanes: AVX-512 has registers for their sums. */
+LANES_INLINE void whole_dots(size_t count, size_t length, const double *const *rows,
+                             const double *other, double *dots) {
+    lanes sum[TOGETHER] = {0};
+    for (size_t k = 0; k < length; k += LANES) {
+        lanes b;
+        lanes_load(&b, other + k);
+        UNROLL for (size_t r = 0; r < count; r++) {
+            lanes a;
+            lanes_load(&a, rows[r] + k);
+            sum[r] += a * b;
+        }
+    }
+    for (size_t r = 0; r < count; r++)
+        dots[r] = lanes_sum(&sum[r]);
+}
+
 /* Products of `count` rows with one other row, in the order of that row's elements. */
-LANES_INLINE void row_dots(size_t count, size_t length, const double *const *rows,
+LANES_INLINE void row_dots(bool whole, size_t count, size_t length, const double *const *rows,
                            const double *other, double *dots) {
     half_lanes low[TOGETHER], high[TOGETHER];
+    if (whole) {
+        whole_dots(count, length, rows, other, dots);
+        return;
+    }
     half_dots(count, 0, length, rows, other, low);
     half_dots(count, HALF, length, rows, other, high);
     for (size_t r = 0; r < count; r++)
@@ -152,21 +173,21 @@ LANES_INLINE void row_dots(size_t count, size_t length, const double *const *row
 
 /* Rows first… of C, left to right. A row's elements from k on are 0 until they are found, so a
  * product over whole lanes is one over the elements before k. */
-LANES_INLINE bool find_rows(size_t count, size_t first, double *c, const double *const *a,
-                            const double *least) {
+LANES_INLINE bool find_rows(bool whole, size_t count, size_t first, double *c,
+                            const double *const *a, const double *least) {
     double *rows[TOGETHER] = {0};
     double dots[TOGETHER];
     for (size_t r = 0; r < count; r++)
         rows[r] = c + triangle_row(first + r);
     for (size_t k = 0; k < first; k++) {
         const double *above = c + triangle_row(k);
-        row_dots(count, row_length(k), (const double *const *)rows, above, dots);
+        row_dots(whole, count, row_length(k), (const double *const *)rows, above, dots);
         for (size_t r = 0; r < count; r++)
             rows[r][k] = (a[r][k] - dots[r]) / above[k];
     }
     for (size_t k = first; k < first + count; k++) {
         size_t own = k - first;
-        row_dots(count - own, row_length(k), (const double *const *)rows + own, rows[own],
+        row_dots(whole, count - own, row_length(k), (const double *const *)rows + own, rows[own],
                  dots + own);
         double pivot = a[own][k] - dots[own];
         if (!(least ? isfinite(pivot) : pivot > PIVOT_LEAST) || isinf(pivot))
@@ -178,9 +199,8 @@ LANES_INLINE bool find_rows(size_t count, size_t first, double *c, const double 
     return true;
 }
 
-VECTOR_CLONES
-static bool factor(size_t begin, size_t n, double *triangle, double *const *kept,
-                   const double *least) {
+LANES_INLINE bool factor_by(bool whole, size_t begin, size_t n, double *triangle,
+                            double *const *kept, const double *least) {
     const double *const *a = (const double *const *)kept;
     for (size_t first = begin; first < n; first += TOGETHER) {
         size_t count = n - first < TOGETHER ? n - first : TOGETHER;
@@ -192,13 +212,35 @@ static bool factor(size_t begin, size_t n, double *triangle, double *const *kept
             memcpy(kept[r], row, bytes);
             memset(row, 0, bytes);
         }
-        bool found = count == TOGETHER ? find_rows(TOGETHER, first, triangle, a, least)
-                                       : find_rows(count, first, triangle, a, least);
+        bool found = count == TOGETHER ? find_rows(whole, TOGETHER, first, triangle, a, least)
+                                       : find_rows(whole, count, first, triangle, a, least);
         if (!found)
             return false;
     }
     return true;
 }
+
+VECTOR_CLONES
+static bool factor(size_t begin, size_t n, double *triangle, double *const *kept,
+                   const double *least) {
+    return factor_by(false, begin, n, triangle, kept, least);
+}
+
+#if defined(__x86_64__)
+__attribute__((target("avx512f"))) static bool
+factor_whole(size_t begin, size_t n, double *triangle, double *const *kept, const double *least) {
+    return factor_by(true, begin, n, triangle, kept, least);
+}
+
+static bool has_whole_lanes(void) {
+    return __builtin_cpu_supports("avx512f");
+}
+#else
+#define factor_whole factor
+static bool has_whole_lanes(void) {
+    return false;
+}
+#endif
 
 static bool factor_in_room(size_t begin, size_t n, double *a, const double *least) {
     assert(begin <= n && n <= PRECONDITION_PARAMETERS_MAX);
@@ -207,7 +249,8 @@ static bool factor_in_room(size_t begin, size_t n, double *a, const double *leas
     assert(triangle_row(n) + length == triangle_row(n + 1));
     for (size_t r = 0; r < TOGETHER; r++)
         kept[r] = room + r * length;
-    bool found = factor(begin, n, a, kept, least);
+    bool found = has_whole_lanes() ? factor_whole(begin, n, a, kept, least)
+                                   : factor(begin, n, a, kept, least);
     free(room);
     return found;
 }
