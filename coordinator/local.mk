@@ -30,6 +30,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/job/key.c \
 	coordinator/job/key_table.c \
 	coordinator/job/sizing.c coordinator/job/sizing.h \
+	coordinator/job/sizing_directions.c \
 	coordinator/job/sizing_hosts.c \
 	coordinator/job/options.c coordinator/job/options.h \
 	coordinator/job/scaling.c coordinator/job/scaling.h \

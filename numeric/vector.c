@@ -373,6 +373,28 @@ void history_store(enum history_type type, size_t n, void *stored, double *round
     memcpy(rounded, stored, n * sizeof *rounded);
 }
 
+void history_round(enum history_type type, size_t n, void *stored, const double *a) {
+    assert(n <= BLOCK_ELEMENTS);
+    if (type == HISTORY_DOUBLE) {
+        memcpy(stored, a, n * sizeof *a);
+        return;
+    }
+    float *to = stored;
+    for (size_t i = 0; i < n; i++)
+        to[i] = (float)a[i];
+}
+
+void history_expand(enum history_type type, size_t n, double *out, const void *stored) {
+    assert(n <= BLOCK_ELEMENTS);
+    if (type == HISTORY_DOUBLE) {
+        memcpy(out, stored, n * sizeof *out);
+        return;
+    }
+    const float *from = stored;
+    for (size_t i = 0; i < n; i++)
+        out[i] = from[i];
+}
+
 void history_scale(enum history_type type, size_t n, void *stored, double factor) {
     assert(n <= BLOCK_ELEMENTS);
     if (type == HISTORY_DOUBLE) {

@@ -42,6 +42,12 @@ void vector_from_fixed_columns(size_t n, double *out, const int64_t *sum, const 
 void history_store(enum history_type type, size_t n, void *stored, double *rounded, const double *a,
                    const double *b);
 
+/* stored = a, rounded to the history's type. */
+void history_round(enum history_type type, size_t n, void *stored, const double *a);
+
+/* out = stored. */
+void history_expand(enum history_type type, size_t n, double *out, const void *stored);
+
 /* stored *= a power of two. */
 void history_scale(enum history_type type, size_t n, void *stored, double factor);
 

@@ -319,6 +319,7 @@ static enum optimizer_want product_evaluated(struct lbfgs *o, struct bytes *prog
         .weight_sum = o->data.weight_sum,
         .l2 = o->settings.l2,
         .rows = o->data.rows,
+        .outputs = o->settings.outputs,
         .noise = lbfgs_noise(o),
         .damping = o->common.span.damping,
         .first = o->steepest ? fmin(1, 1 / sqrt(o->gradient_square)) : 1,

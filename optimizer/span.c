@@ -13,8 +13,11 @@
 #define STEPS_SAMPLED 3 /* after which a sample must have been enough */
 #ifdef MUTANTS
 #define ROWS_EACH 5 /* the simulator has few rows */
+#define ROWS_LEAST 5
 #else
-#define ROWS_EACH 150 /* rows of a sample for each direction */
+#define ROWS_EACH                                                                                  \
+    150 /* rows of a sample for each direction, of one output; rows of K outputs curve */
+#define ROWS_LEAST 25 /* in K − 1 ways, so fewer of them do, but not fewer than this */
 #endif
 #define RATE_MOST 0.25 /* of a sample: one of most rows costs nearly as much as all of them do */
 #define SUFFICIENT_DECREASE 1e-4
@@ -333,8 +336,9 @@ static enum span_answer judge(struct span *span, const struct window *window,
     return accept(span, window, trial, value, learn(span, fall));
 }
 
-double span_rate(uint32_t directions, uint64_t rows) {
-    double rate = (double)ROWS_EACH * directions / (double)rows;
+double span_rate(uint32_t directions, uint64_t rows, uint32_t outputs) {
+    double each = outputs > 2 ? fmax((double)ROWS_EACH / (outputs - 1), ROWS_LEAST) : ROWS_EACH;
+    double rate = each * directions / (double)rows;
     return rate <= RATE_MOST ? rate : 1;
 }
 
@@ -344,7 +348,8 @@ enum span_answer span_begin(struct span *span, const struct window *window,
     assert(window->count < window->directions && settings->weight_sum > 0 && settings->rows > 0);
     assert(settings->first > 0 && settings->noise >= 0);
     bool keeps = kept->count && kept->count == window->count && kept->searches < SPAN_SEARCHES_KEPT;
-    double rate = keeps ? span->rate : span_rate(window->directions, settings->rows);
+    double rate =
+        keeps ? span->rate : span_rate(window->directions, settings->rows, settings->outputs);
     if (!keeps)
         kept->dice = settings->dice;
     kept->count = 0; /* until a step is made */
@@ -382,6 +387,7 @@ static void serialize_settings(struct codec *codec, struct span_settings *settin
     serialize_f64(codec, &settings->weight_sum);
     serialize_f64(codec, &settings->l2);
     serialize_u64(codec, &settings->rows);
+    serialize_u32(codec, &settings->outputs);
     serialize_f64(codec, &settings->noise);
     serialize_f64(codec, &settings->first);
     serialize_f64(codec, &settings->damping);

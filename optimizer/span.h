@@ -35,7 +35,8 @@
 
 struct span_settings {
     double weight_sum, l2;
-    uint64_t rows;  /* of the training data */
+    uint64_t rows; /* of the training data */
+    uint32_t outputs;
     double noise;   /* differences of phi up to this are rounding */
     double first;   /* how far to go along the newest direction if it has no curvature */
     double damping; /* that the search before ended with; 0 at first */
@@ -91,7 +92,7 @@ struct span_trial {
 };
 
 /* The share of the rows that second derivatives are taken of at first. */
-double span_rate(uint32_t directions, uint64_t rows);
+double span_rate(uint32_t directions, uint64_t rows, uint32_t outputs);
 
 /* Begins at c = 0, and says what is to be measured there. Directions are those of the window and
  * its candidate. The span is zeros, or what the search before has left. */

@@ -77,9 +77,8 @@ static uint64_t point_offset(const struct checkpoint_header *header, uint32_t po
 
 /* Of a vector of an entry: the second one of a direction is of rows. */
 static size_t vector_bytes(const struct checkpoint_header *header, uint32_t entry, size_t part) {
-    if (part && entry >= header->pairs)
-        return header->numbers * sizeof(double);
-    return header->count * history_size((enum history_type)header->history_type);
+    uint64_t elements = part && entry >= header->pairs ? header->numbers : header->count;
+    return elements * history_size((enum history_type)header->history_type);
 }
 
 static size_t margins_bytes(const struct checkpoint_header *header) {
@@ -146,7 +145,7 @@ static const struct checkpoint_pair *find_earlier(const struct checkpoint *earli
 static void find_vectors(const struct registers *registers, bool direction, uint32_t slot,
                          void *vectors[2]) {
     vectors[0] = direction ? registers_direction(registers, slot) : registers_s(registers, slot);
-    vectors[1] = direction ? rows_product(&registers->rows, slot) : registers_q(registers, slot);
+    vectors[1] = direction ? rows_product(&registers->rows, slot, 0) : registers_q(registers, slot);
 }
 
 static double *copy_margins(const struct checkpoint_header *header,

@@ -24,6 +24,10 @@ static size_t numbers_bytes(const struct row_vectors *rows) {
     return rows_numbers(rows) * sizeof(double);
 }
 
+static size_t products_bytes(const struct row_vectors *rows) {
+    return rows->slots * rows_numbers(rows) * history_size(rows->stored);
+}
+
 static size_t labels_bytes(const struct row_vectors *rows) {
     return rows->count * sizeof(double);
 }
@@ -36,20 +40,20 @@ static size_t sizes_bytes(const struct row_vectors *rows) {
 static void unmap_private(struct row_vectors *rows) {
     memory_unmap(rows->margins, numbers_bytes(rows));
     memory_unmap(rows->trial, numbers_bytes(rows));
-    memory_unmap(rows->products, rows->slots * numbers_bytes(rows));
+    memory_unmap(rows->products, products_bytes(rows));
     memory_unmap(rows->labels, labels_bytes(rows));
     memory_unmap(rows->weights, labels_bytes(rows));
     memory_unmap(rows->offsets, labels_bytes(rows));
     memory_unmap(rows->sizes, sizes_bytes(rows));
-    rows->margins = rows->trial = rows->products = rows->labels = rows->weights = rows->offsets =
-        NULL;
+    rows->margins = rows->trial = rows->labels = rows->weights = rows->offsets = NULL;
+    rows->products = NULL;
     rows->sizes = NULL;
 }
 
 static void map_private(struct row_vectors *rows, const struct message_shard_setup *setup) {
     rows->margins = memory_map(numbers_bytes(rows));
     rows->trial = memory_map(rows->objective ? numbers_bytes(rows) : 0);
-    rows->products = memory_map(rows->slots * numbers_bytes(rows));
+    rows->products = memory_map(products_bytes(rows));
     rows->labels = rows->objective ? memory_map(labels_bytes(rows)) : NULL;
     rows->weights = setup->weighted ? memory_map(labels_bytes(rows)) : NULL;
     rows->offsets = setup->offsets ? memory_map(labels_bytes(rows)) : NULL;
@@ -79,6 +83,7 @@ int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setu
     *rows = (struct row_vectors){.total = setup->rows,
                                  .outputs = setup->outputs,
                                  .slots = rows_slots(setup),
+                                 .stored = (enum history_type)setup->history_type,
                                  .objective = objective,
                                  .threads = setup->threads ? setup->threads : cpus_usable(),
                                  .derivatives = derivatives};
@@ -131,16 +136,40 @@ static void take_sizes(const struct row_vectors *rows, const int64_t *sums) {
     }
 }
 
-/* Margins: as they are, or, of tiles, as sums in fixed point. */
-static void take_margins(const struct row_vectors *rows, int point, double *into,
-                         const int64_t *sums) {
+/* `count` margins, from a number of the shard's rows on: as they are, or, of tiles, as sums in
+ * fixed point. */
+static void read_margins(const struct row_vectors *rows, int point, size_t first, size_t count,
+                         double *into, const int64_t *sums) {
     if (!rows->sizes) {
-        heartbeat_copy(into, sums, numbers_bytes(rows));
+        memcpy(into, sums + first, count * sizeof *into);
         return;
     }
-    for (size_t i = 0; i < rows->count; i++)
-        for (size_t k = i * rows->outputs; k < (i + 1) * rows->outputs; k++)
-            into[k] = ldexp((double)sums[k], fixed_tile_exponent(rows->sizes[i], point));
+    for (size_t i = 0; i < count; i++) {
+        size_t row = (first + i) / rows->outputs;
+        into[i] = ldexp((double)sums[first + i], fixed_tile_exponent(rows->sizes[row], point));
+    }
+}
+
+static size_t some_numbers(const struct row_vectors *rows, size_t first) {
+    size_t left = rows_numbers(rows) - first;
+    return left < BLOCK_ELEMENTS ? left : BLOCK_ELEMENTS;
+}
+
+static void take_margins(const struct row_vectors *rows, int point, const int64_t *sums) {
+    for (size_t first = 0, some; first < rows_numbers(rows); first += some, heartbeat()) {
+        some = some_numbers(rows, first);
+        read_margins(rows, point, first, some, rows->margins + first, sums);
+    }
+}
+
+static void take_product(const struct row_vectors *rows, uint32_t slot, int point,
+                         const int64_t *sums) {
+    double numbers[BLOCK_ELEMENTS];
+    for (size_t first = 0, some; first < rows_numbers(rows); first += some, heartbeat()) {
+        some = some_numbers(rows, first);
+        read_margins(rows, point, first, some, numbers, sums);
+        history_round(rows->stored, some, rows_product(rows, slot, first), numbers);
+    }
 }
 
 static void add_offsets(const struct row_vectors *rows, double *margins) {
@@ -166,12 +195,12 @@ void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot, 
         take_first_numbers(rows, rows->offsets, sums);
         break;
     case ROWS_MARGINS:
-        take_margins(rows, point, rows->margins, sums);
+        take_margins(rows, point, sums);
         add_offsets(rows, rows->margins);
         break;
     case ROWS_PRODUCT:
         assert(slot < rows->slots);
-        take_margins(rows, point, rows_product(rows, slot), sums);
+        take_product(rows, slot, point, sums);
         break;
     case ROWS_SIZES:
         assert(rows->sizes);

@@ -11,6 +11,7 @@
 
 #include "base/layout.h"
 #include "base/limits.h"
+#include "numeric/vector.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"
@@ -41,7 +42,8 @@ struct row_vectors {
     double *weights;                   /* count; NULL: all are 1 */
     double *offsets;                   /* count; NULL: all are 0 */
     int16_t *sizes;                    /* count; NULL: margins come as they are, not in tiles */
-    double *products;                  /* Q: slots·count·K */
+    enum history_type stored;          /* the type of Q, as of the directions themselves */
+    void *products;                    /* Q: slots·count·K */
     struct segment *derivatives;       /* D: count·K; replicas read it in place */
     double *trial;                     /* v, as it was last found, at this point; it holds until */
     struct row_point at;               /* Z or a product changes */
@@ -63,15 +65,17 @@ static inline size_t rows_numbers(const struct row_vectors *rows) {
     return rows->count * rows->outputs;
 }
 
-static inline double *rows_product(const struct row_vectors *rows, uint32_t slot) {
-    return rows->products + slot * rows_numbers(rows);
+/* Q of a slot, from a number of the shard's rows on. */
+static inline void *rows_product(const struct row_vectors *rows, uint32_t slot, size_t number) {
+    size_t at = slot * rows_numbers(rows) + number;
+    return (uint8_t *)rows->products + at * history_size(rows->stored);
 }
 
 double *rows_derivatives(const struct row_vectors *rows);
 
 /* A vector of rows = the numbers whose bits an evaluation has added up, all rows of the shard. With
  * sizes, margins are sums of tiles in fixed point: s stands for s·2^(size + point − 61), where no
- * element of the point is beyond 2^point. */
+ * element of the point is beyond 2^point. Products are rounded to their type. */
 void rows_take(struct row_vectors *rows, enum row_vector vector, uint32_t slot, int point,
                const int64_t *sums);
 

@@ -93,6 +93,21 @@ static void note_point(struct row_vectors *rows, const struct operation *where) 
     memcpy(at->u, where->u, at->count * sizeof at->u[0]);
 }
 
+/* Adds Σ u·Q, of two slots at a time. */
+static void add_products(const struct row_piece *piece, const struct operation *where) {
+    const enum history_type type = piece->rows->stored;
+    const size_t n = piece_numbers(piece);
+    uint32_t count = 0, moved[WINDOW_MAX];
+    for (uint32_t i = 0; i < where->count; i++)
+        if (where->u[i] != 0)
+            moved[count++] = i;
+    for (uint32_t i = 0; i < count; i += 2) {
+        uint32_t a = moved[i], b = moved[i + 1 < count ? i + 1 : i];
+        history_add(type, n, piece->derivatives, where->u[a], piece_product(piece, where->slots[a]),
+                    a == b ? 0 : where->u[b], piece_product(piece, where->slots[b]));
+    }
+}
+
 /* v, in place of the derivatives. The products with all directions are read but once a trial. */
 static void find_margins(const struct row_piece *piece, const struct operation *where) {
     const struct row_vectors *rows = piece->rows;
@@ -102,10 +117,7 @@ static void find_margins(const struct row_piece *piece, const struct operation *
            n * sizeof(double));
     if (known || !moves)
         return;
-    for (uint32_t i = 0; i < where->count; i++)
-        if (where->u[i] != 0)
-            vector_add(n, piece->derivatives, piece->derivatives, where->u[i],
-                       rows_product(rows, where->slots[i]) + piece_at(piece));
+    add_products(piece, where);
     memcpy(rows->trial + piece_at(piece), piece->derivatives, n * sizeof(double));
 }
 
@@ -152,9 +164,7 @@ static void add_loss(const struct row_piece *piece, double *sum) {
 
 static void add_slopes(const struct row_piece *piece, const struct operation *operation,
                        double *sums) {
-    for (uint32_t s = 0; s < operation->count; s++)
-        sums[s] += vector_dot(piece_numbers(piece), piece->weighed,
-                              rows_product(piece->rows, operation->slots[s]) + piece_at(piece));
+    piece_dots(piece, operation, piece->weighed, sums);
 }
 
 /* What an operation does with a piece. */
@@ -306,7 +316,7 @@ static void merge_yields(const struct row_measure *measure, const struct row_mea
 static void measure_blocks(struct row_team *team, const struct row_measure *own,
                            struct block_sums *blocks) {
     _Alignas(64) double derivatives[BLOCK_ELEMENTS], weighed[BLOCK_ELEMENTS];
-    _Alignas(64) double work[BLOCK_ELEMENTS], curved[BLOCK_ELEMENTS];
+    _Alignas(64) double work[BLOCK_ELEMENTS], margins[BLOCK_ELEMENTS], curved[BLOCK_ELEMENTS];
     _Alignas(64) double loss[ROW_BLOCK], diagonal[ROW_BLOCK];
     struct row_vectors *rows = team->rows;
     struct row_piece piece = {.rows = rows,
@@ -315,6 +325,7 @@ static void measure_blocks(struct row_team *team, const struct row_measure *own,
                               .loss = loss,
                               .work = work,
                               .diagonal = diagonal,
+                              .margins = margins,
                               .curved = curved};
     for (size_t first = next_blocks(team); first < rows->count; first = next_blocks(team)) {
         for (size_t i = first; i < first + BLOCKS_TAKEN * ROW_BLOCK && i < rows->count;

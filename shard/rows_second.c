@@ -29,19 +29,38 @@ static void tile_flush(struct row_tile *tile) {
     tile->rows = 0;
 }
 
+void piece_dots(const struct row_piece *piece, const struct operation *operation,
+                const double *vector, double *sums) {
+    const void *products[WINDOW_MAX];
+    double dots[WINDOW_MAX][2];
+    for (uint32_t s = 0; s < operation->count; s++)
+        products[s] = piece_product(piece, operation->slots[s]);
+    history_dots_all(piece->rows->stored, operation->count, piece_numbers(piece), products, vector,
+                     vector, dots);
+    for (uint32_t s = 0; s < operation->count; s++)
+        sums[s] += dots[s][0];
+}
+
+/* Margins of a slot in `piece->margins`: of rows first … last of the piece. */
+static void read_product(const struct row_piece *piece, uint32_t slot, size_t first, size_t last) {
+    size_t outputs = piece->rows->outputs;
+    history_expand(piece->rows->stored, (last + 1 - first) * outputs,
+                   piece->margins + first * outputs,
+                   rows_product(piece->rows, slot, piece_at(piece) + first * outputs));
+}
+
 /* Margins of all slots of rows that were drawn, from row `tile->rows` of the tile on: an output of
  * a row each. */
 static void gather_rows(const struct row_piece *piece, size_t count, const uint16_t *row,
                         struct row_tile *tile) {
-    const struct row_vectors *rows = piece->rows;
     const struct operation *operation = tile->operation;
-    size_t outputs = rows->outputs, slots = operation->count;
+    size_t outputs = piece->rows->outputs, slots = operation->count;
     for (size_t s = 0; s < slots; s++) {
-        const double *from = rows_product(rows, operation->slots[s]) + piece_at(piece);
         double *to = tile->plain + s;
+        read_product(piece, operation->slots[s], row[0], row[count - 1]);
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < outputs; k++, to += slots)
-                *to = from[row[i] * outputs + k];
+                *to = piece->margins[row[i] * outputs + k];
     }
 }
 
@@ -91,16 +110,15 @@ static void second_of_rows(const struct row_piece *piece, size_t count, const ui
  * as the first cache has room for. */
 static void second_of_column(const struct row_piece *piece, size_t count, const uint16_t *row,
                              const double *weight, struct row_tile *tile) {
-    const struct row_vectors *rows = piece->rows;
     const struct operation *operation = tile->operation;
     size_t slots = operation->count;
     assert(!tile->rows);
     for (size_t first = 0; first < count; first += TILE_ROWS, tile_flush(tile)) {
         tile->rows = count - first < TILE_ROWS ? count - first : TILE_ROWS;
         for (size_t s = 0; s < slots; s++) {
-            const double *from = rows_product(rows, operation->slots[s]) + piece->first;
+            read_product(piece, operation->slots[s], row[first], row[first + tile->rows - 1]);
             for (size_t i = 0; i < tile->rows; i++) {
-                double margin = from[row[first + i]];
+                double margin = piece->margins[row[first + i]];
                 tile->plain[i * slots + s] = margin;
                 tile->curved[i * slots + s] = weight[first + i] * margin;
             }
@@ -156,12 +174,13 @@ void tile_add(const struct row_piece *piece, struct row_tile *tile) {
 void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, double *sums) {
     const struct row_vectors *rows = piece->rows;
     const struct operation *operation = tile->operation;
-    const double *of = rows_product(rows, operation->slot) + piece_at(piece);
+    const double *of = piece->margins;
     size_t outputs = rows->outputs;
     struct drawn_rows with;
     draw_rows(piece, operation, &with);
     if (outputs == 1)
         weigh_second(piece, &with);
+    read_product(piece, operation->slot, 0, piece->count - 1);
     memset(piece->curved, 0, piece_numbers(piece) * sizeof *piece->curved);
     for (size_t i = 0; i < with.count; i++) {
         size_t from = with.row[i] * outputs;
@@ -170,9 +189,7 @@ void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, doubl
         else
             curve_row(piece, with.row[i], with.weight[i], tile, of + from, piece->curved + from);
     }
-    for (uint32_t s = 0; s < operation->count; s++)
-        sums[s] += vector_dot(piece_numbers(piece), piece->curved,
-                              rows_product(rows, operation->slots[s]) + piece_at(piece));
+    piece_dots(piece, operation, piece->curved, sums);
 }
 
 void tile_finish(struct row_tile *tile, double *sums) {

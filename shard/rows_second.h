@@ -17,7 +17,8 @@ struct row_piece {
     double *derivatives; /* by the margins at v; 0 for rows of weight 0, and for held ones */
     double *weighed;     /* those times weights; they themselves without weights */
     double *loss, *work, *diagonal;
-    double *curved; /* S times margins of a slot */
+    double *margins; /* of a slot */
+    double *curved;  /* S times those */
 };
 
 static inline size_t piece_at(const struct row_piece *piece) {
@@ -27,6 +28,15 @@ static inline size_t piece_at(const struct row_piece *piece) {
 static inline size_t piece_numbers(const struct row_piece *piece) {
     return piece->count * piece->rows->outputs;
 }
+
+/* Q of a slot. */
+static inline const void *piece_product(const struct row_piece *piece, uint32_t slot) {
+    return rows_product(piece->rows, slot, piece_at(piece));
+}
+
+/* Adds Σ vector·Q of each slot of an operation to its sum. `vector`: one of the piece's. */
+void piece_dots(const struct row_piece *piece, const struct operation *operation,
+                const double *vector, double *sums);
 
 static inline const struct loss_parameters *rows_loss(const struct row_vectors *rows,
                                                       struct loss_parameters *room) {

@@ -95,118 +95,6 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
     return sizing_workers(job, parameters, cpus, sizing);
 }
 
-/* ---- common directions ---- */
-
-#define DIRECTIONS_AUTO_MAX 40
-
-/* Fewer directions than this save less than they cost; with a heavy block few are enough. */
-#define DIRECTIONS_LEAST 20
-#define DIRECTIONS_LEAST_WITH_BLOCK 5
-
-/* More pairs help a direction little where steps have a window besides: but they do help, where
- * vectors are so short that pairs cost nothing. */
-#define HISTORY_BESIDE_DIRECTIONS 10
-#define PARAMETERS_THAT_COST (1u << 15)
-
-/* Passes with fewer products than this would wait for rounds most of the time. */
-#define PRODUCTS_WORTH_ROUNDS 4e5
-
-/* What a step does beside its pass, in the span, costs at most this share of the pass. */
-#define SPAN_SHARE 0.6
-
-/* Nanoseconds, about: for a product of a pass, whose elements lie anywhere where a sparse row has
- * one output, beside one another where it has several, and in matrices where rows are dense; and in
- * the span for an element of a vector of rows, a loss, and a product of the matrix. A step takes
- * about so many trials and matrices. */
-#define PRODUCT_APART_NS 1.5
-#define PRODUCT_BESIDE_NS 0.15
-#define PRODUCT_DENSE_NS 0.25
-#define PRODUCT_OF_MATRICES_NS 0.06
-#define ROW_ELEMENT_NS 0.3
-#define ROW_LOSS_NS 10.0
-#define ROW_SECOND_NS 0.14
-#define TRIALS_A_STEP 3
-#define MATRICES_A_STEP 2
-
-/* Bytes of a set: a value with its column, or a dense value; as they are stored, about. */
-static double bytes_of_values(const struct set_info *data) {
-    size_t each = value_bytes(data->type) + (data->dense ? 0 : sizeof(uint32_t));
-    return (double)each * (double)data->values;
-}
-
-static double product_ns(const struct set_info *data, double outputs) {
-    if (data->dense)
-        return outputs > 1 ? PRODUCT_OF_MATRICES_NS : PRODUCT_DENSE_NS;
-    return outputs > 1 ? PRODUCT_BESIDE_NS : PRODUCT_APART_NS;
-}
-
-/* What a step costs in the span, beside what its pass does: of an output each. Of many rows the
- * matrix is of a sample (optimizer/span.c). */
-static bool is_worth_it(const struct set_info *data, double outputs, uint32_t count) {
-    double pass = 2 * product_ns(data, outputs) * (double)data->values;
-    double trial = 2 * count * ROW_ELEMENT_NS + ROW_LOSS_NS;
-    double second = (double)count * count / 2 * ROW_SECOND_NS * (outputs > 1 ? 2 : 1);
-    second *= span_rate(count, data->rows);
-    double span = TRIALS_A_STEP * trial + MATRICES_A_STEP * second;
-    return (double)data->rows * span <= SPAN_SHARE * pass;
-}
-
-/* Whether margins are what the data's rows and a point make alone, and their losses are known to
- * shards. */
-static bool can_have_directions(const struct job *job, const struct set_info *data,
-                                const struct objective_shape *shape) {
-    const struct objective *objective = objective_of(shape->kind);
-    return family_of(shape) == &family_linear && objective->second && objective->convex &&
-           data->labels != LABEL_LISTS && !job_has_orthants(job) && !job_has_minibatches(job);
-}
-
-/* Of data in tiles, whose steps are in the span of directions. */
-#define DIRECTIONS_IN_TILES 10
-
-static uint32_t directions_auto(const struct set_info *data, const struct objective_shape *shape,
-                                enum precondition form) {
-    double outputs = shape->outputs, numbers = (double)data->rows * outputs;
-    if (form == PRECONDITION_FULL || (double)data->values * outputs < PRODUCTS_WORTH_ROUNDS)
-        return 0;
-    /* Margins of the directions take as much as the set at most. */
-    double fit = bytes_of_values(data) / (numbers * sizeof(double));
-    uint32_t count = (uint32_t)fmin(fit, DIRECTIONS_AUTO_MAX);
-    uint32_t least = form == PRECONDITION_HEAVY ? DIRECTIONS_LEAST_WITH_BLOCK : DIRECTIONS_LEAST;
-    while (count >= least && !is_worth_it(data, outputs, count))
-        count--;
-    return count < least ? 0 : count;
-}
-
-static uint32_t directions_of(const struct job *job, const struct set_info *data,
-                              const struct objective_shape *shape, enum precondition form) {
-    if (!can_have_directions(job, data, shape) || job_inverts(job))
-        return 0;
-    if (job->directions != DIRECTIONS_AUTO)
-        return job->directions;
-    uint32_t count = directions_auto(data, shape, form);
-    return count || !data->strip_columns ? count : DIRECTIONS_IN_TILES;
-}
-
-void sizing_directions(const struct job *job, const struct set_info *data,
-                       const struct objective_shape *shape, enum precondition form,
-                       struct sizing *sizing) {
-    sizing->directions = directions_of(job, data, shape, form);
-    bool costly = objective_parameters(shape) >= PARAMETERS_THAT_COST;
-    if (sizing->directions && costly && !job->history &&
-        sizing->history > HISTORY_BESIDE_DIRECTIONS)
-        sizing->history = HISTORY_BESIDE_DIRECTIONS;
-    struct layout layout = objective_layout(shape);
-    sizing->held = (double)layout_strip_most(&layout, data->strip_columns);
-    /* The condition of P is that of the Hessian: what rounding to floats adds to a direction where
-     * F curves little is too much where it curves most. */
-    if (sizing->directions && form == PRECONDITION_FULL)
-        sizing->history_type = HISTORY_DOUBLE;
-    bool products = sizing->directions || data->strip_columns;
-    sizing->upper = data->strip_columns && layout_upper(&layout).count;
-    double numbers = sizing->upper ? (double)layout.tensor[0].columns : shape->outputs;
-    sizing->row_numbers = products ? (double)set_vector_rows(data) * numbers : 0;
-}
-
 /* ---- the biases ---- */
 
 #define BIAS_SCALE_LEAST 0x1p-20 /* keeps pairs in single precision far from 0 */
@@ -509,10 +397,10 @@ static double shard_need(const struct job *job, double parameters, const struct 
     vectors += job_has_minibatches(job) ? 1 : 0;
     uint32_t window = sizing->directions ? sizing->directions + 2 : 0;
     double stored = 2.0 * (sizing->history + 2) + window;
-    double rows = sizing->row_numbers / sizing->shards * sizeof(double);
-    return range *
-               (sizeof(double) * vectors + stored * (double)history_size(sizing->history_type)) +
-           rows * (ROW_VECTORS_A_SHARD + window);
+    double element = (double)history_size(sizing->history_type);
+    double rows = sizing->row_numbers / sizing->shards;
+    return range * (sizeof(double) * vectors + stored * element) +
+           rows * (sizeof(double) * ROW_VECTORS_A_SHARD + window * element);
 }
 
 struct memory_need memory_need_of(const struct job *job, uint64_t parameters,

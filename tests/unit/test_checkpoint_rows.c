@@ -19,7 +19,8 @@ struct window {
     uint64_t slots[WINDOW], serials[WINDOW];
     size_t numbers;
     float directions[ALL][ELEMENTS];
-    double products[ALL][NUMBERS_MOST], margins[NUMBERS_MOST];
+    float products[ALL][NUMBERS_MOST];
+    double margins[NUMBERS_MOST];
 };
 
 static struct message setup_rows(const char *folder, uint32_t attempt) {
@@ -81,7 +82,10 @@ static void take_direction(struct saved *saved, uint32_t attempt) {
     randomize(saved, REGISTER_D);
     run_in(saved, attempt, keep(saved->step));
     assert_answer(&saved->bench, 0, COORDINATOR_LINK, MESSAGE_RESULT);
-    randomize_numbers(saved, rows_product(rows, slot_in_window(saved->step)));
+    randomize_numbers(saved, rows->margins);
+    for (size_t i = 0; i < rows_numbers(rows); i++)
+        history_round(HISTORY_FLOAT, 1, rows_product(rows, slot_in_window(saved->step), i),
+                      &rows->margins[i]);
     randomize_numbers(saved, rows->margins);
 }
 
@@ -102,7 +106,8 @@ static struct window *window_now(struct saved *saved) {
         window->slots[i] = slot;
         memcpy(window->directions[slot], registers_direction(registers, slot),
                sizeof *window->directions);
-        memcpy(window->products[slot], rows_product(&registers->rows, slot), bytes);
+        memcpy(window->products[slot], rows_product(&registers->rows, slot, 0),
+               window->numbers * sizeof(float));
     }
     return window;
 }
@@ -142,7 +147,8 @@ static void assert_brings_back(struct saved *saved, uint32_t attempt, const stru
         uint32_t slot = (uint32_t)window->slots[i];
         assert_memory_equal(window->directions[slot], registers_direction(registers, slot),
                             sizeof *window->directions);
-        assert_memory_equal(window->products[slot], rows_product(&registers->rows, slot), bytes);
+        assert_memory_equal(window->products[slot], rows_product(&registers->rows, slot, 0),
+                            window->numbers * sizeof(float));
     }
 }
 
@@ -176,9 +182,8 @@ static void only_directions_that_no_earlier_file_holds_are_written(void **state)
     for (int i = 0; i < WINDOW; i++)
         take_direction(&saved, 2);
     struct window *window = save_window(&saved, 2, &digest);
-    size_t numbers = window->numbers * sizeof(double);
-    size_t points = 384 + 2 * ELEMENTS * sizeof(double) + numbers;
-    size_t direction = ELEMENTS * sizeof(float) + numbers;
+    size_t points = 384 + (2 * ELEMENTS + window->numbers) * sizeof(double);
+    size_t direction = (ELEMENTS + window->numbers) * sizeof(float);
     assert_int_equal(size_of(&saved, "step-3"), points + WINDOW * direction);
     free(window);
     take_direction(&saved, 2);

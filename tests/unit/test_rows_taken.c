@@ -47,8 +47,15 @@ static void margins_in_tiles_are_sums_in_fixed_point(void **state) {
     for (int k = 0; k < 6; k++)
         assert_true(margins[k] == parts[0][k] + parts[1][k] + offset_numbers[k / 2 * 2]);
     rows.products = margins;
+    rows.stored = HISTORY_DOUBLE;
     rows_take(&rows, ROWS_PRODUCT, 0, 4, sums);
     assert_true(margins[0] == 6 && margins[5] == -14);
+    float rounded[6];
+    rows.products = rounded;
+    rows.stored = HISTORY_FLOAT;
+    rows_take(&rows, ROWS_PRODUCT, 0, 4, sums);
+    for (int k = 0; k < 6; k++)
+        assert_true(rounded[k] == (float)margins[k]);
 }
 
 /* A loss finds the margin of a row's class by its label. */

@@ -444,8 +444,37 @@ static void a_job_that_asks_for_a_block_has_the_largest(void **state) {
     assert_true(settings.ridge == 0.5 / 0.25); /* σ′ at 0 */
 }
 
+static struct sizing with_directions(const struct set_info *info,
+                                     const struct objective_shape *shape) {
+    const struct job job = {.directions = DIRECTIONS_AUTO};
+    struct sizing sizing;
+    assert_int_equal(sizing_of(&job, info, shape->features * shape->outputs, 2, &sizing), 0);
+    sizing_directions(&job, info, shape, PRECONDITION_NONE, &sizing);
+    return sizing;
+}
+
+/* As wide as news in twenty groups, and as images of ten kinds of clothes. */
+static void sparse_rows_of_many_classes_have_directions_and_dense_ones_have_none(void **state) {
+    (void)state;
+    struct set_info news = {
+        .rows = 15935, .values = 1270000, .features = 62061, .weight_sum = 15935};
+    struct objective_shape shape = {
+        .kind = OBJECTIVE_SOFTMAX, .features = 62061, .outputs = 20, .intercept = true};
+    struct sizing sizing = with_directions(&news, &shape);
+    assert_in_range(sizing.directions, 40, 50);
+    assert_in_range(sizing.history, 1, 5);
+    news.rows *= 1000; /* with so few values each that the search would cost more than its pass */
+    assert_int_equal(with_directions(&news, &shape).directions, 0);
+    const struct set_info images = {
+        .rows = 60000, .values = 47040000, .features = 784, .dense = true, .weight_sum = 60000};
+    shape.features = 784;
+    shape.outputs = 10;
+    assert_int_equal(with_directions(&images, &shape).directions, 0);
+}
+
 SUITE(sizing) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sparse_rows_of_many_classes_have_directions_and_dense_ones_have_none),
         cmocka_unit_test(outputs_share_a_block_where_it_leaves_columns_out),
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
         cmocka_unit_test(a_model_of_unknown_width_has_the_workers_that_all_have),

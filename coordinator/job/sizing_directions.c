@@ -1,0 +1,151 @@
+/* How many common directions a run has, by what steps in their span cost beside those along lines
+ * (doc/OPTIMIZERS.md). */
+#include <math.h>
+
+#include "base/layout.h"
+#include "coordinator/job/column_rules.h"
+#include "coordinator/job/family.h"
+#include "coordinator/job/sizing.h"
+#include "optimizer/span.h"
+
+#define DIRECTIONS_AUTO_MAX 40
+#define DIRECTIONS_AUTO_MAX_SEVERAL 50 /* of several outputs, whose steps gain by each */
+
+/* Fewer directions than this save less than they cost; with a heavy block few are enough. */
+#define DIRECTIONS_LEAST 20
+#define DIRECTIONS_LEAST_WITH_BLOCK 5
+
+/* More pairs help a direction little where steps have a window besides: but they do help, where
+ * vectors are so short that pairs cost nothing. */
+#define HISTORY_BESIDE_DIRECTIONS 10
+#define HISTORY_BESIDE_DIRECTIONS_SEVERAL 5
+#define PARAMETERS_THAT_COST (1u << 15)
+
+/* Passes with fewer products than this would wait for rounds most of the time. */
+#define PRODUCTS_WORTH_ROUNDS 4e5
+
+/* A step in the span takes at most so many times as long as one along a line. About half as many
+ * do, or two thirds of dense rows. Of sparse rows with several outputs a pass moves K numbers a
+ * column besides, which counts for more where workers are on several hosts. */
+#define SPAN_STEP 1.6
+#define SPAN_STEP_MOVED 2.0
+
+/* Nanoseconds, about: for a product of a pass, whose elements lie anywhere where a sparse row has
+ * one output, beside one another where it has several, and in matrices where rows are dense; for a
+ * parameter of a step, and an element of a stored vector that is read, of columns or of rows; and
+ * in the span for a loss, and a product of the matrix. A step takes about so many trials and
+ * matrices, and reads each pair four times, s and y for the gradient and for the direction, and a
+ * direction twice. */
+#define PRODUCT_APART_NS 1.5
+#define PRODUCT_BESIDE_NS 0.5
+#define PRODUCT_DENSE_NS 0.25
+#define PRODUCT_OF_MATRICES_NS 0.06
+#define PARAMETER_NS 12.0
+#define STORED_NS 0.25
+#define ROW_LOSS_NS 10.0
+#define ROW_SECOND_NS 0.14
+#define TRIALS_A_STEP 3
+#define MATRICES_A_STEP 0.4
+#define READS_OF_A_PAIR 4
+#define READS_OF_A_DIRECTION 2
+
+/* Bytes of a set: a value with its column, or a dense value; as they are stored, about. */
+static double bytes_of_values(const struct set_info *data) {
+    size_t each = value_bytes(data->type) + (data->dense ? 0 : sizeof(uint32_t));
+    return (double)each * (double)data->values;
+}
+
+static double product_ns(const struct set_info *data, double outputs) {
+    if (data->dense)
+        return outputs > 1 ? PRODUCT_OF_MATRICES_NS : PRODUCT_DENSE_NS;
+    return outputs > 1 ? PRODUCT_BESIDE_NS : PRODUCT_APART_NS;
+}
+
+/* Nanoseconds of a step in the span for a number of a vector of rows. Of many rows the matrix is of
+ * a sample (optimizer/span.c). */
+static double span_ns(const struct set_info *data, double outputs, uint32_t count) {
+    double trial = 2 * count * STORED_NS + ROW_LOSS_NS;
+    double second = (double)count * count / 2 * ROW_SECOND_NS * (outputs > 1 ? 2 : 1);
+    second *= span_rate(count, data->rows, (uint32_t)outputs);
+    return TRIALS_A_STEP * trial + MATRICES_A_STEP * second;
+}
+
+/* Whether steps in the span of so many directions beside `few` pairs are, rather than those along
+ * lines with `pairs`. */
+static bool is_worth_it(const struct set_info *data, const struct objective_shape *shape,
+                        uint32_t count, uint32_t few, uint32_t pairs) {
+    double outputs = shape->outputs, parameters = (double)objective_parameters(shape);
+    double pass = 2 * product_ns(data, outputs) * (double)data->values * outputs;
+    double common = pass + parameters * PARAMETER_NS;
+    double reads = READS_OF_A_PAIR * few + READS_OF_A_DIRECTION * count;
+    double line = common + parameters * STORED_NS * READS_OF_A_PAIR * pairs;
+    double step = common + parameters * STORED_NS * reads +
+                  (double)data->rows * outputs * span_ns(data, outputs, count);
+    return step <= line * (outputs > 1 && !data->dense ? SPAN_STEP_MOVED : SPAN_STEP);
+}
+
+/* Of `pairs` that a run along lines would have: vectors that are short cost nothing. */
+static uint32_t pairs_beside(const struct objective_shape *shape, uint32_t pairs) {
+    uint32_t few =
+        shape->outputs > 1 ? HISTORY_BESIDE_DIRECTIONS_SEVERAL : HISTORY_BESIDE_DIRECTIONS;
+    return objective_parameters(shape) >= PARAMETERS_THAT_COST && pairs > few ? few : pairs;
+}
+
+/* Whether margins are what the data's rows and a point make alone, and their losses are known to
+ * shards. */
+static bool can_have_directions(const struct job *job, const struct set_info *data,
+                                const struct objective_shape *shape) {
+    const struct objective *objective = objective_of(shape->kind);
+    return family_of(shape) == &family_linear && objective->second && objective->convex &&
+           data->labels != LABEL_LISTS && !job_has_orthants(job) && !job_has_minibatches(job);
+}
+
+/* Of data in tiles, whose steps are in the span of directions. */
+#define DIRECTIONS_IN_TILES 10
+
+static uint32_t directions_auto(const struct set_info *data, const struct objective_shape *shape,
+                                enum precondition form, const struct sizing *sizing) {
+    double outputs = shape->outputs, numbers = (double)data->rows * outputs;
+    if (form == PRECONDITION_FULL || (double)data->values * outputs < PRODUCTS_WORTH_ROUNDS)
+        return 0;
+    /* Margins of the directions take as much as the set and the pairs of a run without at most. */
+    double element = (double)history_size(sizing->history_type);
+    double pairs = 2.0 * sizing->history * element * (double)objective_parameters(shape);
+    double fit = (bytes_of_values(data) + pairs) / (numbers * element);
+    uint32_t most = shape->outputs > 1 ? DIRECTIONS_AUTO_MAX_SEVERAL : DIRECTIONS_AUTO_MAX;
+    uint32_t count = (uint32_t)fmin(fit, most);
+    uint32_t least = form == PRECONDITION_HEAVY ? DIRECTIONS_LEAST_WITH_BLOCK : DIRECTIONS_LEAST;
+    uint32_t few = pairs_beside(shape, sizing->history);
+    while (count >= least && !is_worth_it(data, shape, count, few, sizing->history))
+        count--;
+    return count < least ? 0 : count;
+}
+
+static uint32_t directions_of(const struct job *job, const struct set_info *data,
+                              const struct objective_shape *shape, enum precondition form,
+                              const struct sizing *sizing) {
+    if (!can_have_directions(job, data, shape) || job_inverts(job))
+        return 0;
+    if (job->directions != DIRECTIONS_AUTO)
+        return job->directions;
+    uint32_t count = directions_auto(data, shape, form, sizing);
+    return count || !data->strip_columns ? count : DIRECTIONS_IN_TILES;
+}
+
+void sizing_directions(const struct job *job, const struct set_info *data,
+                       const struct objective_shape *shape, enum precondition form,
+                       struct sizing *sizing) {
+    sizing->directions = directions_of(job, data, shape, form, sizing);
+    if (sizing->directions && !job->history)
+        sizing->history = pairs_beside(shape, sizing->history);
+    struct layout layout = objective_layout(shape);
+    sizing->held = (double)layout_strip_most(&layout, data->strip_columns);
+    /* The condition of P is that of the Hessian: what rounding to floats adds to a direction where
+     * F curves little is too much where it curves most. */
+    if (sizing->directions && form == PRECONDITION_FULL)
+        sizing->history_type = HISTORY_DOUBLE;
+    bool products = sizing->directions || data->strip_columns;
+    sizing->upper = data->strip_columns && layout_upper(&layout).count;
+    double numbers = sizing->upper ? (double)layout.tensor[0].columns : shape->outputs;
+    sizing->row_numbers = products ? (double)set_vector_rows(data) * numbers : 0;
+}
