@@ -103,13 +103,22 @@ static bool can_have_directions(const struct job *job, const struct set_info *da
 /* Of data in tiles, whose steps are in the span of directions. */
 #define DIRECTIONS_IN_TILES 10
 
+/* The type of directions, of those that a job may have. The condition of P is that of the Hessian:
+ * what rounding to floats adds to a direction where F curves little is too much where it curves
+ * most. And where vectors are short, floats save nothing. */
+static enum history_type type_beside(const struct objective_shape *shape, enum precondition form,
+                                     enum history_type type) {
+    bool is_short = objective_parameters(shape) < PARAMETERS_THAT_COST;
+    return form == PRECONDITION_FULL || is_short ? HISTORY_DOUBLE : type;
+}
+
 static uint32_t directions_auto(const struct set_info *data, const struct objective_shape *shape,
                                 enum precondition form, const struct sizing *sizing) {
     double outputs = shape->outputs, numbers = (double)data->rows * outputs;
     if (form == PRECONDITION_FULL || (double)data->values * outputs < PRODUCTS_WORTH_ROUNDS)
         return 0;
     /* Margins of the directions take as much as the set and the pairs of a run without at most. */
-    double element = (double)history_size(sizing->history_type);
+    double element = (double)history_size(type_beside(shape, form, sizing->history_type));
     double pairs = 2.0 * sizing->history * element * (double)objective_parameters(shape);
     double fit = (bytes_of_values(data) + pairs) / (numbers * element);
     uint32_t most = shape->outputs > 1 ? DIRECTIONS_AUTO_MAX_SEVERAL : DIRECTIONS_AUTO_MAX;
@@ -140,10 +149,8 @@ void sizing_directions(const struct job *job, const struct set_info *data,
         sizing->history = pairs_beside(shape, sizing->history);
     struct layout layout = objective_layout(shape);
     sizing->held = (double)layout_strip_most(&layout, data->strip_columns);
-    /* The condition of P is that of the Hessian: what rounding to floats adds to a direction where
-     * F curves little is too much where it curves most. */
-    if (sizing->directions && form == PRECONDITION_FULL)
-        sizing->history_type = HISTORY_DOUBLE;
+    if (sizing->directions)
+        sizing->history_type = type_beside(shape, form, sizing->history_type);
     bool products = sizing->directions || data->strip_columns;
     sizing->upper = data->strip_columns && layout_upper(&layout).count;
     double numbers = sizing->upper ? (double)layout.tensor[0].columns : shape->outputs;
