@@ -88,6 +88,7 @@
 #define FRAME_BODY_BYTES_MAX (16u << 20)
 #define BULK_BYTES_MAX (UINT64_C(1) << 36)
 #define ADDRESS_BYTES_MAX 1024
+#define LOCAL_SECRET_DIGITS 32 /* see wire/address.h */
 #define CONNECTIONS_MAX (REPLICAS_MAX + 64) /* of one worker */
 
 static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below its largest");
