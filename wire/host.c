@@ -344,7 +344,7 @@ static void start_events(struct host *host) {
 static int listen_nearby(const struct host_options *options) {
     char *bound = NULL;
     int listener = -1;
-    if (address_is_unix(options->listen) || !options->local || !*options->local)
+    if (!options->local || !*options->local)
         return -1;
     char *address = local_address(options->local);
     if (address_listen(address, &listener, &bound)) {

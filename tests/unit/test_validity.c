@@ -244,6 +244,9 @@ static void numbers_that_nobody_is_given_are_refused(void **state) {
     REFUSES(GREETED, greeted.index = SHARDS_MAX, "index");
     REFUSES(SHARD_AT, shard_at.index = SHARDS_MAX, "index");
     REFUSES(SHARD_AT, shard_at.address = "", "address");
+    REFUSES(SHARD_AT, shard_at.local = "0123", "secret");
+    REFUSES(WELCOME, welcome.local = "0123", "secret");
+    REFUSES(GREET, greet.local = "0123456789abcdefg123456789abcdef", "secret");
     REFUSES(STAGED, staged.index = SHARDS_MAX, "index");
     REFUSES(STAGED, staged.incarnation = 0, "incarnation");
     REFUSES(READY, ready.attempt = 0, "attempts");
