@@ -27,7 +27,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from host_bytes import SETS  # noqa: E402
 from harness import COORDINATOR, run, words, write_job  # noqa: E402
 
-STEPS = 4, 16
+STEPS = 2, 10
 HOSTS = ['127.0.0.2', '127.0.0.3']
 
 # What starts a worker on a host, which is a processor.
@@ -55,18 +55,23 @@ class Way:
     def __init__(self, folder, name, **settings):
         self.job = write_job(folder, name, objective='logistic', l2=1e-4, precondition='none', threads=1,
                              checkpoint_seconds=3600, gradient_tolerance=0, loss_tolerance=0, **settings)
-        self.best_ms = self.best_processor_ms = float('inf')
+        self.least = {}  # of each number of steps: ms of training, and of processors
+        self.evaluations = {}
         self.models = set()
 
     def measure(self, settings):
+        for steps in STEPS:
+            result, processor = one_run(self.job, {**settings, 'max_steps': steps})
+            ms, before = self.least.get(steps, (float('inf'), float('inf')))
+            self.least[steps] = min(ms, 1e3 * result['seconds']['train']), min(before, processor)
+            self.evaluations[steps] = result['evaluations']
+        self.models.add(result['model_sha256'])
+
+    def each(self):
         """What an evaluation takes, of those of the longer run that the shorter one has not."""
-        (few, few_ms), (more, more_ms) = (one_run(self.job, {**settings, 'max_steps': steps})
-                                          for steps in STEPS)
-        evaluations = more['evaluations'] - few['evaluations']
-        ms = 1e3 * (more['seconds']['train'] - few['seconds']['train']) / evaluations
-        self.best_ms = min(self.best_ms, ms)
-        self.best_processor_ms = min(self.best_processor_ms, (more_ms - few_ms) / evaluations)
-        self.models.add(more['model_sha256'])
+        few, more = STEPS
+        evaluations = self.evaluations[more] - self.evaluations[few]
+        return [(b - a) / evaluations for a, b in zip(self.least[few], self.least[more])]
 
 
 def repeat(path, copies):
@@ -103,10 +108,10 @@ def main():
             for way in ways:
                 way.measure(own)
         assert len(ways[0].models | ways[1].models) == 1, [way.models for way in ways]
-        one, two = ways
+        (one, one_processor), (two, two_processor) = (way.each() for way in ways)
         print(f'| {given.set}{f" × {given.copies}" if given.copies > 1 else ""} | '
-              f'{one.best_ms:.0f} | {two.best_ms:.0f} | {two.best_ms / one.best_ms:.2f} | '
-              f'{one.best_processor_ms:.0f} | {two.best_processor_ms:.0f} |')
+              f'{one:.0f} | {two:.0f} | {two / one:.2f} | {one_processor:.0f} | {two_processor:.0f} |')
+
 
 
 if __name__ == '__main__':
