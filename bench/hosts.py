@@ -88,7 +88,7 @@ def main():
     options.add_argument('--copies', type=int, default=1)
     options.add_argument('--turns', type=int, default=3)
     options.add_argument('settings', nargs='*')
-    given = options.parse_args()
+    given = options.parse_intermixed_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         data = folder / 'data.libsvm'
