@@ -70,7 +70,9 @@
 /* Cluster. */
 #define DESCRIPTORS_LEAST 32 /* files that a process must be allowed to have open */
 #define SHARDS_MAX 256
+#ifndef REPLICAS_MAX /* bench/efficiency looks further: see bench/local.mk */
 #define REPLICAS_MAX 1024
+#endif
 #define FOLD_FLUSHES_MAX 256 /* that one FOLD lists, or one FOLDED */
 #define THREADS_MAX 256
 /* How long a worker may say nothing before it counts as lost. One that a former coordinator left at
@@ -88,6 +90,7 @@
 #define FRAME_BODY_BYTES_MAX (16u << 20)
 #define BULK_BYTES_MAX (UINT64_C(1) << 36)
 #define ADDRESS_BYTES_MAX 1024
+#define LOCAL_SECRET_DIGITS 32              /* see wire/address.h */
 #define CONNECTIONS_MAX (REPLICAS_MAX + 64) /* of one worker */
 
 static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below its largest");

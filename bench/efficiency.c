@@ -94,7 +94,7 @@ static double bytes_of(const struct parcel *parcel) {
     if (is_bulky(parcel->type)) {
         struct message message =
             decoded_body(parcel->type, parcel->term, parcel->body, parcel->length);
-        bulk = bulk_of(&message);
+        bulk = bulk_of(&message).bytes;
     }
     return HEADER_BYTES + (double)parcel->length + bulk;
 }
@@ -135,7 +135,7 @@ static void send_all(struct process *process, struct worker_host *host) {
         ns += model.worker_ns;
         if (far && is_bulky(envelope->type)) {
             struct message message = decoded(&host->out, envelope);
-            ns += model.stream_ns * bulk_of(&message);
+            ns += bulk_of(&message).send_ns;
         }
     }
     world_spend(process, ns);
@@ -152,7 +152,7 @@ static double worker_cost(const struct process *process, enum message_type type)
 /* What comes with a message, in the loop of who gets it. */
 static void spend_on_bulk(struct process *process, uint32_t from, const struct message *message) {
     if (network_peer(process, from)->host != process->host)
-        world_spend(process, model.stream_ns * bulk_of(message));
+        world_spend(process, bulk_of(message).receive_ns);
 }
 
 /* Answers what it would have taken to fold them. */

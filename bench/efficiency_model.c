@@ -27,6 +27,11 @@ static struct parameter {
     {"lists", 1},        /* flushes of a turn are folded by one message */
     {"worker_us", 10},   /* the same of a worker */
     {"stream_ns", 1.4},  /* a byte through TLS, at either end */
+    {"pack_ns", 0.55},   /* a byte of bulk packed, before it is sent */
+    {"unpack_ns", 0.45}, /* the same unpacked */
+    {"point_left", 1},   /* of the bytes of a point, when packed; .5 where it is a direction */
+    {"sums_left", 0.66}, /* the same of the sums of a gradient */
+    {"rows_left", 1},    /* and of vectors of rows */
     {"fold_ns", 2},      /* an element folded */
     {"listed_ns", 4},    /* the same of a sparse slice */
     {"share", 1},        /* of its columns that a flush has anything of */
@@ -76,18 +81,21 @@ double stage_fold_ns(const struct message_stage *stage) {
     return sums_of(stage) * (rows ? value_of("fold_ns") : model.sum_ns);
 }
 
-double bulk_of(const struct message *message) {
+struct bulk_cost bulk_of(const struct message *message) {
     const struct message_parameters *parameters = &message->parameters;
-    const bool rows = message->type == MESSAGE_PARAMETERS
-                          ? kinds[parameters->evaluation % 4096].takes_rows
-                          : message->type == MESSAGE_STAGE &&
-                                kinds[message->stage.flush.evaluation % 4096].sums_rows;
-    if (message->type == MESSAGE_PARAMETERS)
-        return (double)parameters->count *
-               (rows ? model.row_scale * sizeof(double) : model.column_scale * model.point_bytes);
-    if (message->type == MESSAGE_STAGE)
-        return sums_of(&message->stage) * (rows ? sizeof(double) : model.sum_bytes);
-    return 0;
+    bool point = message->type == MESSAGE_PARAMETERS, sums = message->type == MESSAGE_STAGE;
+    if (!point && !sums)
+        return (struct bulk_cost){0};
+    bool rows = point ? kinds[parameters->evaluation % 4096].takes_rows
+                      : kinds[message->stage.flush.evaluation % 4096].sums_rows;
+    double left = rows ? model.rows_left : point ? model.point_left : model.sums_left;
+    double bytes = rows ? sizeof(double) : point ? model.point_bytes : model.sum_bytes;
+    bytes *= point ? (double)parameters->count * (rows ? model.row_scale : model.column_scale)
+                   : sums_of(&message->stage);
+    double stream_ns = model.stream_ns * left * bytes;
+    return (struct bulk_cost){.bytes = left * bytes,
+                              .send_ns = stream_ns + model.pack_ns * bytes,
+                              .receive_ns = stream_ns + model.unpack_ns * bytes};
 }
 
 /* Of vectors of rows, an element of a row. */
@@ -153,6 +161,11 @@ void model_read(int argc, char **argv) {
     model.fold_message_ns = value_of("fold_us") * 1e3;
     model.worker_ns = value_of("worker_us") * 1e3;
     model.stream_ns = value_of("stream_ns");
+    model.pack_ns = value_of("pack_ns");
+    model.unpack_ns = value_of("unpack_ns");
+    model.point_left = value_of("point_left");
+    model.sums_left = value_of("sums_left");
+    model.rows_left = value_of("rows_left");
     model.id_ns = value_of("id_ns");
     model.gather_ns = value_of("gather_ns");
     model.program_ns = value_of("program_ns");

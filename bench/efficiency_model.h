@@ -13,7 +13,9 @@ extern struct model {
     double column_scale, row_scale; /* of the machines' elements to those that they stand for */
     double point_bytes;             /* fetched, an element of the point */
     double sum_bytes, sum_ns;       /* staged and folded, an element of the sums of a gradient */
-    double message_ns, fold_message_ns, id_ns, worker_ns, stream_ns, gather_ns, program_ns;
+    double message_ns, fold_message_ns, id_ns, worker_ns, gather_ns, program_ns;
+    double stream_ns, pack_ns, unpack_ns;    /* a byte that is sent; one before it is packed */
+    double point_left, sums_left, rows_left; /* of each byte, when it is packed */
 } model;
 
 /* What the command line sets, by its name; ends the program with status 64 if there is none. */
@@ -31,8 +33,13 @@ double sums_scale(uint32_t evaluation);
 /* What a shard takes to fold the sums that a STAGE brings. */
 double stage_fold_ns(const struct message_stage *stage);
 
-/* Bytes of elements that come with a message. */
-double bulk_of(const struct message *message);
+/* What the elements that come with a message take from one host to another. */
+struct bulk_cost {
+    double bytes; /* that are sent */
+    double send_ns, receive_ns;
+};
+
+struct bulk_cost bulk_of(const struct message *message);
 
 /* What a shard takes for a program. */
 double program_ns(const struct message_program *program);

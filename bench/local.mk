@@ -72,7 +72,7 @@ bench_transport_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/transport
 
 EXTRA_DIST += bench/bench.py bench/serving.py bench/wide_text.py bench/parquet.py bench/texts.py
-EXTRA_DIST += bench/problems.py bench/made_rows.py bench/passes.py bench/host_bytes.py bench/borders.py bench/newton.py bench/losses.py bench/gaps.py bench/directions.py bench/minibatches.py bench/l1.py bench/path.py
+EXTRA_DIST += bench/problems.py bench/made_rows.py bench/passes.py bench/hosts.py bench/host_bytes.py bench/borders.py bench/newton.py bench/losses.py bench/gaps.py bench/directions.py bench/minibatches.py bench/l1.py bench/path.py
 EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/RESULTS.md bench/NOTES.md
 EXTRA_DIST += bench/synchrony.py bench/downpour.py bench/one_pass.py bench/summary.py bench/summary_r.py bench/onnx_check.py
 EXTRA_DIST += bench/networks.py bench/tables.py bench/l1_path.py bench/scale.py bench/transport.py bench/cuda.py bench/wide.py
@@ -102,6 +102,10 @@ bench-wide: all-am bench/wide_data
 bench-transport: all-am bench/transport
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/transport.py
 
+# Two hosts over TLS beside one, of a processor each.
+bench-hosts: all-am
+	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/hosts.py wide --copies 4
+
 # The efficiency of clusters under a virtual clock: doc/SCALE.md says what the model is.
 bench-efficiency: bench/efficiency
 	for seconds in 1 10; do \
@@ -111,8 +115,14 @@ bench-efficiency: bench/efficiency
 	    bench/efficiency 100 100 1e7 $$seconds flush_ms=2240; \
 	    bench/efficiency 1000 236 1e7 $$seconds flush_ms=9490; \
 	done
+	bench/efficiency 1000 64 1e7 1 share=.02 needs=.02 chunks=200 flush_ms=9490
+	bench/efficiency 1000 128 1e7 1 strips=40 rows=1e6 chunks=200 flush_ms=9490 point_left=.5
+
+# Ten thousand hosts, in a build folder that was configured with CPPFLAGS=-DREPLICAS_MAX=16384.
+bench-efficiency-far: bench/efficiency
+	bench/efficiency 10000 64 1e8 10 share=.01 needs=.01 chunks=4 flush_ms=20000
 
 # dml beside LIBLINEAR and scikit-learn, into bench/RESULTS.md: minutes, on a machine that is idle.
 bench-peers: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/peers.py --write
-.PHONY: bench bench-wide bench-serving bench-scale bench-efficiency bench-transport bench-peers bench-cuda
+.PHONY: bench bench-wide bench-serving bench-scale bench-efficiency bench-efficiency-far bench-transport bench-hosts bench-peers bench-cuda

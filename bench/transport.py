@@ -47,7 +47,9 @@ def bulk(way):
 @contextlib.contextmanager
 def worker(program, way, folder, key):
     name = program.name
-    listen = {'shared memory': f'unix:{folder}/{name}'}.get(way, '127.0.0.1:0')
+    # Addresses of one host would be spared TLS.
+    host = '127.0.0.1' if program == SHARD else '127.0.0.2'
+    listen = {'shared memory': f'unix:{folder}/{name}'}.get(way, f'{host}:0')
     process = Process(program, '--listen', listen, '--folder', folder,
                       *(['--key', key] if way == 'TLS' else []))
     try:

@@ -16,12 +16,18 @@ enum { TRIES_MAX = 20 };
 
 /* ---- releasing a set-up ---- */
 
+static void forget_address(struct shard_link *shard) {
+    free(shard->address);
+    free(shard->local);
+    free(shard->local_address);
+}
+
 static void forget_shards(struct replica *replica) {
     for (uint32_t i = 0; i < replica->shard_count; i++) {
         if (replica->shards[i].link)
             replica_act(replica,
                         &(struct action){.kind = ACTION_CLOSE, .link = replica->shards[i].link});
-        free(replica->shards[i].address);
+        forget_address(&replica->shards[i]);
     }
     free(replica->shards);
     free(replica->ranges);
@@ -121,7 +127,10 @@ static void greet(struct replica *replica, struct shard_link *shard, struct outb
     shard->greeted = replica->ready = false;
     replica_send(replica, shard->link,
                  &(struct message){.type = MESSAGE_GREET,
-                                   .greet = {PROTOCOL_VERSION, replica->run, replica->incarnation}},
+                                   .greet = {.protocol = PROTOCOL_VERSION,
+                                             .run = replica->run,
+                                             .incarnation = replica->incarnation,
+                                             .local = shard->local_address ? shard->local : ""}},
                  out);
 }
 
@@ -405,9 +414,17 @@ void replica_opened(struct replica *replica, int error, const char *reason, int6
 void replica_connect_shard(struct replica *replica, uint32_t index) {
     struct shard_link *shard = &replica->shards[index];
     assert(index < replica->shard_count && shard->address && !shard->link);
+    const char *address = shard->local_address ? shard->local_address : shard->address;
+    replica->apart[index] = !address_is_unix(address);
     shard->connecting = true;
-    replica_act(replica, &(struct action){
-                             .kind = ACTION_CONNECT, .shard = index, .address = shard->address});
+    replica_act(replica,
+                &(struct action){.kind = ACTION_CONNECT, .shard = index, .address = address});
+}
+
+/* What a host of the same name lets nobody reach is asked for as on another host. */
+static void give_local_up(struct shard_link *shard) {
+    free(shard->local_address);
+    shard->local_address = NULL;
 }
 
 /* Whether the replica is connected or connecting to this shard already. */
@@ -415,8 +432,8 @@ static bool is_there(const struct replica *replica, const struct message_shard_a
     const struct shard_link *shard = &replica->shards[message->index];
     const struct range *range = &replica->ranges[message->index];
     return (shard->link || shard->connecting) && shard->incarnation == message->incarnation &&
-           !strcmp(shard->address, message->address) && range->first == message->first &&
-           range->count == message->count;
+           !strcmp(shard->address, message->address) && !strcmp(shard->local, message->local) &&
+           range->first == message->first && range->count == message->count;
 }
 
 /* What is known of a shard stays if it is the same incarnation, whose link is down now: its part of
@@ -433,15 +450,16 @@ static void move_shard(struct replica *replica, const struct message_shard_at *m
         replica_abandon(replica);
     if (shard->link)
         replica_act(replica, &(struct action){.kind = ACTION_CLOSE, .link = shard->link});
-    free(shard->address);
+    forget_address(shard);
     *shard = (struct shard_link){
         .incarnation = message->incarnation,
         .address = memory_copy_string(message->address),
+        .local = memory_copy_string(message->local),
+        .local_address = *message->local ? local_address(message->local) : NULL,
         .met = met,
         .fetched = fetched && same,
     };
     *range = (struct range){message->first, message->count};
-    replica->apart[message->index] = !address_is_unix(message->address);
     replica_connect_shard(replica, message->index);
 }
 
@@ -468,6 +486,8 @@ void replica_shard_missing(struct replica *replica, uint32_t index, int error, c
                            struct outbox *out) {
     struct shard_link *shard = &replica->shards[index];
     assert(index < replica->shard_count);
+    if (!shard->link)
+        give_local_up(shard);
     char *text = memory_format("shard %u at %s: %s", index, shard->address, reason);
     if (shard->met || ++shard->tries < TRIES_MAX) {
         log_debug("%s", text);
@@ -510,10 +530,15 @@ void replica_connected(struct replica *replica, uint32_t index, uint32_t link, i
     shard->connecting = false;
     shard->link = error ? 0 : link;
     shard->answered = (struct wanted_key){0};
-    if (error)
+    if (error && shard->local_address) {
+        log_debug("shard %u is not reached within this host: %s", index, reason);
+        give_local_up(shard);
+        replica_connect_shard(replica, index);
+    } else if (error) {
         replica_shard_missing(replica, index, error, reason, out);
-    else
+    } else {
         greet(replica, shard, out);
+    }
 }
 
 void replica_on_greeted(struct replica *replica, uint32_t index,

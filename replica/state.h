@@ -25,6 +25,8 @@ struct shard_link {
     int64_t retry_ns;           /* when to try again; 0: no retry */
     uint64_t incarnation;
     char *address;
+    char *local;         /* its secret, if it is on this host; else "" */
+    char *local_address; /* as follows from that; NULL: there is none, or nobody answers there */
 };
 
 struct portion {

@@ -11,6 +11,7 @@
 #include "shard/rows.h"
 #include "shard/shard.h"
 #include "shard/writer.h"
+#include "wire/address.h"
 #include "wire/host.h"
 
 struct shell {
@@ -88,10 +89,15 @@ static int choose_disk(struct shell *shell, const struct host_options *options) 
 
 static int serve(const struct host_options *options) {
     numeric_setup();
-    char name[256] = "";
+    char name[256] = "", local[LOCAL_SECRET_DIGITS + 1] = "";
+    struct host_options own = *options;
     (void)gethostname(name, sizeof name - 1);
+    if (!address_is_unix(options->listen))
+        local_secret_draw(local);
+    own.local = local;
     struct shell shell = {.self = {.pid = (uint32_t)getpid(),
                                    .host = name,
+                                   .local = local,
                                    .description = numeric_description(),
                                    .proof = numeric_proof_vectors() ^ rows_proof()}};
     const struct host_role role = {
@@ -102,7 +108,7 @@ static int serve(const struct host_options *options) {
     shell.shard = shard_new(&shell.self);
     int code = choose_disk(&shell, options);
     if (!code)
-        shell.host = host_new(options, &role, &code);
+        shell.host = host_new(&own, &role, &code);
     shell.writer = writer_new(shell.disk, wake, &shell);
     if (shell.host)
         code = host_run(shell.host);

@@ -88,7 +88,8 @@ void welcome_coordinator(struct shard *shard, struct outbox *out) {
                                               .host = shard->self.host,
                                               .threads = 1,
                                               .proof = shard->self.proof,
-                                              .description = shard->self.description};
+                                              .description = shard->self.description,
+                                              .local = shard->self.local};
     shard_answer(shard, shard->coordinator, answer, out);
     tell_holding(shard, out);
 }

@@ -31,6 +31,7 @@ struct shard_place {
 struct shard_self {
     uint32_t pid;
     const char *host;
+    const char *local; /* secret of the socket for others of its host (wire/address.h), or "" */
     const char *description; /* numeric_description() */
     uint64_t proof;          /* of numeric_proof_vectors() and rows_proof() */
     /* Finds what a set-up asks to compute on. 0, or an error with its text. NULL: the CPU. */

@@ -2,12 +2,15 @@
 #define _GNU_SOURCE
 #include <assert.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -47,6 +50,10 @@ int endpoint_of_unix(const char *address, struct endpoint *endpoint) {
     un->sun_family = AF_UNIX;
     memcpy(un->sun_path, path, length + 1);
     endpoint->length = sizeof *un;
+    if (*path == '@') { /* unix(7): a name behind a zero byte, and as long as the address says */
+        un->sun_path[0] = '\0';
+        endpoint->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length);
+    }
     return 0;
 }
 
@@ -199,7 +206,7 @@ int address_listen(const char *address, int *descriptor, char **bound) {
     int code = find_endpoint(address, AF_INET6, &endpoint, host);
     if (code)
         return code;
-    if (endpoint.address.ss_family == AF_UNIX) {
+    if (endpoint.address.ss_family == AF_UNIX && *endpoint_unix_path(address) != '@') {
         char *folder = path_folder(endpoint_unix_path(address));
         code = folder_make(folder, 0700); /* private if it is made here */
         free(folder);
@@ -236,6 +243,42 @@ int address_accept(int listener) {
         close(descriptor);
     }
     return descriptor;
+}
+
+bool address_is_of_this_user(int descriptor) {
+    struct ucred other;
+    socklen_t length = sizeof other;
+    return !getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &length) &&
+           other.uid == geteuid();
+}
+
+/* ---- hosts ---- */
+
+bool address_same_host(const char *a, const char *b) {
+    char host[2][ENDPOINT_HOST_BYTES], port[ENDPOINT_PORT_BYTES];
+    if (address_is_unix(a) || address_is_unix(b))
+        return false;
+    bool split = !endpoint_split(a, host[0], port) && !endpoint_split(b, host[1], port);
+    error_clear();
+    return split && !strcmp(host[0], host[1]);
+}
+
+void local_secret_draw(char secret[LOCAL_SECRET_DIGITS + 1]) {
+    uint64_t drawn[2];
+    static_assert(2 * sizeof drawn == LOCAL_SECRET_DIGITS, "two digits a byte");
+    *secret = '\0';
+    if (getrandom(drawn, sizeof drawn, 0) == sizeof drawn)
+        snprintf(secret, LOCAL_SECRET_DIGITS + 1, "%016" PRIx64 "%016" PRIx64, drawn[0], drawn[1]);
+}
+
+bool local_secret_is_valid(const char *secret) {
+    return strlen(secret) == LOCAL_SECRET_DIGITS &&
+           strspn(secret, "0123456789abcdef") == LOCAL_SECRET_DIGITS;
+}
+
+char *local_address(const char *secret) {
+    assert(local_secret_is_valid(secret));
+    return memory_format("unix:@dml-%.*s", LOCAL_SECRET_DIGITS / 2, secret);
 }
 
 bool address_is_loopback(int listener) {

@@ -6,7 +6,9 @@
 #include <stdbool.h>
 #include <sys/socket.h>
 
-/* ---- addresses: "unix:PATH", "HOST:PORT" or "tls:HOST:PORT" ----
+#include "base/limits.h"
+
+/* ---- addresses: "unix:PATH", "unix:@NAME", "HOST:PORT" or "tls:HOST:PORT" ----
  *
  * Between workers and their coordinator a Unix socket carries plain text, and TCP carries TLS in
  * any case: "tls:" may be left out. */
@@ -27,6 +29,24 @@ bool address_is_unix(const char *address);
 /* Whether only this machine can reach a listening TCP socket. */
 bool address_is_loopback(int listener);
 
+/* Whether both are TCP, and name the same host. */
+bool address_same_host(const char *a, const char *b);
+
+/* ---- the socket for others of the host ----
+ *
+ * A worker that listens on TCP has a Unix socket besides, of which there is no file ("unix:@NAME"):
+ * others on its host need no TLS, and share memory with it. Its secret goes with the worker's
+ * address, to whom the coordinator names it. The first half is the socket's name, which everybody
+ * on the host can list; the whole has to be told to whoever listens there. */
+
+/* Draws a secret; "" if the system has no random numbers. */
+void local_secret_draw(char secret[LOCAL_SECRET_DIGITS + 1]);
+bool local_secret_is_valid(const char *secret);
+char *local_address(const char *secret); /* free it */
+
+/* Whether the other end of a Unix socket is a process of the same user. */
+bool address_is_of_this_user(int descriptor);
+
 /* ---- an address in the form that system calls take: for address.c and dial.c ---- */
 
 #define ENDPOINT_HOST_BYTES 256
@@ -37,7 +57,7 @@ struct endpoint {
     socklen_t length;
 };
 
-/* The path of a Unix socket; NULL for another address. */
+/* The path of a Unix socket, or '@' and a name without a file; NULL for another address. */
 const char *endpoint_unix_path(const char *address);
 
 /* Of the address of a Unix socket. ERROR_USAGE for a path that is empty or too long. */

@@ -92,7 +92,7 @@ static void on_stranger(evutil_socket_t descriptor, short what, void *context) {
         host_start_timer(host, ON_STRANGER, link->opened_ns + greet_ns(host) - now_ns);
 }
 
-static void take_stranger(struct host *host, int descriptor) {
+static void take_stranger(struct host *host, int descriptor, bool nearby) {
     struct link *oldest =
         host->links.count >= CONNECTIONS_MAX ? links_first_stranger(&host->links) : NULL;
     if (oldest) {
@@ -102,10 +102,11 @@ static void take_stranger(struct host *host, int descriptor) {
         close(descriptor);
         return;
     }
-    bool local = address_is_unix(host->bound);
+    bool local = nearby || address_is_unix(host->bound);
     assert(local || host->tls); /* host_options_read() refuses TCP without a key */
     add_link(host, local ? channel_new(descriptor) : channel_new_tls(descriptor, host->tls, false),
-             true);
+             true)
+        ->nearby = nearby;
     if (!event_pending(host->events[ON_STRANGER], EV_TIMEOUT, NULL))
         host_start_timer(host, ON_STRANGER, greet_ns(host));
 }
@@ -170,6 +171,11 @@ void host_connect(struct host *host, const char *address, uint32_t tag) {
     attempt->dial = dial_new(host->base, address, host->tls, CONNECT_MS, on_connected, attempt);
 }
 
+/* Any process of this user can find the socket for others of this host. */
+static bool knows_secret(const struct host *host, const struct message *message) {
+    return message->type == MESSAGE_GREET && !strcmp(message->greet.local, host->options.local);
+}
+
 static void on_message(void *context, struct peer *peer, const struct message *message) {
     struct link *link = context;
     struct host *host = link->host;
@@ -177,6 +183,10 @@ static void on_message(void *context, struct peer *peer, const struct message *m
     uint32_t from = link->number;
     int64_t now_ns = clock_monotonic_ns();
     log_debug("%s from link %u", message_name(message->type), from);
+    if (link->nearby && link->stranger && !knows_secret(host, message)) {
+        drop_stranger(host, link, FRAME_STRANGER);
+        return;
+    }
     if (message->type == MESSAGE_PING) {
         if (from == host->coordinator)
             host->beat_ns = now_ns;
@@ -216,25 +226,31 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
 
 /* ---- events ---- */
 
+static void listen_on(struct host *host) {
+    event_add(host->events[ON_ACCEPT], NULL);
+    if (host->nearby >= 0)
+        event_add(host->events[ON_NEARBY], NULL);
+}
+
 static void on_accept(evutil_socket_t listener, short what, void *context) {
     (void)what;
     struct host *host = context;
     int descriptor;
     while ((descriptor = address_accept(listener)) >= 0)
-        take_stranger(host, descriptor);
+        take_stranger(host, descriptor, listener == host->nearby);
     if (errno == EMFILE || errno == ENFILE) {
         error_set_errno(ERROR_UNAVAILABLE, "new connections wait");
         log_warning("%s", error_text());
         error_clear();
         event_del(host->events[ON_ACCEPT]);
+        event_del(host->events[ON_NEARBY]);
         host_start_timer(host, ON_PAUSE, ACCEPT_PAUSE_MS * NS_PER_MS);
     }
 }
 
 static void on_pause(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
-    struct host *host = context;
-    event_add(host->events[ON_ACCEPT], NULL);
+    listen_on(context);
 }
 
 static void on_wake(evutil_socket_t descriptor, short what, void *context) {
@@ -298,6 +314,7 @@ static void make_events(struct host *host) {
     struct event_base *base = host->base;
     host->events[ON_ACCEPT] =
         event_new(base, host->listener, EV_READ | EV_PERSIST, on_accept, host);
+    host->events[ON_NEARBY] = event_new(base, host->nearby, EV_READ | EV_PERSIST, on_accept, host);
     host->events[ON_WAKE] = event_new(base, host->waker, EV_READ | EV_PERSIST, on_wake, host);
     host->events[ON_PAUSE] = evtimer_new(base, on_pause, host);
     host->events[ON_ALARM] = evtimer_new(base, on_alarm, host);
@@ -312,7 +329,7 @@ static void make_events(struct host *host) {
 /* Ctrl-C goes to all processes of the terminal's foreground group. A worker with --parent-pid
  * ignores it: its coordinator gets it as well and decides when the worker ends. */
 static void start_events(struct host *host) {
-    event_add(host->events[ON_ACCEPT], NULL);
+    listen_on(host);
     event_add(host->events[ON_WAKE], NULL);
     event_add(host->events[ON_TERM], NULL);
     signal(SIGPIPE, SIG_IGN);
@@ -321,6 +338,23 @@ static void start_events(struct host *host) {
     else
         event_add(host->events[ON_INT], NULL);
     host_await_coordinator(host, 0);
+}
+
+/* Without it all goes through TLS. */
+static int listen_nearby(const struct host_options *options) {
+    char *bound = NULL;
+    int listener = -1;
+    if (!options->local || !*options->local)
+        return -1;
+    char *address = local_address(options->local);
+    if (address_listen(address, &listener, &bound)) {
+        log_warning("links of this host go through TLS: %s", error_text());
+        error_clear();
+        listener = -1;
+    }
+    free(bound);
+    free(address);
+    return listener;
 }
 
 /* A coordinator may stop while its workers begin. Then nobody reads the line, and that is no error:
@@ -344,6 +378,7 @@ struct host *host_new(const struct host_options *options, const struct host_role
     host->role = *role;
     host->tls = tls;
     host->listener = listener;
+    host->nearby = listen_nearby(options);
     host->bound = bound;
     outbox_init(&host->outbox);
     host->base = event_base_new();
@@ -377,6 +412,8 @@ void host_free(struct host *host) {
     if (host->waker >= 0)
         close(host->waker);
     close(host->listener);
+    if (host->nearby >= 0)
+        close(host->nearby);
     if (address_is_unix(host->bound))
         unlink(endpoint_unix_path(host->bound));
     tls_free(host->tls);

@@ -32,6 +32,7 @@ struct host; /* opaque */
 struct host_options {
     const char *listen;
     const char *key;    /* file, or NULL: then Unix sockets only */
+    const char *local;  /* secret of a socket for this host, beside the address; NULL, "": none */
     const char *folder; /* below which a worker writes; NULL: none was named */
     const char *device; /* as device/find.h reads it: instead of the job's; or NULL */
     bool once;          /* do not wait for another coordinator when the first is lost */

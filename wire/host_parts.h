@@ -19,6 +19,7 @@ struct link {
     char *run;                  /* as its HELLO said; owned; NULL before that */
     struct peer *peer;          /* the host's to free */
     bool stranger;              /* neither WELCOMEd nor GREETed yet */
+    bool nearby;                /* it came by the socket for others of this host */
     int64_t opened_ns;
 };
 
@@ -69,7 +70,8 @@ struct attempt {
 
 enum host_event {
     ON_ACCEPT,
-    ON_PAUSE, /* since descriptors ran out: accept again */
+    ON_NEARBY, /* accept likewise, of the socket for others of this host */
+    ON_PAUSE,  /* since descriptors ran out: accept again */
     ON_WAKE,
     ON_ALARM,
     ON_LOST,     /* no coordinator came in time */
@@ -88,7 +90,8 @@ struct host {
     struct event *events[EVENTS];
     struct tls *tls; /* or NULL */
     int listener;
-    int waker; /* an eventfd */
+    int nearby; /* listens for others of this host; −1: none */
+    int waker;  /* an eventfd */
     char *bound;
     struct links links;
     uint32_t coordinator; /* link, 0 for none */

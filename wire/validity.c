@@ -9,6 +9,7 @@
 #include "base/layout.h"
 #include "base/limits.h"
 #include "device/find.h"
+#include "wire/address.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"
@@ -172,6 +173,12 @@ static const char *fault_of_coordinates(uint8_t coordinates, const struct blob *
         return NULL;                                                                               \
     }
 
+/* NULL in what is sent: no text. */
+static const char *fault_of_local(const char *secret) {
+    return unless(!secret || !*secret || local_secret_is_valid(secret),
+                  "a secret that no worker has");
+}
+
 /* handshake; versions of the protocol are compared by the receiver, who says that they differ */
 
 FAULT_IN_BODY(hello) {
@@ -182,7 +189,8 @@ FAULT_IN_BODY(hello) {
 }
 
 FAULT_IN_BODY(welcome) {
-    return FIRST_OF(fault_of_worker(body->role), fault_of_incarnation(body->incarnation));
+    return FIRST_OF(fault_of_worker(body->role), fault_of_incarnation(body->incarnation),
+                    fault_of_local(body->local));
 }
 
 NOTHING_TO_CHECK(refused)
@@ -343,7 +351,8 @@ FAULT_IN_BODY(shard_at) {
                     unless(body->index < SHARDS_MAX, "an index beyond the last shard"),
                     fault_of_incarnation(body->incarnation),
                     fault_of_range(body->first, body->count, ELEMENTS_MAX),
-                    unless(*body->address, "a shard without an address"));
+                    unless(*body->address, "a shard without an address"),
+                    fault_of_local(body->local));
 }
 
 FAULT_IN_BODY(ready) {
@@ -352,7 +361,7 @@ FAULT_IN_BODY(ready) {
 
 FAULT_IN_BODY(greet) {
     return FIRST_OF(unless(*body->run, "a run without a name"),
-                    fault_of_incarnation(body->incarnation));
+                    fault_of_incarnation(body->incarnation), fault_of_local(body->local));
 }
 
 FAULT_IN_BODY(greeted) {

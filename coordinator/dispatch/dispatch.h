@@ -15,6 +15,7 @@
 
 #include "base/bounds.h"
 #include "base/bytes.h"
+#include "base/limits.h"
 #include "coordinator/dispatch/output.h"
 #include "coordinator/dispatch/plan.h"
 #include "numeric/exact.h"
@@ -36,7 +37,8 @@ struct member {
     int64_t heard_ns; /* when it last said something */
     uint32_t pid, threads;
     char host[64];
-    char device[128];   /* what it computes on, of its last READY; "": not known */
+    char local[LOCAL_SECRET_DIGITS + 1]; /* shard: for replicas of its host; "": none */
+    char device[128];                    /* what it computes on, of its last READY; "": not known */
     bool device_failed; /* with `device` auto it is set up with the CPU from now on */
 };
 

@@ -68,12 +68,13 @@ struct coordinator_settings {
     uint32_t portion_chunks; /* 0: adapts */
     bool backup_copies;      /* whether replicas compute copies of what others are late with */
     uint32_t flush_ms, reconnect_seconds;
-    const char *device;                 /* see device/find.h; NULL: "auto" */
-    const char *scratch;                /* where replicas keep copies of chunks; NULL: nowhere */
-    const char *const *shard_addresses; /* [shards], as replicas reach them */
-    const char *shards_folder;          /* checkpoints go to its subfolders 0, 1, …; "": none */
-    int64_t checkpoint_ns;              /* from one checkpoint to the next; 0: every step */
-    uint32_t restarts_max;              /* of one worker, before the run gives up */
+    const char *device;                   /* see device/find.h; NULL: "auto" */
+    const char *scratch;                  /* where replicas keep copies of chunks; NULL: nowhere */
+    const char *const *shard_addresses;   /* [shards], as replicas reach them */
+    const char *const *replica_addresses; /* [replicas]; NULL: not known */
+    const char *shards_folder;            /* checkpoints go to its subfolders 0, 1, …; "": none */
+    int64_t checkpoint_ns;                /* from one checkpoint to the next; 0: every step */
+    uint32_t restarts_max;                /* of one worker, before the run gives up */
     bool by_hand[2]; /* shards, replicas: others start them, so the I/O shell alone says how long to
                       * wait
                       */

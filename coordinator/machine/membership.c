@@ -254,6 +254,7 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
     worker->pid = welcome->pid;
     worker->threads = welcome->threads;
     snprintf(worker->host, sizeof worker->host, "%s", welcome->host);
+    snprintf(worker->local, sizeof worker->local, "%s", welcome->local);
     output_worker(out, link, "running");
     if (c->phase == PHASE_REJOINING)
         return 0; /* each shard sends HOLDING next: on_holding() goes on */

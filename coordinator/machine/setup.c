@@ -9,6 +9,7 @@
 #include "base/mutant.h"
 #include "coordinator/machine/machine.h"
 #include "coordinator/driver.h"
+#include "wire/address.h"
 #include "wire/program.h"
 
 static const int16_t *exponents_of(const struct coordinator *c) {
@@ -286,6 +287,15 @@ static void send_factors(const struct coordinator *c, uint32_t link, struct outp
     roster_send(&c->roster, link, message, out);
 }
 
+/* The secret of a shard is for replicas of its host. */
+static const char *local_of(const struct coordinator *c, uint32_t shard, uint32_t link) {
+    const char *const *replicas = c->settings.replica_addresses;
+    const char *address = replicas ? replicas[link - c->settings.shards] : NULL;
+    const char *there = c->settings.shard_addresses[shard];
+    return address && there && address_same_host(address, there) ? c->roster.members[shard].local
+                                                                 : "";
+}
+
 static void send_shard_addresses(const struct coordinator *c, uint32_t link, struct output *out) {
     uint64_t parameters = 0;
     for (uint32_t i = 0; i < c->settings.shards; i++) {
@@ -299,6 +309,7 @@ static void send_shard_addresses(const struct coordinator *c, uint32_t link, str
             .first = first,
             .count = count,
             .address = c->settings.shard_addresses[i],
+            .local = local_of(c, i, link),
         };
         roster_send(&c->roster, link, message, out);
         parameters += count;

@@ -285,6 +285,7 @@ static void add_workers(const struct training *run, struct coordinator_settings 
     settings->scratch = job->scratch;
     settings->reconnect_seconds = job->reconnect_seconds;
     settings->shard_addresses = run->addresses;
+    settings->replica_addresses = run->addresses + run->sizing.shards;
     settings->shards_folder = run->shards_folder;
     settings->checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9);
     settings->restarts_max = RESTARTS_MAX;

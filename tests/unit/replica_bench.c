@@ -129,7 +129,7 @@ void shard_at(struct bench *bench, uint32_t shard, uint64_t incarnation) {
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_SHARD_AT,
                           .shard_at = {bench->attempt, shard, incarnation, first_of(bench, shard),
-                                       count_of(bench, shard), bench->address}});
+                                       count_of(bench, shard), bench->address, ""}});
 }
 
 void connect_shard(struct bench *bench, uint32_t shard) {

@@ -118,6 +118,39 @@ static void any_stands_for_all_addresses_of_this_machine(void **state) {
     free(bound);
 }
 
+static void a_socket_for_others_of_the_host_has_no_file(void **state) {
+    (void)state;
+    char secret[LOCAL_SECRET_DIGITS + 1], other[LOCAL_SECRET_DIGITS + 1], *bound;
+    struct channel *channel;
+    int listener;
+    local_secret_draw(secret);
+    local_secret_draw(other);
+    assert_true(local_secret_is_valid(secret) && strcmp(secret, other));
+    char *address = local_address(secret);
+    assert_null(strstr(address, secret + LOCAL_SECRET_DIGITS / 2)); /* anybody can list its name */
+    assert_int_equal(address_listen(address, &listener, &bound), 0);
+    assert_string_equal(bound, address);
+    assert_int_equal(access(address + strlen("unix:"), F_OK), -1);
+    assert_int_equal(connect_now(address, 100, &channel), 0);
+    assert_true(channel_is_local(channel));
+    channel_free(channel);
+    close(listener);
+    assert_int_equal(connect_now(address, 100, &channel), ERROR_UNAVAILABLE);
+    error_clear();
+    free(bound);
+    free(address);
+}
+
+static void hosts_are_the_same_if_addresses_name_them_alike(void **state) {
+    (void)state;
+    assert_true(address_same_host("tls:node7:4000", "node7:52"));
+    assert_true(address_same_host("[::1]:4000", "tls:[::1]:52"));
+    assert_false(address_same_host("node7:4000", "node70:4000"));
+    assert_false(address_same_host("unix:/a", "unix:/a"));
+    assert_false(address_same_host("node7:4000", "no address"));
+    assert_string_equal(error_text(), "");
+}
+
 SUITE(address) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stale_unix_socket_is_replaced_and_a_live_one_refused),
@@ -125,6 +158,8 @@ SUITE(address) {
         cmocka_unit_test(port_0_gives_an_address_to_connect_to),
         cmocka_unit_test(loopback_is_told_from_what_other_machines_reach),
         cmocka_unit_test(what_is_no_address_is_refused),
+        cmocka_unit_test(a_socket_for_others_of_the_host_has_no_file),
+        cmocka_unit_test(hosts_are_the_same_if_addresses_name_them_alike),
         cmocka_unit_test(any_stands_for_all_addresses_of_this_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,6 +63,29 @@ static void replicas_hear_of_the_shards_when_all_shards_are_there(void **state) 
     assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_SHARD_AT), 2);
 }
 
+static void replicas_hear_the_secrets_of_shards_on_their_host(void **state) {
+    struct fixture *f = *state;
+    static const char *const shards[] = {"tls:a:1", "tls:b:1"}, *const replicas[] = {"a:2", "b:2"};
+    const char *secret[] = {"00000000000000000000000000000000", "11111111111111111111111111111111"};
+    f->settings.shard_addresses = shards;
+    f->settings.replica_addresses = replicas;
+    bench_begin(f, &f->settings);
+    for (uint32_t i = 0; i < 2; i++) {
+        struct message welcome = bench_welcome(f, SHARD_0 + i, 42);
+        welcome.welcome.local = secret[i];
+        assert_int_equal(bench_feed(f, SHARD_0 + i, welcome), 0);
+    }
+    bench_feed(f, REPLICA_1, bench_welcome(f, REPLICA_1, 42));
+    for (size_t i = 0; i < f->out.messages.count; i++) {
+        const struct envelope *envelope = &f->out.messages.envelopes[i];
+        if (envelope->to != REPLICA_1 || envelope->type != MESSAGE_SHARD_AT)
+            continue;
+        struct message at = decoded(&f->out.messages, envelope);
+        assert_string_equal(at.shard_at.local, at.shard_at.index == 1 ? secret[1] : "");
+    }
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_SHARD_AT), 2);
+}
+
 static void the_first_evaluation_begins_when_all_are_ready(void **state) {
     struct fixture *f = *state;
     bench_start(f);
@@ -495,6 +518,7 @@ SUITE(coordinator) {
         TEST(ranges_fall_on_blocks_and_cover_everything),
         TEST(a_worker_that_computes_other_bits_is_refused),
         TEST(replicas_hear_of_the_shards_when_all_shards_are_there),
+        TEST(replicas_hear_the_secrets_of_shards_on_their_host),
         TEST(the_first_evaluation_begins_when_all_are_ready),
         TEST(nobody_is_ready_before_it_has_said_welcome),
         TEST(a_replica_that_has_not_come_is_not_waited_for_if_others_start_it),

@@ -46,6 +46,8 @@ static void role_message(void *state, uint32_t from, const struct message *messa
         .welcome = {.role = ROLE_SHARD, .incarnation = 1, .since = gone_links}};
     if (message->type == MESSAGE_RETAIN)
         work_long(from, out);
+    if (message->type == MESSAGE_GREET)
+        outbox_add(out, from, &(struct message){.type = MESSAGE_GREETED, .greeted = {0, 1}});
     if (message->type != MESSAGE_HELLO)
         return;
     if (message->term < term)
@@ -406,6 +408,37 @@ static void strangers_are_dropped_in_time_and_the_coordinator_is_not(void **stat
     assert_ends(&worker, 0);
 }
 
+static void who_comes_from_the_host_must_know_the_secret(void **state) {
+    (void)state;
+    const char *secret = "0123456789abcdef0123456789abcdef",
+               *wrong = "0123456789abcdef0000000000000000";
+    struct worker worker, nearby;
+    struct visitor coordinator, visitor;
+    struct message hello = hello_of(1),
+                   greet = {.type = MESSAGE_GREET, .greet = {.run = "run", .incarnation = 2}};
+    worker_start(&worker, (struct host_options){.local = secret});
+    char *address = local_address(secret);
+    nearby = worker;
+    snprintf(nearby.address, sizeof nearby.address, "%s", address);
+    visitor_connect(&visitor, &nearby);
+    assert_int_equal(say(&visitor, &hello), 0); /* coordinators come by the address */
+    visitor_leave(&visitor);
+    greet.greet.local = wrong;
+    visitor_connect(&visitor, &nearby);
+    assert_int_equal(say(&visitor, &greet), 0);
+    visitor_leave(&visitor);
+    greet.greet.local = secret;
+    visitor_connect(&visitor, &nearby);
+    assert_int_equal(say(&visitor, &greet), MESSAGE_GREETED);
+    visitor_connect(&coordinator, &worker);
+    assert_int_equal(say(&coordinator, &hello), MESSAGE_WELCOME);
+    peer_send(coordinator.peer, &bye);
+    visitor_leave(&coordinator);
+    visitor_leave(&visitor);
+    assert_ends(&worker, 0);
+    free(address);
+}
+
 static size_t resident_bytes(pid_t pid) {
     char path[64];
     size_t total, resident = 0;
@@ -487,6 +520,7 @@ SUITE(host) {
         cmocka_unit_test(a_worker_that_stays_is_free_when_a_lost_coordinator_does_not_come_back),
         cmocka_unit_test(a_later_coordinator_takes_over_at_once_and_the_former_is_told),
         cmocka_unit_test(strangers_are_dropped_in_time_and_the_coordinator_is_not),
+        cmocka_unit_test(who_comes_from_the_host_must_know_the_secret),
         cmocka_unit_test(a_crowd_of_strangers_costs_little_and_makes_room_for_the_coordinator),
         cmocka_unit_test(options_that_are_wrong_are_named),
     };

@@ -174,7 +174,7 @@ static void a_shard_elsewhere_takes_the_place_of_the_old_one(void **state) {
     bench_ready(&bench, 1);
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_SHARD_AT,
-                          .shard_at = {ATTEMPT, 0, 200, 0, PARAMETERS, "unix:/run/shard"}});
+                          .shard_at = {ATTEMPT, 0, 200, 0, PARAMETERS, "unix:/run/shard", ""}});
     assert_int_equal(asked(&bench, ACTION_CLOSE).link, FIRST_SHARD);
     connect_shard(&bench, 0);
     evaluate(&bench, 1);
@@ -182,6 +182,47 @@ static void a_shard_elsewhere_takes_the_place_of_the_old_one(void **state) {
     give(&bench, FIRST_SHARD, (struct message){.type = MESSAGE_GREETED, .greeted = {0, 200}});
     sent(&bench, COORDINATOR, MESSAGE_READY);
     fetch(&bench, 1);
+    bench_free(&bench);
+}
+
+static void place_nearby(struct bench *bench, const char *secret) {
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_SHARD_AT,
+                          .shard_at = {ATTEMPT, 0, 200, 0, PARAMETERS, "tls:here:4000", secret}});
+}
+
+static void a_shard_of_the_host_is_reached_over_tcp_where_its_socket_is_not(void **state) {
+    (void)state;
+    const char *secret = "0123456789abcdef0123456789abcdef";
+    struct bench bench;
+    bench_ready(&bench, 1);
+    place_nearby(&bench, secret);
+    assert_int_equal(asked(&bench, ACTION_CLOSE).link, FIRST_SHARD);
+    struct action action = asked(&bench, ACTION_CONNECT);
+    assert_string_equal(action.address, "unix:@dml-0123456789abcdef");
+    replica_connected(bench.replica, 0, 0, ERROR_UNAVAILABLE, "refused", &bench.outbox);
+    action = asked(&bench, ACTION_CONNECT);
+    assert_string_equal(action.address, "tls:here:4000");
+    replica_connected(bench.replica, 0, FIRST_SHARD, 0, "", &bench.outbox);
+    assert_string_equal(sent(&bench, FIRST_SHARD, MESSAGE_GREET).greet.local, "");
+    place_nearby(&bench, secret); /* the next coordinator says the same */
+    nothing_more(&bench);
+    bench_free(&bench);
+}
+
+static void a_shard_of_the_host_is_told_its_secret(void **state) {
+    (void)state;
+    const char *secret = "0123456789abcdef0123456789abcdef";
+    struct bench bench;
+    bench_ready(&bench, 1);
+    place_nearby(&bench, secret);
+    asked(&bench, ACTION_CLOSE);
+    asked(&bench, ACTION_CONNECT);
+    replica_connected(bench.replica, 0, FIRST_SHARD, 0, "", &bench.outbox);
+    assert_string_equal(sent(&bench, FIRST_SHARD, MESSAGE_GREET).greet.local, secret);
+    replica_gone(bench.replica, FIRST_SHARD, &bench.outbox); /* it takes another for it */
+    replica_timer(bench.replica, replica_deadline_ns(bench.replica), &bench.outbox);
+    assert_string_equal(asked(&bench, ACTION_CONNECT).address, "tls:here:4000");
     bench_free(&bench);
 }
 
@@ -255,6 +296,8 @@ SUITE(replica) {
         cmocka_unit_test(
             a_broken_connection_is_made_again_and_what_was_not_acknowledged_sent_again),
         cmocka_unit_test(a_shard_elsewhere_takes_the_place_of_the_old_one),
+        cmocka_unit_test(a_shard_of_the_host_is_reached_over_tcp_where_its_socket_is_not),
+        cmocka_unit_test(a_shard_of_the_host_is_told_its_secret),
         cmocka_unit_test(a_new_set_up_starts_over),
         cmocka_unit_test(another_activation_or_precision_is_another_set_up),
     };

@@ -18,7 +18,7 @@ static void place_shard(struct bench *bench, uint32_t shard) {
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_SHARD_AT,
                           .shard_at = {ATTEMPT, shard, 100 + shard, shard ? N : 0, shard ? 0 : N,
-                                       "unix:/run/shard"}});
+                                       "unix:/run/shard", ""}});
     connect_shard(bench, shard);
     nothing_more(bench);
 }

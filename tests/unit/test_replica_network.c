@@ -61,7 +61,7 @@ static void network_ready(struct bench *bench, uint32_t strip_columns, bool know
     give(bench, COORDINATOR,
          (struct message){
              .type = MESSAGE_SHARD_AT,
-             .shard_at = {ATTEMPT, 0, 100, 0, layout_parameters(&layout), bench->address}});
+             .shard_at = {ATTEMPT, 0, 100, 0, layout_parameters(&layout), bench->address, ""}});
     connect_shard(bench, 0);
     greeted(bench, 0);
     sent(bench, COORDINATOR, MESSAGE_READY);

@@ -114,7 +114,7 @@ static void set_up(struct world *world, struct outbox *out) {
     answer(out, world->coordinator,
            (struct message){
                .type = MESSAGE_SHARD_AT,
-               .shard_at = {1, 0, 100, 0, parameters(world), world->shard_address},
+               .shard_at = {1, 0, 100, 0, parameters(world), world->shard_address, ""},
            });
 }
 

@@ -66,9 +66,9 @@ static void ready(struct bench *bench, uint32_t shards, uint64_t rows) {
     for (uint32_t i = 0; i < shards; i++) {
         struct range range = parameters_at(bench, i);
         give(bench, COORDINATOR,
-             (struct message){
-                 .type = MESSAGE_SHARD_AT,
-                 .shard_at = {ATTEMPT, i, 100 + i, range.first, range.count, "unix:/run/shard"}});
+             (struct message){.type = MESSAGE_SHARD_AT,
+                              .shard_at = {ATTEMPT, i, 100 + i, range.first, range.count,
+                                           "unix:/run/shard", ""}});
         connect_shard(bench, i);
         greeted(bench, i);
     }

@@ -61,7 +61,7 @@ static void ready_with(struct bench *bench, uint32_t shards, uint64_t chunk_valu
         give(bench, COORDINATOR,
              (struct message){.type = MESSAGE_SHARD_AT,
                               .shard_at = {ATTEMPT, i, 100 + i, first_at(i), count_at(bench, i),
-                                           "unix:/run/shard"}});
+                                           "unix:/run/shard", ""}});
         connect_shard(bench, i);
         greeted(bench, i);
     }

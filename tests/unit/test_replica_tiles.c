@@ -55,7 +55,7 @@ static void meet_shards(struct bench *bench) {
         give(bench, COORDINATOR,
              (struct message){
                  .type = MESSAGE_SHARD_AT,
-                 .shard_at = {ATTEMPT, i, 100 + i, range.first, range.count, bench->address}});
+                 .shard_at = {ATTEMPT, i, 100 + i, range.first, range.count, bench->address, ""}});
         connect_shard(bench, i);
         greeted(bench, i);
     }

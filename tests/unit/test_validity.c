@@ -23,8 +23,7 @@ static const uint8_t ids[2 * FLUSH_ID_BYTES];
 static const uint8_t listed[2 * FLUSH_ID_BYTES] = {1, 0, 0, 0, 2, 0, 0, 0, 70, [FLUSH_ID_BYTES] = 1,
                                                    0, 0, 0, 2, 0, 0, 0, 71};
 
-/* One tensor "w" of 3 blocks in a row, and one of so many rows and columns that their product
- * wraps. */
+/* One tensor "w" of 3 blocks in a row, and one whose rows times columns wrap. */
 static const uint8_t layouts[2][4 + 8 + 4 + 2 + 8 + 8 + 3 + 8] = {
     {LAYOUT_VERSION,
      0,
@@ -244,6 +243,7 @@ static void numbers_that_nobody_is_given_are_refused(void **state) {
     REFUSES(GREETED, greeted.index = SHARDS_MAX, "index");
     REFUSES(SHARD_AT, shard_at.index = SHARDS_MAX, "index");
     REFUSES(SHARD_AT, shard_at.address = "", "address");
+    REFUSES(GREET, greet.local = "0123456789abcdefg123456789abcdef", "secret");
     REFUSES(STAGED, staged.index = SHARDS_MAX, "index");
     REFUSES(STAGED, staged.incarnation = 0, "incarnation");
     REFUSES(READY, ready.attempt = 0, "attempts");
