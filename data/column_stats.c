@@ -131,13 +131,11 @@ struct number_rows {
  * other numbers of the rows, which nobody asks for. */
 LANES_INLINE void load_numbers(half_lanes *to, const struct pack_rows *rows, enum value_type type,
                                uint64_t at) {
-    half_float_lanes narrow;
     if (at + HALF > rows->values || type == VALUE_BYTE) {
         for (uint32_t i = 0; i < HALF; i++)
             (*to)[i] = at + i < rows->values ? value_at(type, rows->value, at + i) : 0;
     } else if (type == VALUE_FLOAT) {
-        memcpy(&narrow, (const float *)rows->value + at, sizeof narrow);
-        *to = __builtin_convertvector(narrow, half_lanes);
+        half_load_floats(to, (const float *)rows->value + at);
     } else {
         memcpy(to, (const double *)rows->value + at, sizeof *to);
     }
@@ -164,13 +162,9 @@ struct lane_sizes {
 };
 
 LANES_INLINE void see_lanes(half_lanes *most, half_lanes *value) {
-    half_words sign, above, size, before;
-    split_sign(value, &sign);
-    above = (half_words)(*value > *most);
-    memcpy(&size, value, sizeof size);
-    memcpy(&before, most, sizeof before);
-    size = (size & above) | (before & ~above);
-    memcpy(most, &size, sizeof size);
+    half_abs(value);
+    half_words above = (half_words)(*value > *most);
+    half_choose(most, &above, value, most);
 }
 
 /* Sums of whole numbers below 2^62 in two parts that doubles hold exactly, of as many rows as
