@@ -161,10 +161,10 @@ static bool take_other(struct row_maker *maker, struct table_row *row, struct co
         return true;
     if (kind == COLUMN_CATEGORY) {
         const struct category *category = categories_at(maker, at)[of->place];
-        if (category)
+        if (category) {
             batch_add_text(row->batch, category->id, 1, &category->origin);
-        if (category)
             return true;
+        }
     }
     if (kind == COLUMN_DATE && take_parquet_date(maker, row, part_of(of, at), at))
         return true;
@@ -400,13 +400,20 @@ static void find_columns(struct row_maker *maker) {
         if (kind == COLUMN_CATEGORY)
             rows.place = maker->category_count++;
         maker->all[maker->count++] = rows;
-        if (kind == COLUMN_NUMBER)
-            maker->numbers[maker->number_count] = maker->filled[maker->number_count] = rows;
-        if (kind == COLUMN_NUMBER)
-            maker->number_count++;
-        else if (kind != COLUMN_SKIPPED)
+        if (kind == COLUMN_NUMBER) {
+            maker->numbers[maker->number_count] = rows;
+            maker->filled[maker->number_count++] = rows;
+        } else if (kind != COLUMN_SKIPPED) {
             maker->others[maker->other_count++] = rows;
+        }
     }
+}
+
+/* As the numbers of others are filled in by now, the rest has them, too. */
+static void find_rest(struct row_maker *maker) {
+    for (uint32_t i = 0; i < maker->other_count; i++)
+        if (maker->format->column[maker->others[i].column].kind != COLUMN_CATEGORY)
+            maker->rest[maker->rest_count++] = maker->others[i];
 }
 
 /* What entries of the dictionaries of a block mean. */
@@ -439,9 +446,7 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     fill_numbers(&maker);
     fill_categories(&maker);
     fill_others(&maker);
-    for (uint32_t i = 0; i < maker.other_count; i++)
-        if (format->column[maker.others[i].column].kind != COLUMN_CATEGORY)
-            maker.rest[maker.rest_count++] = maker.others[i];
+    find_rest(&maker);
     for (uint32_t i = 0; i < block->rows && batch->bad_count <= format->options->bad_lines_max;
          i++) {
         batch->row_line = block->first_row + i;
