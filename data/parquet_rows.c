@@ -64,7 +64,7 @@ struct column_rows {
     const struct page_rows *part; /* that the row is in */
     double *number;               /* of each row, where a number is all that is asked for, NaN where
                                      there is none; or NULL */
-    uint32_t place;               /* of a category among those of a row */
+    uint32_t place;               /* of a number or category among those of a row */
 };
 
 /* While the rows of a block are made. */
@@ -244,12 +244,11 @@ static double *numbers_of(const struct row_maker *maker, uint32_t row) {
 static void fill_some(struct row_maker *maker, uint32_t first, uint32_t end) {
     for (uint32_t i = 0; i < maker->number_count; i++) {
         struct column_rows *of = &maker->filled[i];
-        uint32_t place = maker->format->column[of->column].place;
         for (uint32_t row = first; row < end;) {
             const struct page_rows *part = part_of(of, row);
             uint32_t from = row - part->at, left = part->count - from;
             uint32_t count = left < end - row ? left : end - row;
-            fill_numbers_of(maker, part, from, count, numbers_of(maker, row) + place);
+            fill_numbers_of(maker, part, from, count, numbers_of(maker, row) + of->place);
             row += count;
         }
     }
@@ -337,9 +336,9 @@ static void fill_others(struct row_maker *maker) {
 static bool take_odd_numbers(struct row_maker *maker, struct table_row *row, uint32_t at) {
     const double *number = row_numbers(row);
     for (uint32_t i = 0; i < maker->number_count; i++) {
-        const struct page_rows *part = part_of(&maker->numbers[i], at);
-        if (!isnan(number[maker->format->column[part->column].place]))
+        if (!isnan(number[maker->numbers[i].place]))
             continue;
+        const struct page_rows *part = part_of(&maker->numbers[i], at);
         if (maker->null_is_missing && is_null(part, at))
             row->missing++;
         else if (!take_text(maker, row, part, at))
@@ -401,6 +400,7 @@ static void find_columns(struct row_maker *maker) {
             rows.place = maker->category_count++;
         maker->all[maker->count++] = rows;
         if (kind == COLUMN_NUMBER) {
+            rows.place = maker->format->column[part->column].place;
             maker->numbers[maker->number_count] = rows;
             maker->filled[maker->number_count++] = rows;
         } else if (kind != COLUMN_SKIPPED) {
