@@ -188,6 +188,14 @@ void nearest_offer(struct nearest *nearest, const char *word) {
     nearest->distance = distance;
 }
 
+void nearest_offer_others(struct nearest *nearest, const struct other_word *others, size_t count) {
+    for (size_t i = 0; i < count; i++)
+        if (!strcasecmp(nearest->text, others[i].other)) {
+            nearest->word = others[i].word;
+            nearest->distance = 0;
+        }
+}
+
 const char *nearest_question(const struct nearest *nearest, const char *prefix) {
     static char text[LENGTH_MAX + 32];
     text[0] = '\0';

@@ -61,6 +61,15 @@ struct nearest {
  * away. Of equally near words the first one offered stays. */
 void nearest_offer(struct nearest *nearest, const char *word);
 
+/* What others call a word of the table. */
+struct other_word {
+    const char *other, *word;
+};
+
+/* Where the text is one of `count` other words, whatever the case of its letters, the word that it
+ * stands for is the nearest. */
+void nearest_offer_others(struct nearest *nearest, const struct other_word *others, size_t count);
+
 /* "; did you mean `WORD`?", the word behind `prefix`, or nothing. Valid until the next call. */
 const char *nearest_question(const struct nearest *nearest, const char *prefix);
 

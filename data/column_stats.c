@@ -3,8 +3,8 @@
  *
  * The sum of a column is one of whole numbers, so it is the same in every order: its numbers, each
  * times its row's weight, are counted in units of 2^(e − UNIT_BITS), where 2^e is above all of
- * them; what is left below a unit is cut off. So there are two passes over the rows. Weights are
- * summed alike. */
+ * them; what is left below a unit is cut off. So there are two passes over the rows, in which
+ * threads take blocks. Weights are summed alike. */
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -131,13 +131,11 @@ struct number_rows {
  * other numbers of the rows, which nobody asks for. */
 LANES_INLINE void load_numbers(half_lanes *to, const struct pack_rows *rows, enum value_type type,
                                uint64_t at) {
-    half_float_lanes narrow;
     if (at + HALF > rows->values || type == VALUE_BYTE) {
         for (uint32_t i = 0; i < HALF; i++)
             (*to)[i] = at + i < rows->values ? value_at(type, rows->value, at + i) : 0;
     } else if (type == VALUE_FLOAT) {
-        memcpy(&narrow, (const float *)rows->value + at, sizeof narrow);
-        *to = __builtin_convertvector(narrow, half_lanes);
+        half_load_floats(to, (const float *)rows->value + at);
     } else {
         memcpy(to, (const double *)rows->value + at, sizeof *to);
     }
@@ -164,13 +162,9 @@ struct lane_sizes {
 };
 
 LANES_INLINE void see_lanes(half_lanes *most, half_lanes *value) {
-    half_words sign, above, size, before;
-    split_sign(value, &sign);
-    above = (half_words)(*value > *most);
-    memcpy(&size, value, sizeof size);
-    memcpy(&before, most, sizeof before);
-    size = (size & above) | (before & ~above);
-    memcpy(most, &size, sizeof size);
+    half_abs(value);
+    half_words above = (half_words)(*value > *most);
+    half_choose(most, &above, value, most);
 }
 
 /* Sums of whole numbers below 2^62 in two parts that doubles hold exactly, of as many rows as
@@ -323,26 +317,136 @@ number_pass_block(const struct number_pass *numbers, uint32_t p, uint32_t b, enu
             number_pass_row(numbers, rows, row, rows.type, step, sums);
 }
 
-__attribute__((always_inline)) static inline void
-number_pass_each(struct number_pass *numbers, enum pass_step step, struct column_sum *sums) {
-    const struct split *split = numbers->split;
-    for (uint32_t p = 0; p < split->trained; p++) {
-        const struct pack *pack = split->packs[p];
-        if (!pack->table)
-            continue;
-        number_pass_find_places(numbers, pack);
-        for (uint32_t b = 0; numbers->used && b < pack->facts->blocks; b++)
+/* ---- passes by threads ---- */
+
+/* Blocks of the training packs that are tables, in order. */
+struct block_queue {
+    const struct split *split;
+    pthread_mutex_t mutex; /* guards what follows */
+    uint32_t pack, block;  /* the next one */
+};
+
+/* Takes a block, unless there are no more. */
+static bool take_block(struct block_queue *queue, uint32_t *p, uint32_t *b) {
+    const struct split *split = queue->split;
+    pthread_mutex_lock(&queue->mutex);
+    while (queue->pack < split->trained &&
+           (!split->packs[queue->pack]->table ||
+            queue->block == split->packs[queue->pack]->facts->blocks)) {
+        queue->pack++;
+        queue->block = 0;
+    }
+    bool there = queue->pack < split->trained;
+    *p = queue->pack;
+    *b = there ? queue->block++ : 0;
+    pthread_mutex_unlock(&queue->mutex);
+    return there;
+}
+
+/* Goes over the blocks that this thread gets. */
+__attribute__((always_inline)) static inline void number_pass_each(struct number_pass *numbers,
+                                                                   struct block_queue *queue,
+                                                                   enum pass_step step,
+                                                                   struct column_sum *sums) {
+    uint32_t p, b, placed = UINT32_MAX;
+    while (take_block(queue, &p, &b)) {
+        if (p != placed)
+            number_pass_find_places(numbers, numbers->split->packs[p]);
+        placed = p;
+        if (numbers->used)
             number_pass_block(numbers, p, b, step, sums);
     }
 }
 
 /* The sums of some columns of a table. */
 struct column_sums {
-    struct number_pass numbers;
+    const struct split *split;
     struct table *table;
-    uint32_t bins;
+    uint32_t first, count, bins;
+    unsigned threads;
+    enum pass_step step;
+    struct block_queue blocks; /* of the pass */
+    pthread_mutex_t mutex;     /* guards what follows while threads are at work */
+    uint32_t next;             /* column whose numbers are kept */
     struct column_sum sum[COLUMNS_MOST];
 };
+
+/* Adds what a thread has seen or added. */
+static void fold_sums(struct column_sums *total, const struct column_sum *sums) {
+    pthread_mutex_lock(&total->mutex);
+    for (uint32_t i = 0; i < total->count; i++) {
+        struct column_sum *sum = &total->sum[i];
+        sum->values += sums[i].values;
+        see_term(&sum->numbers, sums[i].numbers.most);
+        see_term(&sum->weights, sums[i].weights.most);
+        sum->numbers.sum += sums[i].numbers.sum;
+        sum->weights.sum += sums[i].weights.sum;
+    }
+    pthread_mutex_unlock(&total->mutex);
+}
+
+static void *sum_blocks(void *argument) {
+    struct column_sums *total = argument;
+    struct number_pass numbers = {
+        .split = total->split, .first = total->first, .count = total->count};
+    struct column_sum *sums = memory_new(COLUMNS_MOST, sizeof *sums);
+    for (uint32_t i = 0; i < total->count; i++) {
+        sums[i].numbers.unit = total->sum[i].numbers.unit;
+        sums[i].weights.unit = total->sum[i].weights.unit;
+    }
+    if (total->step == STEP_SEE)
+        number_pass_each(&numbers, &total->blocks, STEP_SEE, sums);
+    else if (total->step == STEP_ADD)
+        number_pass_each(&numbers, &total->blocks, STEP_ADD, sums);
+    else if (total->step == STEP_SEE_WEIGHTED)
+        number_pass_each(&numbers, &total->blocks, STEP_SEE_WEIGHTED, sums);
+    else
+        number_pass_each(&numbers, &total->blocks, STEP_ADD_WEIGHTED, sums);
+    fold_sums(total, sums);
+    free(numbers.place);
+    free(sums);
+    return NULL;
+}
+
+static struct block_queue all_blocks(const struct split *split) {
+    return (struct block_queue){.split = split, .mutex = PTHREAD_MUTEX_INITIALIZER};
+}
+
+static void pass_over_rows(struct column_sums *sums, enum pass_step step) {
+    sums->step = step;
+    sums->blocks = all_blocks(sums->split);
+    threads_run(sums->threads, sum_blocks, sums);
+}
+
+/* The sums of the columns' numbers, and with `weighted` of these times their rows' weights. */
+static void sum_rows(struct column_sums *sums, bool weighted) {
+    memset(sums->sum, 0, sizeof sums->sum);
+    pass_over_rows(sums, weighted ? STEP_SEE_WEIGHTED : STEP_SEE);
+    for (uint32_t i = 0; i < sums->count; i++) {
+        choose_unit(&sums->sum[i].numbers);
+        choose_unit(&sums->sum[i].weights);
+    }
+    pass_over_rows(sums, weighted ? STEP_ADD_WEIGHTED : STEP_ADD);
+}
+
+/* Means are rounded to the 24 digits of a float: data that is otherwise stored as floats stays so.
+ * Columns without a number in any row whose weight is not 0 keep the plain mean. */
+static void find_means(struct column_sums *sums, bool weighted) {
+    sum_rows(sums, weighted);
+    for (uint32_t i = 0; i < sums->count; i++) {
+        const struct column_sum *sum = &sums->sum[i];
+        if (weighted ? sum->weights.sum == 0 : sum->values == 0)
+            continue;
+        double rows = weighted ? (double)sum->weights.sum / sum->weights.unit : (double)sum->values;
+        double mean = (double)sum->numbers.sum / rows / sum->numbers.unit;
+        int exponent;
+        double digits = frexp(mean, &exponent);
+        sums->table->column[sums->first + i].mean =
+            ldexp(nearbyint(ldexp(digits, 24)), exponent - 24) + 0.0;
+    }
+}
+
+/* ---- places where bins part ---- */
 
 static void find_edges(struct column_sum *sum, uint32_t bins, struct table_column *column) {
     qsort(sum->value, sum->values, sizeof *sum->value, compare_doubles);
@@ -351,93 +455,61 @@ static void find_edges(struct column_sum *sum, uint32_t bins, struct table_colum
     column->edges = bins_part(sum->value, sum->values, bins, column->edge, column->in_bin);
 }
 
-/* The sums of the columns' numbers, and with `weighted` of these times their rows' weights. */
-static void sum_rows(struct column_sums *sums, bool weighted) {
-    memset(sums->sum, 0, sizeof sums->sum);
-    if (weighted)
-        number_pass_each(&sums->numbers, STEP_SEE_WEIGHTED, sums->sum);
-    else
-        number_pass_each(&sums->numbers, STEP_SEE, sums->sum);
-    for (uint32_t i = 0; i < sums->numbers.count; i++) {
-        choose_unit(&sums->sum[i].numbers);
-        choose_unit(&sums->sum[i].weights);
+/* Of `count` columns from `at` on, whose numbers are counted. */
+static void find_edges_of(struct column_sums *sums, uint32_t at, uint32_t count) {
+    struct number_pass numbers = {.split = sums->split, .first = sums->first + at, .count = count};
+    struct block_queue blocks = all_blocks(sums->split);
+    struct column_sum *sum = sums->sum + at;
+    for (uint32_t i = 0; i < count; i++)
+        sum[i].value = memory_new(sum[i].values, sizeof(double));
+    number_pass_each(&numbers, &blocks, STEP_KEEP, sum);
+    for (uint32_t i = 0; i < count; i++) {
+        if (sum[i].values)
+            find_edges(&sum[i], sums->bins, &sums->table->column[numbers.first + i]);
+        free(sum[i].value);
     }
-    if (weighted)
-        number_pass_each(&sums->numbers, STEP_ADD_WEIGHTED, sums->sum);
-    else
-        number_pass_each(&sums->numbers, STEP_ADD, sums->sum);
+    free(numbers.place);
 }
 
-/* Means are rounded to the 24 digits of a float: data that is otherwise stored as floats stays so.
- * Columns without a number in any row whose weight is not 0 keep the plain mean. */
-static void find_means(struct column_sums *sums, bool weighted) {
-    sum_rows(sums, weighted);
-    for (uint32_t i = 0; i < sums->numbers.count; i++) {
-        const struct column_sum *sum = &sums->sum[i];
-        if (weighted ? sum->weights.sum == 0 : sum->values == 0)
-            continue;
-        double rows = weighted ? (double)sum->weights.sum / sum->weights.unit : (double)sum->values;
-        double mean = (double)sum->numbers.sum / rows / sum->numbers.unit;
-        int exponent;
-        double digits = frexp(mean, &exponent);
-        sums->table->column[sums->numbers.first + i].mean =
-            ldexp(nearbyint(ldexp(digits, 24)), exponent - 24) + 0.0;
-    }
+/* A share of `count` for each of the threads. */
+static uint32_t share_of(uint32_t count, unsigned threads) {
+    return count / threads + (count % threads != 0);
 }
 
 /* Threads take some columns each. */
-struct column_queue {
-    const struct split *split;
-    struct table *table;
-    uint32_t step, bins;
-    pthread_mutex_t mutex; /* guards next */
-    uint32_t next;
-};
-
-static void *sum_columns(void *argument) {
-    struct column_queue *queue = argument;
-    struct column_sums *sums = memory_new(1, sizeof *sums);
-    struct number_pass *numbers = &sums->numbers;
-    numbers->split = queue->split;
-    sums->table = queue->table;
-    sums->bins = queue->bins;
+static void *find_some_edges(void *argument) {
+    struct column_sums *sums = argument;
     for (;;) {
-        pthread_mutex_lock(&queue->mutex);
-        uint32_t left = queue->table->columns - queue->next;
-        numbers->first = queue->next;
-        numbers->count = left < queue->step ? left : queue->step;
-        queue->next += numbers->count;
-        pthread_mutex_unlock(&queue->mutex);
-        if (!numbers->count)
-            break;
-        find_means(sums, false);
-        if (queue->split->trained_weighted)
-            find_means(sums, true);
-        if (sums->bins) {
-            for (uint32_t i = 0; i < sums->numbers.count; i++)
-                sums->sum[i].value = memory_new(sums->sum[i].values, sizeof(double));
-            number_pass_each(&sums->numbers, STEP_KEEP, sums->sum);
-            for (uint32_t i = 0; i < sums->numbers.count; i++) {
-                if (sums->sum[i].values)
-                    find_edges(&sums->sum[i], sums->bins,
-                               &sums->table->column[sums->numbers.first + i]);
-                free(sums->sum[i].value);
-            }
-        }
+        pthread_mutex_lock(&sums->mutex);
+        uint32_t at = sums->next, left = sums->count - at,
+                 each = share_of(sums->count, sums->threads), count = left < each ? left : each;
+        sums->next += count;
+        pthread_mutex_unlock(&sums->mutex);
+        if (!count)
+            return NULL;
+        find_edges_of(sums, at, count);
     }
-    free(numbers->place);
-    free(sums);
-    return NULL;
 }
 
 void column_stats_find(struct table *table, const struct split *split, uint32_t bins,
                        unsigned threads) {
-    threads = threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
-    uint32_t each = table->columns / threads + (table->columns % threads != 0);
-    struct column_queue queue = {.split = split,
+    struct column_sums *sums = memory_new(1, sizeof *sums);
+    *sums = (struct column_sums){.split = split,
                                  .table = table,
                                  .bins = bins,
-                                 .step = each > COLUMNS_MOST ? COLUMNS_MOST : each,
+                                 .threads = threads < 1             ? 1
+                                            : threads > THREADS_MAX ? THREADS_MAX
+                                                                    : threads,
                                  .mutex = PTHREAD_MUTEX_INITIALIZER};
-    threads_run(threads, sum_columns, &queue);
+    for (; sums->first < table->columns; sums->first += sums->count) {
+        uint32_t left = table->columns - sums->first;
+        sums->count = left < COLUMNS_MOST ? left : COLUMNS_MOST;
+        find_means(sums, false);
+        if (split->trained_weighted)
+            find_means(sums, true);
+        sums->next = 0;
+        if (bins)
+            threads_run(sums->threads, find_some_edges, sums);
+    }
+    free(sums);
 }

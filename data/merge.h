@@ -139,13 +139,15 @@ static inline bool columns_derive(const struct columns *columns, uint32_t pack, 
 static inline uint32_t columns_derived(const struct columns *columns, uint32_t pack,
                                        uint32_t feature, double value, struct derived *made) {
     const struct derivation *derivation = &columns->derivation[pack][feature];
-    struct derived mean = {*derivation->number_column, derivation->column->mean};
-    uint32_t bin = derivation->bin_column ? table_bin(derivation->column, value) : 0, first = bin;
-    if (derivation->bin_column && derivation->column->monotone != MONOTONE_NONE)
-        first = 1;
+    if (!derivation->bin_column) {
+        if (made)
+            *made = (struct derived){*derivation->number_column, derivation->column->mean};
+        return 1;
+    }
+    uint32_t bin = table_bin(derivation->column, value);
+    uint32_t first = derivation->column->monotone == MONOTONE_NONE ? bin : 1;
     for (uint32_t i = first; made && i <= bin; i++)
-        made[i - first] =
-            derivation->bin_column ? (struct derived){derivation->bin_column[i], 1} : mean;
+        made[i - first] = (struct derived){derivation->bin_column[i], 1};
     return bin + 1 - first;
 }
 

@@ -248,16 +248,16 @@ static int number_words(struct pack_writer *writer, const struct source_rows *ro
     return 0;
 }
 
-static bool number_new(struct pack_writer *writer, uint64_t id, const struct source_origin *origin,
-                       uint32_t *number, int *code) {
+static int number_new(struct pack_writer *writer, uint64_t id, const struct source_origin *origin,
+                      uint32_t *number) {
     *number = dictionary_add(&writer->features, id);
     if (*number == DICTIONARY_NONE)
-        *code = refuse_features(writer);
-    else if (!origins_note(&writer->origins, *number, origin))
-        *code = refuse_hash(writer);
-    else if (origin->known)
+        return refuse_features(writer);
+    if (!origins_note(&writer->origins, *number, origin))
+        return refuse_hash(writer);
+    if (origin->known)
         *origin->known = *number + 1;
-    return !*code;
+    return 0;
 }
 
 /* The same for rows of which each text has a place for its number: most are known by that. */
@@ -265,13 +265,15 @@ static int number_known(struct pack_writer *writer, const struct source_rows *ro
                         uint32_t *local) {
     uint64_t values = rows->start[rows->count];
     int code = 0;
-    for (uint64_t i = 0; i < values; i++) {
+    for (uint64_t i = 0; i < values && !code; i++) {
         const struct source_origin *origin = &rows->origin[i];
         if (origin->known && *origin->known)
             local[i] = *origin->known - 1;
-        else if (!number_new(writer, rows->id[i], origin, &local[i], &code))
-            return code;
+        else
+            code = number_new(writer, rows->id[i], origin, &local[i]);
     }
+    if (code)
+        return code;
     reserve_counts(writer, writer->features.count);
     for (uint64_t i = 0; i < values; i++)
         writer->count[local[i]]++;

@@ -123,21 +123,6 @@ static void find_sizes(struct some_floats *some, uint32_t count) {
     }
 }
 
-LANES_INLINE void choose(half_lanes *to, const half_words *mask, const half_lanes *from) {
-    half_words a, b;
-    memcpy(&a, from, sizeof a);
-    memcpy(&b, to, sizeof b);
-    b = (a & *mask) | (b & ~*mask);
-    memcpy(to, &b, sizeof b);
-}
-
-LANES_INLINE void clear_sign(half_lanes *value) {
-    half_words bits;
-    memcpy(&bits, value, sizeof bits);
-    bits &= INT64_MAX;
-    memcpy(value, &bits, sizeof bits);
-}
-
 /* What makes six digits of the sizes from `i` on, and half the step to the next number. */
 LANES_INLINE void load_sizes(const struct some_floats *some, uint32_t i, const half_lanes *wide,
                              half_lanes *power, half_lanes *half_step) {
@@ -146,37 +131,35 @@ LANES_INLINE void load_sizes(const struct some_floats *some, uint32_t i, const h
     memcpy(&limit, some->limit + i, sizeof limit);
     memcpy(power, some->below + i, sizeof *power);
     memcpy(&above, some->above + i, sizeof above);
-    clear_sign(&size);
+    half_abs(&size);
     memcpy(&bits, &size, sizeof bits);
     bits = (bits & EXPONENT) - (UINT64_C(24) << 52);
     memcpy(half_step, &bits, sizeof *half_step);
     bits = (half_words)(size >= limit);
-    choose(power, &bits, &above);
+    half_choose(power, &bits, &above, power);
 }
 
 /* As double_of_fraction(): sets `other` where it does not know. */
 VECTOR_CLONES
 static void doubles_of_fractions(struct some_floats *some, uint32_t count) {
     for (uint32_t i = 0; i < count; i += HALF) {
-        half_float_lanes narrow;
-        half_lanes power, half_step, found = {0}, over = {1, 1, 1, 1};
+        half_lanes wide, power, half_step, found = {0}, over = {1, 1, 1, 1};
         half_words bits, other, done = {0};
-        memcpy(&narrow, some->value + i, sizeof narrow);
+        half_load_floats(&wide, some->value + i);
         memcpy(&other, some->other + i, sizeof other);
-        half_lanes wide = __builtin_convertvector(narrow, half_lanes);
         load_sizes(some, i, &wide, &power, &half_step);
         UNROLL for (int digits = 6; digits <= 9; digits++) {
             half_lanes scaled = wide * power, rounded = scaled + 0x1.8p52 - 0x1.8p52;
             half_lanes off = scaled - rounded, most = half_step * power, middle;
-            clear_sign(&off);
+            half_abs(&off);
             half_lanes margin = off - most;
-            clear_sign(&margin);
+            half_abs(&margin);
             middle = off - 0.5;
-            clear_sign(&middle);
+            half_abs(&middle);
             other |= ~done & ((half_words)(margin < 1e-6) | (half_words)(middle < 1e-6));
             bits = ~done & (half_words)(off < most);
-            choose(&found, &bits, &rounded);
-            choose(&over, &bits, &power);
+            half_choose(&found, &bits, &rounded, &found);
+            half_choose(&over, &bits, &power, &over);
             done |= bits;
             power *= 10;
         }

@@ -64,7 +64,7 @@ struct column_rows {
     const struct page_rows *part; /* that the row is in */
     double *number;               /* of each row, where a number is all that is asked for, NaN where
                                      there is none; or NULL */
-    uint32_t place;               /* of a category among those of a row */
+    uint32_t place;               /* of a number or category among those of a row */
 };
 
 /* While the rows of a block are made. */
@@ -161,10 +161,10 @@ static bool take_other(struct row_maker *maker, struct table_row *row, struct co
         return true;
     if (kind == COLUMN_CATEGORY) {
         const struct category *category = categories_at(maker, at)[of->place];
-        if (category)
+        if (category) {
             batch_add_text(row->batch, category->id, 1, &category->origin);
-        if (category)
             return true;
+        }
     }
     if (kind == COLUMN_DATE && take_parquet_date(maker, row, part_of(of, at), at))
         return true;
@@ -244,12 +244,11 @@ static double *numbers_of(const struct row_maker *maker, uint32_t row) {
 static void fill_some(struct row_maker *maker, uint32_t first, uint32_t end) {
     for (uint32_t i = 0; i < maker->number_count; i++) {
         struct column_rows *of = &maker->filled[i];
-        uint32_t place = maker->format->column[of->column].place;
         for (uint32_t row = first; row < end;) {
             const struct page_rows *part = part_of(of, row);
             uint32_t from = row - part->at, left = part->count - from;
             uint32_t count = left < end - row ? left : end - row;
-            fill_numbers_of(maker, part, from, count, numbers_of(maker, row) + place);
+            fill_numbers_of(maker, part, from, count, numbers_of(maker, row) + of->place);
             row += count;
         }
     }
@@ -337,9 +336,9 @@ static void fill_others(struct row_maker *maker) {
 static bool take_odd_numbers(struct row_maker *maker, struct table_row *row, uint32_t at) {
     const double *number = row_numbers(row);
     for (uint32_t i = 0; i < maker->number_count; i++) {
-        const struct page_rows *part = part_of(&maker->numbers[i], at);
-        if (!isnan(number[maker->format->column[part->column].place]))
+        if (!isnan(number[maker->numbers[i].place]))
             continue;
+        const struct page_rows *part = part_of(&maker->numbers[i], at);
         if (maker->null_is_missing && is_null(part, at))
             row->missing++;
         else if (!take_text(maker, row, part, at))
@@ -400,13 +399,21 @@ static void find_columns(struct row_maker *maker) {
         if (kind == COLUMN_CATEGORY)
             rows.place = maker->category_count++;
         maker->all[maker->count++] = rows;
-        if (kind == COLUMN_NUMBER)
-            maker->numbers[maker->number_count] = maker->filled[maker->number_count] = rows;
-        if (kind == COLUMN_NUMBER)
-            maker->number_count++;
-        else if (kind != COLUMN_SKIPPED)
+        if (kind == COLUMN_NUMBER) {
+            rows.place = maker->format->column[part->column].place;
+            maker->numbers[maker->number_count] = rows;
+            maker->filled[maker->number_count++] = rows;
+        } else if (kind != COLUMN_SKIPPED) {
             maker->others[maker->other_count++] = rows;
+        }
     }
+}
+
+/* As the numbers of others are filled in by now, the rest has them, too. */
+static void find_rest(struct row_maker *maker) {
+    for (uint32_t i = 0; i < maker->other_count; i++)
+        if (maker->format->column[maker->others[i].column].kind != COLUMN_CATEGORY)
+            maker->rest[maker->rest_count++] = maker->others[i];
 }
 
 /* What entries of the dictionaries of a block mean. */
@@ -439,9 +446,7 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     fill_numbers(&maker);
     fill_categories(&maker);
     fill_others(&maker);
-    for (uint32_t i = 0; i < maker.other_count; i++)
-        if (format->column[maker.others[i].column].kind != COLUMN_CATEGORY)
-            maker.rest[maker.rest_count++] = maker.others[i];
+    find_rest(&maker);
     for (uint32_t i = 0; i < block->rows && batch->bad_count <= format->options->bad_lines_max;
          i++) {
         batch->row_line = block->first_row + i;

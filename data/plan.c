@@ -64,20 +64,23 @@ static void count_row(struct plan_part *part, const struct pack *pack, const str
                       struct bytes *workspace) {
     const uint32_t *column = columns->of_pack[p];
     bool words = columns_has_words(columns, p);
-    uint64_t first, end = pack_row(rows, row, &first);
-    part->rows++;
+    uint64_t first, end = pack_row(rows, row, &first), values = 0;
+    enum value_type all = part->type;
     for (uint64_t i = first; i < end; i++) {
         uint32_t feature = pack_feature(rows, first, i);
         if (column[feature] == DICTIONARY_NONE)
             continue;
-        part->values++;
-        enum value_type type = part->type;
+        values++;
+        enum value_type type = all;
         if (words && columns_is_word(columns, pack, feature))
             type = columns_word_type(columns, pack_value(rows, i));
-        else if (part->type < rows->type)
+        else if (all < rows->type)
             type = rows->type == VALUE_BYTE ? VALUE_BYTE : type_of(pack_value(rows, i));
-        part->type = type > part->type ? type : part->type;
+        all = type > all ? type : all;
     }
+    part->rows++;
+    part->values += values;
+    part->type = all;
     if (!columns_makes(columns, p))
         return;
     uint32_t count;

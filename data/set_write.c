@@ -110,18 +110,12 @@ static inline void sum_sparse(double *sum, const uint32_t *feature, const void *
 
 /* Adds the sizes of HALF values. */
 LANES_INLINE void add_sizes(double *sum, enum value_type type, const void *value, uint64_t at) {
-    half_float_lanes narrow;
     half_lanes size, before;
-    half_words bits;
-    if (type == VALUE_FLOAT) {
-        memcpy(&narrow, (const float *)value + at, sizeof narrow);
-        size = __builtin_convertvector(narrow, half_lanes);
-    } else {
+    if (type == VALUE_FLOAT)
+        half_load_floats(&size, (const float *)value + at);
+    else
         memcpy(&size, (const double *)value + at, sizeof size);
-    }
-    memcpy(&bits, &size, sizeof bits);
-    bits &= UINT64_MAX >> 1;
-    memcpy(&size, &bits, sizeof size);
+    half_abs(&size);
     memcpy(&before, sum, sizeof before);
     before += size;
     memcpy(sum, &before, sizeof before);

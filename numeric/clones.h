@@ -78,4 +78,29 @@ LANES_INLINE void lanes_choose(lanes *out, const word_lanes *mask, const lanes *
     memcpy(out, &x, sizeof x);
 }
 
+/* ---- the same for half as many ---- */
+
+LANES_INLINE void half_load_floats(half_lanes *out, const float *from) {
+    half_float_lanes narrow;
+    memcpy(&narrow, from, sizeof narrow);
+    *out = __builtin_convertvector(narrow, half_lanes);
+}
+
+LANES_INLINE void half_abs(half_lanes *value) {
+    half_words bits;
+    memcpy(&bits, value, sizeof bits);
+    bits &= UINT64_MAX >> 1;
+    memcpy(value, &bits, sizeof bits);
+}
+
+/* out = a where the mask is set, else b. */
+LANES_INLINE void half_choose(half_lanes *out, const half_words *mask, const half_lanes *a,
+                              const half_lanes *b) {
+    half_words x, y;
+    memcpy(&x, a, sizeof x);
+    memcpy(&y, b, sizeof y);
+    x = (x & *mask) | (y & ~*mask);
+    memcpy(out, &x, sizeof x);
+}
+
 #endif

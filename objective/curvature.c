@@ -158,22 +158,18 @@ LANES_INLINE double sparse_size(enum value_type type, const struct rows *rows, s
 LANES_INLINE void add_sizes(half_lanes *sum, enum value_type type, const void *value, size_t i,
                             const double *power) {
     half_lanes size, by;
-    half_float_lanes narrow;
-    half_words bits;
     memcpy(&size, power, sizeof size);
     if (type == VALUE_BYTE) {
         load_values(type, &by, value, i);
         size *= by;
     } else if (type == VALUE_FLOAT) {
-        memcpy(&narrow, (const float *)value + i, sizeof narrow);
-        size *= __builtin_convertvector(narrow, half_lanes);
+        half_load_floats(&by, (const float *)value + i);
+        size *= by;
     } else if (type == VALUE_DOUBLE) {
         memcpy(&by, (const double *)value + i, sizeof by);
         size *= by;
     }
-    memcpy(&bits, &size, sizeof bits);
-    bits &= UINT64_MAX >> 1;
-    memcpy(&size, &bits, sizeof size);
+    half_abs(&size);
     *sum += size;
 }
 

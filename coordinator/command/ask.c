@@ -6,6 +6,7 @@
 #include <glob.h>
 #include <poll.h>
 #include <pwd.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "coordinator/job/job.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/figures.h"
@@ -289,10 +291,68 @@ static int ask_store(const char *state, enum question question, json_t **answer)
     return code;
 }
 
+/* Whether the code of ask_live() says that the store is to be read. */
+static bool nobody_answers(int code) {
+    return code == ERROR_UNAVAILABLE || code == ERROR_PERMISSION;
+}
+
 int ask(const char *state, enum question question, json_t **answer) {
     int code = ask_live(state, question, answer);
-    if (code != ERROR_UNAVAILABLE && code != ERROR_PERMISSION)
+    if (!nobody_answers(code))
         return code;
     error_clear();
     return ask_store(state, question, answer);
+}
+
+/* ---- several folders ---- */
+
+struct asking {
+    char *const *states;
+    enum question question;
+    struct asked *asked;
+    uint32_t count;
+    atomic_uint next;
+};
+
+/* The thread's error becomes what is asked's. */
+static void note_asked(struct asked *asked, int code) {
+    asked->code = code;
+    asked->why = code ? memory_copy_string(error_text()) : NULL;
+    error_clear();
+}
+
+static void *ask_some(void *context) {
+    struct asking *asking = context;
+    uint32_t i;
+    while ((i = atomic_fetch_add(&asking->next, 1)) < asking->count) {
+        struct asked *asked = &asking->asked[i];
+        note_asked(asked, ask_live(asking->states[i], asking->question, &asked->answer));
+    }
+    return NULL;
+}
+
+/* Stores are read one by one: that takes no waiting. */
+struct asked *ask_folders(char *const *states, enum question question) {
+    struct asking asking = {.states = states, .question = question};
+    while (states[asking.count])
+        asking.count++;
+    asking.asked = memory_new(asking.count, sizeof *asking.asked);
+    atomic_init(&asking.next, 0);
+    threads_run(asking.count < ASKED_AT_ONCE ? asking.count : ASKED_AT_ONCE, ask_some, &asking);
+    for (uint32_t i = 0; i < asking.count; i++) {
+        struct asked *asked = &asking.asked[i];
+        if (!nobody_answers(asked->code))
+            continue;
+        free(asked->why);
+        note_asked(asked, ask_store(states[i], question, &asked->answer));
+    }
+    return asking.asked;
+}
+
+void asked_free(struct asked *asked, char *const *states) {
+    for (size_t i = 0; states[i]; i++) {
+        json_decref(asked[i].answer);
+        free(asked[i].why);
+    }
+    free(asked);
 }

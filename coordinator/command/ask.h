@@ -32,7 +32,21 @@ enum question { QUESTION_STATUS, QUESTION_RUNS };
  * folder and does not answer. */
 int ask(const char *state, enum question question, json_t **answer);
 
-/* The same, but only of a live coordinator: ERROR_UNAVAILABLE if there is none. */
+/* What a folder answered, or why it did not. */
+struct asked {
+    json_t *answer; /* owned; NULL: there is none */
+    int code;
+    char *why; /* the text of the error; owned; NULL without one */
+};
+
+#define ASKED_AT_ONCE 32 /* coordinators; each that is stopped takes CONTROL_ANSWER_MS */
+
+/* The same of several folders, in their order: live coordinators are asked beside each other, so
+ * that those that are stopped take the time of one. Release with asked_free(). */
+struct asked *ask_folders(char *const *states, enum question question);
+void asked_free(struct asked *asked, char *const *states);
+
+/* The same as ask(), but only of a live coordinator: ERROR_UNAVAILABLE if there is none. */
 int ask_live(const char *state, enum question question, json_t **answer);
 
 /* The record of a state folder, for commands that only read it. Who may write to the folder takes

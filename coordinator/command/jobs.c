@@ -114,12 +114,8 @@ static void add_sizes(const char *state, json_t *folder) {
     json_object_set_new(folder, "bytes", bytes);
 }
 
-static int add_folder(const struct options *options, const char *state,
-                      const struct score_figure *figure, json_t *all) {
-    json_t *runs;
-    int code = ask(state, QUESTION_RUNS, &runs);
-    if (code)
-        return code;
+static void add_folder(const struct options *options, const char *state,
+                       const struct score_figure *figure, json_t *runs, json_t *all) {
     add_sizes(state, runs);
     if (figure)
         sort_runs(runs, figure);
@@ -129,8 +125,7 @@ static int add_folder(const struct options *options, const char *state,
         report_print_runs(runs, options->folds, terminal_colors(STDOUT_FILENO));
     }
     json_object_set_new(runs, "folder", text_to_json(state));
-    json_array_append_new(all, runs);
-    return 0;
+    json_array_append(all, runs);
 }
 
 int command_jobs(const struct options *options) {
@@ -142,12 +137,13 @@ int command_jobs(const struct options *options) {
     if (code)
         return code;
     json_t *all = json_array();
-    for (char **state = states; *state; state++) {
-        int failed = add_folder(options, *state, figure, all);
-        if (failed)
-            log_error("%s", error_text());
-        error_clear(); /* a folder that cannot be read does not hide the others */
-        code = code ? code : failed;
+    struct asked *asked = ask_folders(states, QUESTION_RUNS);
+    for (size_t i = 0; states[i]; i++) {
+        if (asked[i].code) /* a folder that cannot be read does not hide the others */
+            log_error("%s", asked[i].why);
+        else
+            add_folder(options, states[i], figure, asked[i].answer, all);
+        code = code ? code : asked[i].code;
     }
     if (options->json) {
         json_t *answer = json_pack("{s:O}", "folders", all);
@@ -155,6 +151,7 @@ int command_jobs(const struct options *options) {
         json_decref(answer);
     }
     json_decref(all);
+    asked_free(asked, states);
     names_free(states);
     return code;
 }
@@ -183,19 +180,16 @@ int command_metrics(const struct options *options) {
     if (code)
         return code;
     struct metrics_source source = {0};
-    json_t *all = json_array(); /* keeps them */
-    for (char **state = states; *state; state++) {
-        json_t *runs = NULL;
-        if (ask(*state, QUESTION_RUNS, &runs))
-            log_error("%s", error_text());
-        error_clear();
-        source.folders = memory_resize(source.folders, source.count + 1, sizeof *source.folders);
-        source.folders[source.count++] = (struct past_folder){.path = *state, .runs = runs};
-        if (runs)
-            json_array_append_new(all, runs);
+    struct asked *asked = ask_folders(states, QUESTION_RUNS);
+    for (size_t i = 0; states[i]; i++) {
+        if (asked[i].code)
+            log_error("%s", asked[i].why);
+        source.folders = memory_resize(source.folders, i + 1, sizeof *source.folders);
+        source.folders[source.count++] =
+            (struct past_folder){.path = states[i], .runs = asked[i].answer};
     }
     code = output_file_write(options->output, put_metrics, &source);
-    json_decref(all);
+    asked_free(asked, states);
     free(source.folders);
     names_free(states);
     return code;

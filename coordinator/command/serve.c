@@ -190,7 +190,6 @@ static struct api recorded_api(const struct recorded *record, const struct http_
 #define ADDRESS "127.0.0.1:0"
 #define A_DAY_MS 86400000
 #define STEPS_MOST 20000 /* of a curve in the list of folders */
-#define ASKED_AT_ONCE 32 /* coordinators; each that is stopped takes CONTROL_ANSWER_MS */
 
 struct serving {
     struct loop loop;

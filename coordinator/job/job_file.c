@@ -459,7 +459,8 @@ int job_file_read(struct job *job) {
 }
 
 /* Applies KEY=VALUE. A value that begins with { or a quote is read as in a file. Any other value is
- * taken as it stands, with its spaces. */
+ * taken as it stands, with its spaces. None restores the default, as if the job file did not give
+ * the key. */
 int job_file_set(struct job *job, const char *setting) {
     const char *equals = strchr(setting, '=');
     if (!equals || equals == setting)
@@ -486,9 +487,13 @@ int job_file_set(struct job *job, const char *setting) {
         free(text);
     } else {
         key_replace(key, job);
-        code = key_assign(key, job, value, place);
+        code = 0;
+        if (*value)
+            code = key_assign(key, job, value, place);
+        else
+            key_reset(key, job);
         if (job->given)
-            job->given[key - keys] = true;
+            job->given[key - keys] = *value != '\0';
     }
     free(name);
     free(place);

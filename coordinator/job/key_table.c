@@ -114,7 +114,7 @@ static const char *const objectives[] = {
 
 /* What other programs call the losses, beside what may be misspelt. */
 static const char *objective_question(const char *text) {
-    static const char *const others[][2] = {
+    static const struct other_word others[] = {
         {"linear", "squared"},     {"regression", "squared"}, {"mse", "squared"},
         {"logit", "logistic"},     {"binary", "logistic"},    {"multinomial", "softmax"},
         {"multiclass", "softmax"}, {"ovr", "one_vs_rest"},    {"svm", "squared_hinge"},
@@ -123,9 +123,7 @@ static const char *objective_question(const char *text) {
     struct nearest nearest = {.text = text};
     for (const char *const *word = objectives; *word; word++)
         nearest_offer(&nearest, *word);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!strcasecmp(text, others[i][0]))
-            nearest = (struct nearest){.text = text, .word = others[i][1], .distance = 1};
+    nearest_offer_others(&nearest, others, sizeof others / sizeof *others);
     return nearest_question(&nearest, "");
 }
 

@@ -177,7 +177,7 @@ static int parse_options(int argc, char **argv, struct options *options, unsigne
 
 /* Which command is meant: one that is spelt alike, or what other programs call so. */
 static const char *command_question(const char *name, const struct command *commands) {
-    static const char *const others[][2] = {
+    static const struct other_word others[] = {
         {"train", "run"},      {"fit", "run"},     {"score", "predict"},     {"test", "evaluate"},
         {"list", "jobs"},      {"stop", "cancel"}, {"kill", "cancel"},       {"clean", "prune"},
         {"deploy", "publish"}, {"help", "--help"}, {"version", "--version"},
@@ -185,9 +185,7 @@ static const char *command_question(const char *name, const struct command *comm
     struct nearest nearest = {.text = name};
     for (const struct command *command = commands; command->name; command++)
         nearest_offer(&nearest, command->name);
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (!strcmp(name, others[i][0]))
-            nearest = (struct nearest){.text = name, .word = others[i][1], .distance = 1};
+    nearest_offer_others(&nearest, others, sizeof others / sizeof *others);
     if (name_ends(name, ".conf"))
         return nearest_question(&(struct nearest){.word = "run JOBFILE"}, "");
     return nearest_question(&nearest, "");

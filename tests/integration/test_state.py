@@ -8,6 +8,7 @@ import signal
 import socket
 import sqlite3
 import sys
+import threading
 
 from harness import (AGAIN, COORDINATOR, IO, REPLICA, SHARD, Process, dml, endless_job, main, run,
                      small_job, test, train)
@@ -102,6 +103,36 @@ def stopped_by(folder, stop):
 def ctrl_c_stops_a_run_and_all_it_started_without_a_model(folder):
     finished = stopped_by(folder, lambda process, _: process.signal(signal.SIGINT))
     assert finished.json['reason'] == 'cancelled', finished
+
+
+class Meeting(threading.Thread):
+    """Coordinators of empty folders, none of which answers before all are asked."""
+
+    def __init__(self, folders):
+        super().__init__(daemon=True)
+        self.listeners = [socket.socket(socket.AF_UNIX) for _ in folders]
+        for listener, folder in zip(self.listeners, folders):
+            folder.mkdir()
+            listener.bind(str(folder / 'control.sock'))
+            listener.listen()
+
+    def run(self):
+        asking = [listener.accept()[0] for listener in self.listeners]
+        for connection in asking:
+            with connection:
+                connection.recv(100)
+                connection.sendall(b'{"runs": []}')
+
+
+@test
+def jobs_asks_the_coordinators_of_several_folders_at_the_same_time(folder):
+    folders = [folder / f'{name}.state' for name in 'abc']
+    meeting = Meeting(folders)
+    meeting.start()
+    finished = dml('jobs', '--json', *folders)
+    assert finished.status == 0, finished
+    listed = [answer['folder'] for answer in finished.json['folders']]
+    assert listed == [str(each) for each in folders], finished
 
 
 @test

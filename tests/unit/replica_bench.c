@@ -105,6 +105,12 @@ void computed(struct bench *bench, double derivative_max, bool exceeded) {
     replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
 }
 
+void end_portion(struct bench *bench, uint32_t row, uint32_t values) {
+    struct computed answer = {.rows = {row, row + 10}, .values = values};
+    totals_init(&answer.totals, 1);
+    replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
+}
+
 void gathered(struct bench *bench) {
     replica_gathered(bench->replica, NULL, bench->now_ns, &bench->outbox);
 }
@@ -147,19 +153,24 @@ void greeted(struct bench *bench, uint32_t shard) {
          (struct message){.type = MESSAGE_GREETED, .greeted = {shard, 100 + shard}});
 }
 
+struct message_replica_setup replica_setup_of(const struct bench *bench, struct blob layout) {
+    return (struct message_replica_setup){.scratch = "",
+                                          .device = bench->device,
+                                          .attempt = bench->attempt,
+                                          .set = "data.set",
+                                          .fingerprint = "f00",
+                                          .objective = "logistic",
+                                          .loss = loss_blob(),
+                                          .layout = layout,
+                                          .shards = bench->shards,
+                                          .flush_ms = FLUSH_MS};
+}
+
 void setup_message(struct bench *bench) {
+    const struct message_replica_setup setup =
+        replica_setup_of(bench, layout_blob(PARAMETERS, 1, 0));
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .replica_setup = {.scratch = "",
-                                            .device = bench->device,
-                                            .attempt = bench->attempt,
-                                            .set = "data.set",
-                                            .fingerprint = "f00",
-                                            .objective = "logistic",
-                                            .loss = loss_blob(),
-                                            .layout = layout_blob(PARAMETERS, 1, 0),
-                                            .shards = bench->shards,
-                                            .flush_ms = FLUSH_MS}});
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
 }
 
 void set_up(struct bench *bench) {

@@ -39,6 +39,8 @@ uint64_t first_of(const struct bench *bench, uint32_t shard);
 uint64_t count_of(const struct bench *bench, uint32_t shard);
 void parameters(struct bench *bench, uint32_t evaluation, uint32_t shard);
 void computed(struct bench *bench, double derivative_max, bool exceeded);
+/* The answer for a portion of ten rows: all of `values` derivatives are zero. */
+void end_portion(struct bench *bench, uint32_t row, uint32_t values);
 void gathered(struct bench *bench);
 double loss_of(struct blob blob);
 
@@ -47,6 +49,8 @@ void hello(struct bench *bench, uint64_t term, const char *run);
 void shard_at(struct bench *bench, uint32_t shard, uint64_t incarnation);
 void connect_shard(struct bench *bench, uint32_t shard);
 void greeted(struct bench *bench, uint32_t shard);
+/* For a linear model that knows nothing of rows; the layout is of the caller. */
+struct message_replica_setup replica_setup_of(const struct bench *bench, struct blob layout);
 void setup_message(struct bench *bench);
 void set_up(struct bench *bench);
 void bench_new(struct bench *bench, uint32_t shards);

@@ -333,6 +333,28 @@ static void set_goes_over_the_file(void **state) {
     job_free(job);
 }
 
+static void a_set_without_a_value_restores_the_default(void **state) {
+    (void)state;
+    const char *settings[] = {"l2=", "scratch=", "hosts=", "csv.label=", "name=", "history="};
+    struct job *job;
+    write_file("data = a\nl2 = 1\nscratch = /x\nhosts = { b, c }\nname = n\nhistory = 7\n"
+               "csv { label = 3 }\n");
+    assert_int_equal(job_read(path, settings, 6, NULL, &job), 0);
+    assert_true(job->l2.automatic);
+    assert_null(job->scratch);
+    assert_null(job->hosts[0]);
+    assert_null(job->source.label);
+    assert_string_not_equal(job->name, "n");
+    assert_true(key_is_default(key_find("history"), job));
+    assert_false(job_gives(job, "l2"));
+    job_free(job);
+    const char *again[] = {"l2=", "l2=0.5", "history=9", "history="};
+    assert_int_equal(job_read(path, again, 4, NULL, &job), 0);
+    assert_true(job->l2.value == 0.5 && job_gives(job, "l2"));
+    assert_false(job_gives(job, "history"));
+    job_free(job);
+}
+
 static void a_bad_set_is_a_usage_error_and_quoted(void **state) {
     (void)state;
     setting_refused("l2=-1",
@@ -342,7 +364,8 @@ static void a_bad_set_is_a_usage_error_and_quoted(void **state) {
     setting_refused("=3", "--set =3: allowed: KEY=VALUE");
     setting_refused("data={ a", "--set data={ a: premature end of file");
     setting_refused("history={1, 2}", "--set history={1, 2}: key `history`: a list; allowed: one");
-    setting_refused("csv.label=", "--set csv.label=: key `csv.label`: \"\" is empty");
+    setting_refused("csv.label=\"\"", "--set csv.label=\"\": key `csv.label`: \"\" is empty");
+    setting_refused("lambda=", "--set lambda=: key `lambda`: there is no such key; `dml");
 }
 
 static void settings_hold_every_key_but_those_of_what_the_job_does_not_do(void **state) {
@@ -495,6 +518,7 @@ SUITE(job) {
         TEST(a_missing_job_file_is_named),
         TEST(a_failed_reading_leaves_the_next_one_alone),
         TEST(set_goes_over_the_file),
+        TEST(a_set_without_a_value_restores_the_default),
         TEST(a_bad_set_is_a_usage_error_and_quoted),
         TEST(settings_hold_every_key_but_those_of_what_the_job_does_not_do),
         TEST(limits_tolerances_and_places_keep_the_identity),

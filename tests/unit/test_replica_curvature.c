@@ -25,20 +25,11 @@ static void place_shard(struct bench *bench, uint32_t shard) {
 
 static void ready(struct bench *bench, enum precondition precondition) {
     bench_new(bench, 2);
+    struct message_replica_setup setup = replica_setup_of(bench, layout_blob(N, 1, 0));
+    setup.precondition = (uint8_t)precondition;
+    setup.block_columns = N;
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .replica_setup = {.scratch = "",
-                                            .device = "",
-                                            .attempt = ATTEMPT,
-                                            .set = "data.set",
-                                            .fingerprint = "f00",
-                                            .objective = "logistic",
-                                            .loss = loss_blob(),
-                                            .layout = layout_blob(N, 1, 0),
-                                            .shards = 2,
-                                            .flush_ms = FLUSH_MS,
-                                            .precondition = (uint8_t)precondition,
-                                            .block_columns = N}});
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
     assert_int_equal(asked(bench, ACTION_OPEN_SET).setup.precondition, precondition);
     replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
     place_shard(bench, 0);

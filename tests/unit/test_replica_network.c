@@ -17,12 +17,6 @@ enum { COLUMNS = 10000, CHUNKS = 20, ROWS = 1000 };
  * of two. */
 enum { UNITS = 3, UPPER = 7, FIRST_LAYER = COLUMNS * UNITS };
 
-static void end_portion(struct bench *bench, uint32_t row) {
-    struct computed answer = {.rows = {row, row + 10}, .values = FIRST_LAYER};
-    totals_init(&answer.totals, 1);
-    replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
-}
-
 static struct layout network_layout(void) {
     struct layout layout = {0};
     layout_add(&layout, &(struct layout_tensor){.name = "W1", .rows = COLUMNS, .columns = UNITS});
@@ -38,18 +32,9 @@ static struct layout network_layout(void) {
 static void network_ready(struct bench *bench, uint32_t strip_columns, bool knows_rows) {
     const struct layout layout = network_layout();
     uint64_t row[CHUNKS + 1];
-    struct message_replica_setup setup = {.scratch = "",
-                                          .device = "",
-                                          .attempt = ATTEMPT,
-                                          .set = "data.set",
-                                          .fingerprint = "f00",
-                                          .objective = "logistic",
-                                          .loss = loss_blob(),
-                                          .layout = blob_of_layout(&layout),
-                                          .shards = 1,
-                                          .flush_ms = FLUSH_MS,
-                                          .rows = ROWS,
-                                          .strip_columns = strip_columns};
+    struct message_replica_setup setup = replica_setup_of(bench, blob_of_layout(&layout));
+    setup.rows = ROWS;
+    setup.strip_columns = strip_columns;
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
     asked(bench, ACTION_OPEN_SET);
@@ -113,13 +98,13 @@ static void margins_of_a_portions_rows_are_fetched_behind_the_upper_layers(void 
             assert_int_equal(computation.first_number, knows ? 200 * UNITS : 0);
             assert_int_equal(computation.tiles_below, 0);
             assert_memory_equal(computation.upper, bench.point, UPPER * 8);
-            end_portion(&bench, 200);
+            end_portion(&bench, 200, FIRST_LAYER);
             portion(&bench, evaluation, 9, 0);
             if (knows)
                 fetch_part(&bench, evaluation, FETCH_MARGINS, 450 * UNITS, 100 * UNITS);
             started(&bench, 9);
             sent(&bench, COORDINATOR, MESSAGE_WANT);
-            end_portion(&bench, 450);
+            end_portion(&bench, 450, FIRST_LAYER);
         }
         bench_free(&bench);
     }
@@ -164,7 +149,7 @@ static void a_network_asks_for_as_many_margins_again_up_to_the_length_of_a_strip
         struct computation computation = started(&bench, 2 * i);
         sent(&bench, COORDINATOR, MESSAGE_WANT);
         assert_true(computation.first_number <= 2 * i * CHUNK);
-        end_portion(&bench, 0);
+        end_portion(&bench, 0, FIRST_LAYER);
     }
     nothing_more(&bench);
     bench_free(&bench);

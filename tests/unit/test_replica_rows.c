@@ -40,20 +40,12 @@ static struct range nothing_at(const struct bench *bench, uint32_t shard) {
 
 static void set_up_rows(struct bench *bench, uint64_t rows) {
     struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
+    struct message_replica_setup setup = replica_setup_of(bench, blob_of_layout(&layout));
+    setup.objective = "softmax";
+    setup.rows = rows;
+    setup.coordinates = 1;
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .replica_setup = {.scratch = "",
-                                            .device = "",
-                                            .attempt = bench->attempt,
-                                            .set = "data.set",
-                                            .fingerprint = "f00",
-                                            .objective = "softmax",
-                                            .loss = loss_blob(),
-                                            .layout = blob_of_layout(&layout),
-                                            .shards = bench->shards,
-                                            .flush_ms = FLUSH_MS,
-                                            .rows = rows,
-                                            .coordinates = 1}});
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
 }
 
 static void ready(struct bench *bench, uint32_t shards, uint64_t rows) {

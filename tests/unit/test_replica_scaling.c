@@ -41,19 +41,10 @@ static void ready_with(struct bench *bench, uint32_t shards, uint64_t chunk_valu
         bench->point[j] = j % 5;
     }
     bench->point[COLUMNS] = 100;
+    struct message_replica_setup setup = replica_setup_of(bench, blob_of_layout(&layout));
+    setup.coordinates = 1;
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .replica_setup = {.scratch = "",
-                                            .device = "",
-                                            .attempt = ATTEMPT,
-                                            .set = "data.set",
-                                            .fingerprint = "f00",
-                                            .objective = "logistic",
-                                            .loss = loss_blob(),
-                                            .layout = blob_of_layout(&layout),
-                                            .shards = shards,
-                                            .flush_ms = FLUSH_MS,
-                                            .coordinates = 1}});
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
     assert_true(asked(bench, ACTION_OPEN_SET).setup.scaled);
     replica_rows_are_sparse(bench->replica, chunk_values, 1000);
     replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);

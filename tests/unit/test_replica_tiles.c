@@ -20,21 +20,12 @@ enum { CHUNKS = 20, STRIPS = 3, ROWS = 1000, CUT = BORDER + 1000 };
 
 static void set_up_tiles(struct bench *bench, uint32_t strip_columns, uint8_t scaled) {
     struct layout layout = layout_linear(COLUMNS, 1, true);
+    struct message_replica_setup setup = replica_setup_of(bench, blob_of_layout(&layout));
+    setup.rows = ROWS;
+    setup.strip_columns = strip_columns;
+    setup.coordinates = scaled;
     give(bench, COORDINATOR,
-         (struct message){.type = MESSAGE_REPLICA_SETUP,
-                          .replica_setup = {.scratch = "",
-                                            .device = "",
-                                            .attempt = bench->attempt,
-                                            .set = "data.set",
-                                            .fingerprint = "f00",
-                                            .objective = "logistic",
-                                            .loss = loss_blob(),
-                                            .layout = blob_of_layout(&layout),
-                                            .shards = bench->shards,
-                                            .flush_ms = FLUSH_MS,
-                                            .rows = ROWS,
-                                            .strip_columns = strip_columns,
-                                            .coordinates = scaled}});
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
     assert_int_equal(asked(bench, ACTION_OPEN_SET).setup.strip_columns, strip_columns);
 }
 
@@ -101,12 +92,6 @@ static void fetch_strip(struct bench *bench, uint32_t strip) {
         answer_fetch(bench, i, strip_at(strip));
 }
 
-static void end_portion(struct bench *bench, uint32_t row) {
-    struct computed answer = {.rows = {row, row + 10}, .values = ALL};
-    totals_init(&answer.totals, 1);
-    replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
-}
-
 static void each_strip_is_fetched_once_for_the_portions_that_follow(void **state) {
     (void)state;
     for (uint32_t shards = 1; shards <= 2; shards++) {
@@ -120,9 +105,9 @@ static void each_strip_is_fetched_once_for_the_portions_that_follow(void **state
         sent(&bench, COORDINATOR, MESSAGE_WANT);
         assert_int_equal(computation.strip, 1);
         assert_memory_equal(computation.parameters, bench.point + WIDTH, WIDTH * 8);
-        end_portion(&bench, 40);
+        end_portion(&bench, 40, ALL);
         take_up(&bench, 1, CHUNKS + 6, 0);
-        end_portion(&bench, 60);
+        end_portion(&bench, 60, ALL);
         nothing_more(&bench);
         bench_free(&bench);
     }
@@ -195,7 +180,7 @@ static void compute_used(struct bench *bench) {
     for (uint32_t i = 0; i < 4; i++)
         assert_true(computation.parameters[used[i]] == bench->point[WIDTH + used[i]]);
     assert_true(computation.parameters[4] == 0);
-    end_portion(bench, 40);
+    end_portion(bench, 40, ALL);
 }
 
 static void tiles_fetch_what_they_use_of_their_strip(void **state) {
@@ -244,7 +229,7 @@ static void a_strip_of_which_too_much_is_known_is_learnt_anew(void **state) {
             fetch_used(&bench, evaluation);
             started(&bench, CHUNKS + 4 + 2 * i);
             sent(&bench, COORDINATOR, MESSAGE_WANT);
-            end_portion(&bench, 40);
+            end_portion(&bench, 40, ALL);
             asked(&bench, ACTION_GATHER);
             gathered(&bench);
             for (uint32_t k = 0; k < 2; k++)
@@ -271,7 +256,7 @@ static void a_transpose_fetches_the_rows_of_its_portions_and_then_as_many_again(
         const uint64_t row = 200 + 100 * i;
         assert_true(computation.first_number <= row);
         assert_true(computation.parameters[row - computation.first_number] == bench.point[row]);
-        end_portion(&bench, 0);
+        end_portion(&bench, 0, ALL);
     }
     nothing_more(&bench);
     bench_free(&bench);
@@ -286,7 +271,7 @@ static void a_shard_without_the_rows_of_a_later_portion_is_not_asked(void **stat
     fetch_strip(&bench, 0);
     started(&bench, 4);
     sent(&bench, COORDINATOR, MESSAGE_WANT);
-    end_portion(&bench, 200);
+    end_portion(&bench, 200, ALL);
     asked(&bench, ACTION_GATHER);
     gathered(&bench);
     for (uint32_t i = 0; i < 2; i++)
@@ -342,7 +327,7 @@ static void a_flush_ends_with_its_strip(void **state) {
     started(&bench, CHUNKS);
     sent(&bench, COORDINATOR, MESSAGE_WANT);
     portion(&bench, 1, 2 * CHUNKS, 0);
-    end_portion(&bench, 0);
+    end_portion(&bench, 0, ALL);
     struct action gather = asked(&bench, ACTION_GATHER);
     assert_true(gather.first == 0 && gather.sums == WIDTH);
     for (int i = 0; i < WIDTH; i++)
@@ -359,7 +344,7 @@ static void a_flush_ends_with_its_strip(void **state) {
     assert_int_equal(started(&bench, 2 * CHUNKS).strip, 2);
     sent(&bench, COORDINATOR, MESSAGE_WANT);
     rest(&bench, 1);
-    end_portion(&bench, 0);
+    end_portion(&bench, 0, ALL);
     assert_int_equal(asked(&bench, ACTION_GATHER).sums, ALL - 2 * WIDTH);
     gathered(&bench);
     assert_int_equal(sent(&bench, FIRST_SHARD, MESSAGE_STAGE).stage.encoding, STAGE_NONE);
@@ -377,7 +362,7 @@ static void a_link_that_comes_back_is_asked_for_the_strip_at_hand(void **state) 
     started(&bench, 0);
     sent(&bench, COORDINATOR, MESSAGE_WANT);
     portion(&bench, 1, 2 * CHUNKS, 0);
-    end_portion(&bench, 0);
+    end_portion(&bench, 0, ALL);
     asked(&bench, ACTION_GATHER);
     gathered(&bench);
     sent(&bench, FIRST_SHARD, MESSAGE_STAGE);
