@@ -10,7 +10,6 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "data/number.h"
 
 /* Consecutive chunks make a group, which is added up in the order of its chunks, and groups are
  * added in their order. Of wide sets there is one.
@@ -483,19 +482,42 @@ double moments_size(const struct moments *moments, uint32_t j) {
 #define COLUMNS_OF_ONE_UNIT 64
 #define NEARLY 3.0
 
+/* The size that would stand at `rank` if they were sorted, found digit by digit: numbers that are
+ * not negative have the order of their bits. */
+static double size_of_rank(const double *size, uint32_t count, uint32_t rank) {
+    uint64_t found = 0, known = 0;
+    assert(rank < count);
+    for (int shift = 56; shift >= 0; shift -= 8) {
+        uint32_t of_digit[256] = {0}, digit = 0;
+        for (uint32_t i = 0; i < count; i++) {
+            uint64_t bits;
+            memcpy(&bits, &size[i], sizeof bits);
+            if ((bits & known) == found)
+                of_digit[bits >> shift & 255]++;
+        }
+        for (; rank >= of_digit[digit]; digit++)
+            rank -= of_digit[digit];
+        found |= (uint64_t)digit << shift;
+        known |= UINT64_C(255) << shift;
+    }
+    double answer;
+    memcpy(&answer, &found, sizeof answer);
+    return answer;
+}
+
 bool moments_share_unit(const struct moments *moments, uint32_t columns) {
     double *size = memory_new(columns, sizeof *size);
+    double most = 0;
     uint32_t count = 0, near = 0;
     for (uint32_t j = 0; j < columns; j++) {
         size[count] = moments_size(moments, j);
+        most = size[count] > most ? size[count] : most;
         count += size[count] > 0;
     }
-    qsort(size, count, sizeof *size, compare_doubles);
-    double median = count ? size[count / 2] : 0;
+    double median = count ? size_of_rank(size, count, count / 2) : 0;
     for (uint32_t i = 0; i < count; i++)
         near += size[i] * NEARLY >= median;
-    bool shared =
-        count >= COLUMNS_OF_ONE_UNIT && 4 * near >= 3 * count && size[count - 1] <= NEARLY * median;
+    bool shared = count >= COLUMNS_OF_ONE_UNIT && 4 * near >= 3 * count && most <= NEARLY * median;
     free(size);
     return shared;
 }

@@ -288,11 +288,31 @@ static void columns_of_one_unit_are_nearly_alike(void **state) {
     assert_false(moments_share_unit(&moments, PIXELS));
 }
 
+/* 80 columns of sizes 1 to 80 in any order: the median is 41, and three times that the bound. */
+static void the_largest_column_is_held_against_the_median(void **state) {
+    (void)state;
+    enum { SIZES = 80 };
+    double mean[SIZES], variance[SIZES] = {0};
+    uint64_t nonzero[SIZES];
+    const struct moments moments = {mean, variance, nonzero, 1000};
+    unsigned largest = 0;
+    for (unsigned j = 0; j < SIZES; j++) {
+        mean[j] = 1 + j * 37 % SIZES;
+        nonzero[j] = 1000;
+        largest = mean[j] == SIZES ? j : largest;
+    }
+    mean[largest] = 123;
+    assert_true(moments_share_unit(&moments, SIZES));
+    mean[largest] = 123.001;
+    assert_false(moments_share_unit(&moments, SIZES));
+}
+
 SUITE(moments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_are_those_of_all_rows_stored_or_not),
         cmocka_unit_test(rows_count_with_their_weights),
         cmocka_unit_test(columns_of_one_unit_are_nearly_alike),
+        cmocka_unit_test(the_largest_column_is_held_against_the_median),
         cmocka_unit_test(they_have_the_same_bits_with_any_number_of_threads),
         cmocka_unit_test(threads_share_the_columns_of_wide_sets),
         cmocka_unit_test(squares_are_those_of_the_moments),
