@@ -339,6 +339,68 @@ static void any_number_of_threads_gives_the_same_file(void **state) {
     free((char *)(uintptr_t)files[0]);
 }
 
+/* Rows of a table, in which one cell in five is empty. */
+static char *table_rows(unsigned count, uint64_t random) {
+    struct bytes text;
+    bytes_init(&text);
+    bytes_append(&text, "a,b,c,y\n", 8);
+    for (unsigned row = 0; row < count; row++) {
+        for (unsigned i = 0; i < 3; i++) {
+            char cell[32];
+            random = random * UINT64_C(6364136223846793005) + 1442695040888963407;
+            int length = snprintf(cell, sizeof cell, "%.6g", (double)(random >> 40) / 977 - 99);
+            bytes_append(&text, cell, random >> 33 & 1 || row % 5 ? (size_t)length : 0);
+            bytes_append(&text, ",", 1);
+        }
+        bytes_append(&text, row % 3 ? "1\n" : "0\n", 2);
+    }
+    bytes_append(&text, "", 1);
+    return (char *)text.data;
+}
+
+static struct set *merge_tables(const char *const *files, uint32_t bins, unsigned threads,
+                                const char *sets) {
+    static const struct source_options reading = {.label = "y"};
+    const struct set_options options = {.labels = LABEL_BINARY, .bins = bins, .threads = threads};
+    struct pack *packs[2];
+    struct set *set;
+    bool made;
+    for (uint32_t i = 0; i < 2; i++)
+        if (pack_of_source(fixture_path("packs"), files[i], &reading, 2, &packs[i], &made))
+            fail_msg("%s", error_text());
+    if (set_of_packs(fixture_path(sets), packs, 2, &options, &set, &made))
+        fail_msg("%s", error_text());
+    for (uint32_t i = 0; i < 2; i++)
+        pack_close(packs[i]);
+    return set;
+}
+
+static void any_number_of_threads_finds_the_same_means_and_bins(void **state) {
+    (void)state;
+    static const unsigned threads[] = {1, 2, 3, 7};
+    const char *files[2];
+    for (uint32_t i = 0; i < 2; i++) {
+        char *text = table_rows(20000 + 7 * i, i);
+        files[i] = memory_copy_string(fixture_text(i ? "table-b.csv" : "table-a.csv", text));
+        free(text);
+    }
+    for (uint32_t bins = 0; bins <= 4; bins += 4) {
+        char *first = NULL;
+        for (unsigned i = 0; i < 4; i++) {
+            char sets[32];
+            snprintf(sets, sizeof sets, "tables-%u-%u", bins, threads[i]);
+            struct set *set = merge_tables(files, bins, threads[i], sets);
+            if (!first)
+                first = memory_copy_string(set_info(set)->fingerprint);
+            assert_string_equal(set_info(set)->fingerprint, first);
+            set_close(set);
+        }
+        free(first);
+    }
+    free((char *)(uintptr_t)files[0]);
+    free((char *)(uintptr_t)files[1]);
+}
+
 static void a_set_is_made_once(void **state) {
     (void)state;
     const char *const files[] = {fixture_text("once", "1 1:1\n0 2:1\n"), NULL};
@@ -454,6 +516,7 @@ SUITE(set) {
         cmocka_unit_test(exponents_follow_the_sums_of_absolute_values),
         cmocka_unit_test(threads_and_files_do_not_change_the_chunks),
         cmocka_unit_test(any_number_of_threads_gives_the_same_file),
+        cmocka_unit_test(any_number_of_threads_finds_the_same_means_and_bins),
         cmocka_unit_test(a_set_is_made_once),
         cmocka_unit_test(a_damaged_chunk_is_found_at_the_first_touch),
         cmocka_unit_test(a_set_with_a_damaged_header_is_made_again),
