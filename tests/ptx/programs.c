@@ -52,7 +52,12 @@ static void read_file(const char *path) {
     fclose(file);
 }
 
-/* Where the rule for .cu files keeps them. */
+static bool is_of_a_benchmark(const char *folder, const char *path) {
+    static const char bench[] = "/bench/";
+    return !strncmp(path + strlen(folder), bench, sizeof bench - 1);
+}
+
+/* Where the rule for .cu files keeps them. Those of benchmarks are for a real device. */
 static void read_all(void) {
     static const char *const places[] = {"*", "*/*"};
     const char *folder = getenv("DML_PTX");
@@ -64,7 +69,8 @@ static void read_all(void) {
         snprintf(pattern, sizeof pattern, "%s/%s/*.nvcc/*.ptx", folder, places[i]);
         if (glob(pattern, 0, NULL, &found) == 0) {
             for (size_t file = 0; file < found.gl_pathc; file++)
-                read_file(found.gl_pathv[file]);
+                if (!is_of_a_benchmark(folder, found.gl_pathv[file]))
+                    read_file(found.gl_pathv[file]);
             globfree(&found);
         }
     }
