@@ -11,13 +11,14 @@
 
 #define STEPS_MAX 5
 #define STEPS_SAMPLED 3 /* after which a sample must have been enough */
+/* Rows of a sample for each direction, of one output. Rows of K outputs curve in K − 1 ways, so
+ * fewer of them do, but not fewer than the least. The simulator has few rows. */
 #ifdef MUTANTS
-#define ROWS_EACH 5 /* the simulator has few rows */
+#define ROWS_EACH 5
 #define ROWS_LEAST 5
 #else
-#define ROWS_EACH                                                                                  \
-    150 /* rows of a sample for each direction, of one output; rows of K outputs curve */
-#define ROWS_LEAST 25 /* in K − 1 ways, so fewer of them do, but not fewer than this */
+#define ROWS_EACH 150
+#define ROWS_LEAST 25
 #endif
 #define RATE_MOST 0.25 /* of a sample: one of most rows costs nearly as much as all of them do */
 #define SUFFICIENT_DECREASE 1e-4
@@ -35,9 +36,9 @@
 #define FALL_GOOD 0.75    /* it is damped less */
 #define PIVOT_LEAST 1e-12 /* relative to the diagonal: below, a direction depends on newer ones */
 #define REACH_GROWTH 4.0
-#define CURVATURE_LEAST                                                                            \
-    1e-3 /* of a step, relative to what was known: below, slopes tell nothing                      \
-          */
+
+/* Of a step, relative to what was known: below, slopes tell nothing. */
+#define CURVATURE_LEAST 1e-3
 
 /* ---- phi ---- */
 

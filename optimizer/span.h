@@ -87,8 +87,7 @@ struct span_trial {
     double loss, derivative;
     const double *slopes; /* one a direction; NULL if only the loss was measured */
     const double *newest; /* likewise, at `rate`: of SPAN_NEWEST, else NULL */
-    const double
-        *second; /* the rows of a lower triangle, one after the other, at `rate`; or NULL */
+    const double *second; /* rows of a lower triangle, one after the other, at `rate`; or NULL */
 };
 
 /* The share of the rows that second derivatives are taken of at first. */
