@@ -67,6 +67,12 @@ void rows_release(struct row_vectors *rows) {
     *rows = (struct row_vectors){0};
 }
 
+/* Replicas may be on larger hosts than this shard. */
+static unsigned threads_of(uint32_t asked) {
+    unsigned usable = cpus_usable();
+    return asked && asked < usable ? asked : usable;
+}
+
 /* New memory is zero without being touched. */
 int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setup,
                 const struct layout *layout) {
@@ -85,7 +91,7 @@ int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setu
                                  .slots = rows_slots(setup),
                                  .stored = (enum history_type)setup->history_type,
                                  .objective = objective,
-                                 .threads = setup->threads ? setup->threads : cpus_usable(),
+                                 .threads = threads_of(setup->threads),
                                  .derivatives = derivatives};
     if (!setup->rows)
         return 0;

@@ -165,14 +165,15 @@ static const char *device_for(const struct coordinator *c, uint32_t link) {
                : c->settings.device;
 }
 
-/* How many workers of its role come before it on its host: by that number it chooses among the
- * devices there. A shard that has moved may get the same device as another one. */
-/* Those of the replicas here, which wait while shards are at work; 0: as each shard sees fit. */
+/* A shard measures rows in as many threads as replicas have for it: they wait meanwhile. 0: as it
+ * sees fit. */
 static uint32_t shard_threads(const struct coordinator *c) {
     uint32_t share = c->settings.threads * c->settings.replicas / c->settings.shards;
     return !c->settings.threads ? 0 : share ? share : 1;
 }
 
+/* How many workers of its role come before it on its host: by that number it chooses among the
+ * devices there. A shard that has moved may get the same device as another one. */
 static uint32_t on_host(const struct coordinator *c, uint32_t link) {
     assert(link < coordinator_links(c));
     uint32_t index = c->roster.members[link].index;
