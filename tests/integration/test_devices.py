@@ -252,7 +252,8 @@ def refused(finished, status, *texts):
 def a_device_that_is_none_is_refused(folder):
     job = small_job(folder)
     for device in 'gpu', 'CUDA', 'cuda:x', 'cuda:-1', '':
-        refused(dml('check', job, '--set', f'device={device}'), USAGE, 'key `device`', 'cuda:N')
+        if device:
+            refused(dml('check', job, '--set', f'device={device}'), USAGE, 'key `device`', 'cuda:N')
         for program in SHARD, REPLICA:
             refused(run(program, '--listen', f'unix:{folder}/x', '--device', device), USAGE,
                     f'--device {device}: ', 'cuda:NUMBER')

@@ -16,7 +16,9 @@ def check_prints_every_setting_as_a_job_file_and_starts_nothing(folder):
     finished = dml('check', job, '--set', 'history=7')
     assert finished.status == 0, finished
     assert re.search(r'^history\s*=\s*7\b', finished.stdout, re.MULTILINE), finished
-    assert re.search(r'^gradient_tolerance\s*=\s*1e-0?5\b', finished.stdout, re.MULTILINE), finished
+    assert re.search(r'^max_steps\s*=\s*1000\b', finished.stdout, re.MULTILINE), finished
+    # A tolerance that a job gives is kept to otherwise than one that it leaves.
+    assert re.search(r'^# gradient_tolerance\s*=\s*1e-0?5\b', finished.stdout, re.MULTILINE), finished
     assert not (folder / 'job.state').exists()
     (folder / 'again.conf').write_text(finished.stdout)
     again = dml('check', folder / 'again.conf')

@@ -86,7 +86,7 @@ static uint64_t hash_of_job(const struct process *process) {
     const struct shard_process *self = process->state;
     const struct checkpoint_job *job = self->writing.job;
     const struct registers *registers = &self->shard->registers;
-    size_t bytes = registers->count * history_size(registers->history_type);
+    size_t element = history_size(registers->history_type);
     uint64_t hash = 0;
     for (uint32_t i = 0; i < CHECKPOINT_POINTS; i++)
         if (job->points[i])
@@ -95,8 +95,8 @@ static uint64_t hash_of_job(const struct process *process) {
     for (uint32_t i = 0; i < checkpoint_entries(header); i++)
         for (uint32_t j = 0; j < 2 && job->vectors[i][j]; j++) {
             bool margins = j == 1 && i >= header->pairs;
-            hash = hash64_seeded(job->vectors[i][j],
-                                 margins ? header->numbers * sizeof(double) : bytes, hash);
+            size_t elements = margins ? (size_t)header->numbers : registers->count;
+            hash = hash64_seeded(job->vectors[i][j], elements * element, hash);
         }
     return hash;
 }
