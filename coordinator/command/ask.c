@@ -306,12 +306,33 @@ int ask(const char *state, enum question question, json_t **answer) {
 
 /* ---- several folders ---- */
 
+#define ASKED_AT_ONCE 32 /* coordinators; each that is stopped takes CONTROL_ANSWER_MS */
+
 struct asking {
+    void (*ask_one)(void *context, uint32_t i);
+    void *context;
+    uint32_t count;
+    atomic_uint next;
+};
+
+static void *ask_some(void *argument) {
+    struct asking *asking = argument;
+    uint32_t i;
+    while ((i = atomic_fetch_add(&asking->next, 1)) < asking->count)
+        asking->ask_one(asking->context, i);
+    return NULL;
+}
+
+void ask_each(uint32_t count, void (*ask_one)(void *context, uint32_t i), void *context) {
+    struct asking asking = {.ask_one = ask_one, .context = context, .count = count};
+    atomic_init(&asking.next, 0);
+    threads_run(count < ASKED_AT_ONCE ? count : ASKED_AT_ONCE, ask_some, &asking);
+}
+
+struct folders {
     char *const *states;
     enum question question;
     struct asked *asked;
-    uint32_t count;
-    atomic_uint next;
 };
 
 /* The thread's error becomes what is asked's. */
@@ -321,32 +342,28 @@ static void note_asked(struct asked *asked, int code) {
     error_clear();
 }
 
-static void *ask_some(void *context) {
-    struct asking *asking = context;
-    uint32_t i;
-    while ((i = atomic_fetch_add(&asking->next, 1)) < asking->count) {
-        struct asked *asked = &asking->asked[i];
-        note_asked(asked, ask_live(asking->states[i], asking->question, &asked->answer));
-    }
-    return NULL;
+static void ask_folder(void *context, uint32_t i) {
+    const struct folders *folders = context;
+    struct asked *asked = &folders->asked[i];
+    note_asked(asked, ask_live(folders->states[i], folders->question, &asked->answer));
 }
 
 /* Stores are read one by one: that takes no waiting. */
 struct asked *ask_folders(char *const *states, enum question question) {
-    struct asking asking = {.states = states, .question = question};
-    while (states[asking.count])
-        asking.count++;
-    asking.asked = memory_new(asking.count, sizeof *asking.asked);
-    atomic_init(&asking.next, 0);
-    threads_run(asking.count < ASKED_AT_ONCE ? asking.count : ASKED_AT_ONCE, ask_some, &asking);
-    for (uint32_t i = 0; i < asking.count; i++) {
-        struct asked *asked = &asking.asked[i];
+    struct folders folders = {.states = states, .question = question};
+    uint32_t count = 0;
+    while (states[count])
+        count++;
+    folders.asked = memory_new(count, sizeof *folders.asked);
+    ask_each(count, ask_folder, &folders);
+    for (uint32_t i = 0; i < count; i++) {
+        struct asked *asked = &folders.asked[i];
         if (!nobody_answers(asked->code))
             continue;
         free(asked->why);
         note_asked(asked, ask_store(states[i], question, &asked->answer));
     }
-    return asking.asked;
+    return folders.asked;
 }
 
 void asked_free(struct asked *asked, char *const *states) {

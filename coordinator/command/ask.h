@@ -39,10 +39,12 @@ struct asked {
     char *why; /* the text of the error; owned; NULL without one */
 };
 
-#define ASKED_AT_ONCE 32 /* coordinators; each that is stopped takes CONTROL_ANSWER_MS */
+/* Calls ask_one(context, i) for each i below `count`, from several threads, so that coordinators
+ * that are stopped take the time of one. It may leave an error of its thread, which nobody sees. */
+void ask_each(uint32_t count, void (*ask_one)(void *context, uint32_t i), void *context);
 
-/* The same of several folders, in their order: live coordinators are asked beside each other, so
- * that those that are stopped take the time of one. Release with asked_free(). */
+/* As ask() of several folders, in their order: live coordinators by ask_each(). Release with
+ * asked_free(). */
 struct asked *ask_folders(char *const *states, enum question question);
 void asked_free(struct asked *asked, char *const *states);
 

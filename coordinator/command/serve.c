@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <jansson.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +17,6 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/notify.h"
-#include "base/process.h"
 #include "coordinator/command/about_model.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
@@ -232,24 +230,13 @@ static json_t *runs_of(struct recorded *record) {
     return runs;
 }
 
-struct asking {
-    struct serving *serving;
-    atomic_uint next;
-};
-
-static void *ask_some(void *context) {
-    struct asking *asking = context;
-    uint32_t i;
-    while ((i = atomic_fetch_add(&asking->next, 1)) < asking->serving->count)
-        recorded_ask(&asking->serving->records[i]);
-    return NULL;
+static void ask_record(void *context, uint32_t i) {
+    const struct serving *serving = context;
+    recorded_ask(&serving->records[i]);
 }
 
-/* Asks all coordinators at the same time, so that those that are stopped take the time of one. */
 static void ask_all(struct serving *serving) {
-    struct asking asking = {.serving = serving};
-    atomic_init(&asking.next, 0);
-    threads_run(serving->count < ASKED_AT_ONCE ? serving->count : ASKED_AT_ONCE, ask_some, &asking);
+    ask_each(serving->count, ask_record, serving);
 }
 
 struct loss_list {

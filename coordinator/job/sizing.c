@@ -28,7 +28,6 @@ static uint32_t least(uint32_t a, uint32_t b) {
 #define SPARSE_OUTPUT_BYTES 16.0 /* a value and an output: of the point, and of the gradient */
 #define DENSE_VALUE_BYTES 8.0
 #define PARAMETER_BYTES 144.0
-#define READS_OF_A_PAIR 4.0 /* s and y, in each of the two rounds of a step */
 
 /* The pairs may cost at most this share of what else an evaluation costs. */
 #define HISTORY_SHARE 0.5

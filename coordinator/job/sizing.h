@@ -19,6 +19,8 @@ struct sizing {
     uint32_t threads; /* per replica; 0: each uses what its machine has */
 };
 
+#define READS_OF_A_PAIR 4 /* s and y, in each of the two rounds of a step */
+
 /* The longest history whose passes cost at most half as much as the rest of an evaluation, by the
  * bytes that both move: see bench/NOTES.md. At least 1, `parameters` being at least 1. */
 uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum history_type type);

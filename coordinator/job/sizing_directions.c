@@ -34,8 +34,7 @@
  * one output, beside one another where it has several, and in matrices where rows are dense; for a
  * parameter of a step, and an element of a stored vector that is read, of columns or of rows; and
  * in the span for a loss, and a product of the matrix. A step takes about so many trials and
- * matrices, and reads each pair four times, s and y for the gradient and for the direction, and a
- * direction twice. */
+ * matrices, and reads each pair READS_OF_A_PAIR times and a direction twice. */
 #define PRODUCT_APART_NS 1.5
 #define PRODUCT_BESIDE_NS 0.5
 #define PRODUCT_DENSE_NS 0.25
@@ -46,7 +45,6 @@
 #define ROW_SECOND_NS 0.14
 #define TRIALS_A_STEP 3
 #define MATRICES_A_STEP 0.4
-#define READS_OF_A_PAIR 4
 #define READS_OF_A_DIRECTION 2
 
 /* Bytes of a set: a value with its column, or a dense value; as they are stored, about. */
