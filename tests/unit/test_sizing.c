@@ -472,9 +472,28 @@ static void sparse_rows_of_many_classes_have_directions_and_dense_ones_have_none
     assert_int_equal(with_directions(&images, &shape).directions, 0);
 }
 
+/* As wide as a text of as many values, and a table of as many. */
+static void
+beside_directions_few_pairs_are_kept_of_long_vectors_and_as_many_of_short_ones(void **state) {
+    (void)state;
+    struct set_info text = {
+        .rows = 15935, .values = 8694307, .features = 1615250, .weight_sum = 15935};
+    struct objective_shape shape = {
+        .kind = OBJECTIVE_LOGISTIC, .features = 1615250, .outputs = 1, .intercept = true};
+    struct sizing sizing = with_directions(&text, &shape);
+    assert_int_equal(sizing.directions, 40);
+    assert_int_equal(sizing.history, 5);
+    text.features = shape.features = 20000;
+    sizing = with_directions(&text, &shape);
+    assert_true(sizing.directions > 0);
+    assert_true(sizing.history > 5);
+}
+
 SUITE(sizing) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sparse_rows_of_many_classes_have_directions_and_dense_ones_have_none),
+        cmocka_unit_test(
+            beside_directions_few_pairs_are_kept_of_long_vectors_and_as_many_of_short_ones),
         cmocka_unit_test(outputs_share_a_block_where_it_leaves_columns_out),
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
         cmocka_unit_test(a_model_of_unknown_width_has_the_workers_that_all_have),
