@@ -13,7 +13,9 @@
 #include "numeric/fixed.h"
 #include "optimizer/span.h"
 
-#define PARAMETERS_WORTH_A_SHARD (UINT64_C(1) << 18) /* 2 MB: fewer cost more in messages */
+/* K shards take W/K of a step for its vectors, and K messages a round: the least is at the root of
+ * W. Two and one are as fast at 8,192 parameters, about (bench/NOTES.md). */
+#define PARAMETERS_OF_ONE_SHARD 4096.0
 
 static uint32_t least(uint32_t a, uint32_t b) {
     return a < b ? a : b;
@@ -65,9 +67,8 @@ static int count_workers(const char *key, uint32_t wanted, char *const *addresse
 
 int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
                    struct sizing *sizing) {
-    uint64_t worthwhile = parameters / PARAMETERS_WORTH_A_SHARD;
-    uint32_t most = least(cpus, SHARDS_MAX);
-    uint32_t shards = worthwhile < 1 ? 1 : worthwhile < most ? (uint32_t)worthwhile : most;
+    double worthwhile = floor(sqrt((double)parameters / PARAMETERS_OF_ONE_SHARD));
+    uint32_t shards = (uint32_t)fmax(1, fmin(worthwhile, least(cpus, SHARDS_MAX)));
     /* As few replicas as are needed for a thread on each CPU: the threads of a replica share the
      * point, and send their sums to the shards as one. */
     uint32_t replicas = cpus ? (cpus - 1) / THREADS_MAX + 1 : 1;

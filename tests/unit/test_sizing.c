@@ -60,13 +60,16 @@ static void there_are_no_more_threads_than_a_replica_may_have(void **state) {
     assert_int_equal(sizing_on(&(struct job){.replicas = 1}, WIDE, 1000).threads, THREADS_MAX);
 }
 
-static void a_wide_model_has_a_shard_a_cpu_and_a_small_one_has_one(void **state) {
+static void shards_grow_with_the_root_of_the_parameters_up_to_one_a_cpu(void **state) {
     const struct job job = {0};
     (void)state;
     assert_int_equal(sizing_on(&job, SMALL, 16).shards, 1);
     assert_int_equal(sizing_on(&job, WIDE, 1).shards, 1);
     assert_int_equal(sizing_on(&job, WIDE, 2).shards, 2);
-    assert_int_equal(sizing_on(&job, WIDE, 16).shards, 5);
+    assert_int_equal(sizing_on(&job, 16383, 16).shards, 1);
+    assert_int_equal(sizing_on(&job, 16384, 16).shards, 2);
+    assert_int_equal(sizing_on(&job, 65536, 16).shards, 4);
+    assert_int_equal(sizing_on(&job, WIDE, 16).shards, 16);
     assert_int_equal(sizing_on(&job, PARAMETERS_MAX, 16).shards, 16);
     assert_int_equal(sizing_on(&job, PARAMETERS_MAX, 10000).shards, SHARDS_MAX);
 }
@@ -498,7 +501,7 @@ SUITE(sizing) {
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
         cmocka_unit_test(a_model_of_unknown_width_has_the_workers_that_all_have),
         cmocka_unit_test(there_are_no_more_threads_than_a_replica_may_have),
-        cmocka_unit_test(a_wide_model_has_a_shard_a_cpu_and_a_small_one_has_one),
+        cmocka_unit_test(shards_grow_with_the_root_of_the_parameters_up_to_one_a_cpu),
         cmocka_unit_test(on_hosts_there_are_more_shards_for_wider_models_whatever_the_hosts),
         cmocka_unit_test(on_hosts_sparse_rows_with_few_of_the_columns_have_fewer_shards),
         cmocka_unit_test(flushes_of_many_hosts_come_as_seldom_as_shards_can_take_them),
