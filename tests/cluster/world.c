@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/error.h"
 #include "base/memory.h"
 #include "tests/cluster/network.h"
 
@@ -243,6 +244,10 @@ static void happen(struct world *world, struct event *event) {
         network_lose(event->delivery);
     if (process && process->dying)
         sim_process_end(process, false);
+    /* The first error wins, so one that is left would be the reason of whatever fails next. */
+    if (*error_text())
+        world_fail(world, "an error was left: %s", error_text());
+    error_clear();
 }
 
 void world_run(struct world *world, int64_t limit_ns) {
@@ -275,6 +280,7 @@ void sim_process_end(struct process *process, bool orderly) {
     network_ended(process, orderly);
     process->behaviour->end(process);
     process->state = NULL;
+    error_clear(); /* what it had not said yet ends with it */
     if (process->world->ended)
         process->world->ended(process);
 }
