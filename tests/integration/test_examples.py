@@ -273,6 +273,22 @@ class Catalogue(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def what_a_night_may_not(unit):
+    """The lines of a unit that confine it, without remarks."""
+    lines = (SOURCE / unit).read_text().splitlines()
+    first = lines.index('NoNewPrivileges=yes')
+    return [line for line in lines[first:] if not line.startswith('#')]
+
+
+@test
+def nights_of_the_package_and_of_the_example_are_confined_alike(folder):
+    package = what_a_night_may_not('debian/dml.dml-retrain@.service')
+    assert package == what_a_night_may_not('examples/dml-retrain.service')
+    assert 'SystemCallFilter=@system-service' in package, package
+    # Either would close the devices of GPUs.
+    assert not any(re.match('PrivateDevices|ProtectClock|DeviceAllow', line) for line in package), package
+
+
 @test
 def a_catalogue_is_told_of_a_published_model(folder):
     small_data(folder)
