@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/process.h"
+#include "base/text.h"
 
 /* ---- writing ---- */
 
@@ -331,6 +332,35 @@ char *path_folder(const char *path) {
     if (slash == path)
         return memory_copy_string("/");
     return memory_format("%.*s", (int)(slash - path), path);
+}
+
+/* Offers the name if it has one of the endings; as the nearest, if the path lacks nothing else. */
+static void offer_name(struct nearest *nearest, const char *name, const char *const *endings) {
+    if (!endings)
+        nearest_offer(nearest, name);
+    for (; endings && *endings; endings++) {
+        size_t length = strlen(nearest->text);
+        if (name_ends(name, *endings))
+            nearest_offer(nearest, name);
+        if (!strncmp(name, nearest->text, length) && !strcmp(name + length, *endings))
+            *nearest = (struct nearest){.text = nearest->text, .word = name};
+    }
+}
+
+const char *file_question(const char *path, const char *const *endings) {
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    char *folder = path_folder(path), *prefix = memory_format("%.*s", (int)(name - path), path);
+    char **names = NULL;
+    struct nearest nearest = {.text = name};
+    if (folder_names(folder, &names))
+        error_clear(); /* a folder that cannot be listed has no names to offer */
+    for (char **each = names; each && *each; each++)
+        offer_name(&nearest, *each, endings);
+    const char *question = nearest_question(&nearest, prefix);
+    names_free(names);
+    free(folder);
+    free(prefix);
+    return question;
 }
 
 /* ---- file systems ---- */

@@ -197,7 +197,7 @@ void nearest_offer_others(struct nearest *nearest, const struct other_word *othe
 }
 
 const char *nearest_question(const struct nearest *nearest, const char *prefix) {
-    static char text[LENGTH_MAX + 32];
+    static _Thread_local char text[LENGTH_MAX + 32];
     text[0] = '\0';
     if (nearest->word)
         snprintf(text, sizeof text, "; did you mean `%s%s`?", prefix, nearest->word);

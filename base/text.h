@@ -70,7 +70,8 @@ struct other_word {
  * stands for is the nearest. */
 void nearest_offer_others(struct nearest *nearest, const struct other_word *others, size_t count);
 
-/* "; did you mean `WORD`?", the word behind `prefix`, or nothing. Valid until the next call. */
+/* "; did you mean `WORD`?", the word behind `prefix`, or nothing. Valid until the next call
+ * in this thread. */
 const char *nearest_question(const struct nearest *nearest, const char *prefix);
 
 /* ---- terminals: what may be written to one, and how ---- */

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/date.h"
 #include "data/format.h"
 #include "data/number.h"
@@ -22,6 +23,7 @@ struct cell_counts {
     uint32_t dressed;  /* texts that are numbers but for signs, as "$1,200.50" */
     char *dress;       /* the first of them */
     char *padded;      /* the first number with a zero before it, as codes have, not quantities */
+    char *foreign;     /* the first text that is not UTF-8 */
 };
 
 /* Is shown the cells of a text, one after the other. */
@@ -81,6 +83,8 @@ static void count_cell(void *context, uint32_t column, char *cell) {
         const bool dressed = number_is_dressed(cell);
         counts->dress = !counts->dressed && dressed ? cell : counts->dress;
         counts->dressed += dressed;
+        if (!counts->foreign && !text_is_utf8(cell))
+            counts->foreign = cell;
         uint32_t formats = ~counts->no_dates;
         date_formats_narrow(cell, &formats);
         counts->no_dates = ~formats;
@@ -129,6 +133,18 @@ static void warn_of_dressed(const struct format *format, const char *path, uint3
                     path, table_describe(format->table, column, name), counts->dress);
 }
 
+/* The rows that are to be scored may be in UTF-8, as most are, and would have none of these texts.
+ */
+static void warn_of_foreign(const struct format *format, const char *path, uint32_t column,
+                            const struct cell_counts *counts) {
+    char name[COLUMN_TEXT];
+    if (counts->foreign && format->table->column[column].kind == COLUMN_CATEGORY)
+        log_warning("%s: %s holds texts that are not UTF-8, such as \"%.40s\": the same texts in "
+                    "UTF-8 are others; if they are Latin-1, this converts them: iconv -f "
+                    "ISO-8859-1 -t UTF-8 FILE > FILE.csv",
+                    path, table_describe(format->table, column, name), counts->foreign);
+}
+
 /* A weight for each step of a postal code says nothing. */
 static void tell_of_codes(const struct format *format, const char *path, uint32_t column,
                           const struct cell_counts *counts) {
@@ -148,11 +164,13 @@ int csv_kinds_find(struct format *format, const char *path, const struct text_li
     for (uint32_t i = 0; i < format->columns && !code; i++) {
         if (!known[i] || i == format->label)
             code = check_commas(format, path, &counts[i], i);
+        bool texts = counts[i].texts > counts[i].numbers;
+        if (!known[i] && texts)
+            format->table->column[i].kind = COLUMN_CATEGORY;
+        warn_of_foreign(format, path, i, &counts[i]);
         if (known[i])
             continue;
         format->table->column[i].found = true;
-        if (counts[i].texts > counts[i].numbers)
-            format->table->column[i].kind = COLUMN_CATEGORY;
         format->table->column[i].padded = counts[i].padded;
         if (format->table->column[i].kind == COLUMN_CATEGORY) {
             tell_of_dates(format, path, i, &counts[i]);

@@ -297,11 +297,14 @@ static bool parse_label(const struct format *format, struct batch *batch, const 
                             "the line begins with \"%.*s\" where its label should be", length,
                             first);
     bool table = number == 1 && format->options->format == FORMAT_AUTO && !strchr(first, ':');
-    return batch_reject(batch, number, "the label \"%.*s\" is not a finite number%s", length, first,
-                        table
-                            ? "; where nothing in the first line parts columns, the file is taken "
-                              "for LIBSVM: csv.delimiter says what parts those of a table"
-                            : "");
+    return batch_reject(
+        batch, number, "the label \"%.*s\" is not a finite number%s", length, first,
+        !table ? ""
+        : format->options->delimiter
+            ? "; where the first line does not have what csv.delimiter says, the file is taken for "
+              "LIBSVM: without this key, commas, semicolons and the like are found"
+            : "; where nothing in the first line parts columns, the file is taken for LIBSVM: "
+              "csv.delimiter says what parts those of a table");
 }
 
 /* Reads ID:VALUE as nearly all are: an id of up to eight digits and a number that digits_number()

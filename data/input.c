@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "data/address.h"
 #include "data/remote.h"
@@ -204,7 +205,7 @@ static int check_kind(const struct input *input, const struct stat *status, bool
     if (!S_ISREG(status->st_mode) && !streams)
         return error_set(ERROR_DATA, "%s is not a regular file", path);
     if (S_ISREG(status->st_mode) && status->st_size == 0)
-        return error_set(ERROR_DATA, "%s is empty: there is nothing to learn from", path);
+        return error_set(ERROR_DATA, "%s is empty: it has no rows", path);
     return 0;
 }
 
@@ -221,9 +222,11 @@ static int open_source(struct input *input, const char *path, bool streams) {
         standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 0) : open(path, O_RDONLY | O_CLOEXEC);
     if (input->descriptor < 0 && errno == ENOENT && foreign_check_path(path))
         return ERROR_DATA;
+    if (input->descriptor < 0 && errno == ENOENT)
+        return error_set(ERROR_DATA, "cannot open %s: %s%s", path, strerror(ENOENT),
+                         file_question(path, NULL));
     if (input->descriptor < 0)
-        return error_set_errno(errno == ENOENT ? ERROR_DATA : ERROR_IO, "cannot open %s",
-                               input->path);
+        return error_set_errno(ERROR_IO, "cannot open %s", input->path);
     struct stat status;
     if (fstat(input->descriptor, &status))
         return error_set_errno(ERROR_IO, "cannot look at %s", input->path);

@@ -105,14 +105,23 @@ uint64_t labels_leave_out(const struct labels *labels, struct split *split) {
     return left_out;
 }
 
+/* Refuses a label, and says of which column of a table it is: another may be meant. */
+static int refuse_label(const struct pack *pack, uint64_t row, const char *name, const char *why) {
+    char column[COLUMN_TEXT] = "";
+    bool known = pack->table && pack->facts->label_column;
+    return error_set(
+        ERROR_DATA, "%s: row %llu: the label \"%s\" %s%s%s%s", pack_source(pack),
+        (unsigned long long)row + 1, name, why, known ? "; the labels are those of " : "",
+        known ? table_describe(pack->table, pack->facts->label_column - 1, column) : "",
+        known ? ": csv.label takes another" : "");
+}
+
 static int check_target(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
                         double number, double weight) {
     if (text != DICTIONARY_NONE)
-        return error_set(ERROR_DATA,
-                         "%s: row %llu: the label \"%s\" is a text; a target must be a "
-                         "number",
-                         pack_source(pack), (unsigned long long)row + 1,
-                         text_dictionary_get(&labels->texts, text));
+        return refuse_label(pack, row, text_dictionary_get(&labels->texts, text),
+                            "is a text; a target must be a number; for classes, use objective = "
+                            "logistic or softmax");
     if (weight > 0 && fabs(number) > labels->max_abs)
         labels->max_abs = fabs(number);
     if (weight > 0)
@@ -162,15 +171,16 @@ static int check_order(const struct labels *labels, const struct pack *pack, uin
     if (!labels->order && !is_text)
         return 0;
     if (!labels->order)
-        return error_set(ERROR_DATA,
-                         "%s: row %llu: the label \"%s\" is a text, and texts have no order; list "
-                         "the labels from low to high as `ordinal.order`",
-                         pack_source(pack), (unsigned long long)row + 1, name);
-    if (!labels->order[order_of(labels, name, is_text)])
-        return error_set(ERROR_DATA,
-                         "%s: row %llu: the label \"%s\" is not listed in `ordinal.order`",
-                         pack_source(pack), (unsigned long long)row + 1, name);
-    return 0;
+        return refuse_label(pack, row, name,
+                            "is a text, and texts have no order; list the labels from low to high: "
+                            "ordinal { order = { \"LOW\", \"HIGH\" } }");
+    if (labels->order[order_of(labels, name, is_text)])
+        return 0;
+    char *why = memory_format("is not listed in `ordinal.order`, which begins with \"%s\"",
+                              labels->order[0]);
+    int code = refuse_label(pack, row, name, why);
+    free(why);
+    return code;
 }
 
 static int compare_numbers(const void *a, const void *b) {

@@ -59,7 +59,7 @@ static int add_matches(struct path_list *list, const char *pattern, const glob_t
         return error_set(ERROR_DATA,
                          "%s is not a regular file; for all files of a folder write %s/*",
                          matches->gl_pathv[0], matches->gl_pathv[0]);
-    return error_set(ERROR_DATA, "no file matches %s", pattern);
+    return error_set(ERROR_DATA, "no file matches %s%s", pattern, file_question(pattern, NULL));
 }
 
 /* Of objects only what is listed is looked for; others are asked for when they are read. */

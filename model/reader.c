@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "model/model.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <stdlib.h>
@@ -270,6 +271,10 @@ static int open_files(const char *path, struct model *model) {
 
 /* Where there is no model: whoever gives a job, or its file, means the state folder beside it. */
 static int refuse_path(const char *path) {
+    static const char *const models[] = {".state", ".safetensors", NULL};
+    if (access(path, F_OK) && errno == ENOENT)
+        return error_set(ERROR_DATA, "cannot open %s: %s%s", path, strerror(ENOENT),
+                         file_question(path, models));
     size_t length = strlen(path) - (name_ends(path, JOB_FILE) ? strlen(JOB_FILE) : 0);
     char *state = memory_format("%.*s.state", (int)length, path),
          *record = path_join(path, "dml.db");

@@ -191,10 +191,18 @@ static int refuse_misplaced(const char *place, const char *name, const struct ke
                      name, length, key->name, length, key->name, key_own_name(key));
 }
 
+/* What every syntax error tells. */
+#define SYNTAX                                                                                     \
+    "allowed: lines of the form KEY = VALUE; a list is written as { \"a\", \"b\" }, and # starts " \
+    "a "                                                                                           \
+    "comment"
+
 static int unknown_key(const char *place, const char *name, const char *section) {
     const struct key *key = misplaced(name, section);
     if (key)
         return refuse_misplaced(place, name, key, section);
+    if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")])
+        return error_set(ERROR_CONFIG, "%s: \"%s\" is no key; " SYNTAX, place, name);
     struct nearest nearest = {.text = name};
     for (size_t i = 0; i < keys_count; i++)
         if (!*section)
@@ -219,10 +227,7 @@ static void complain(cfg_t *cfg, const char *format, va_list arguments) {
         return;
     }
     vsnprintf(words, sizeof words, format, arguments);
-    reading.code = error_set(ERROR_CONFIG,
-                             "%s: %s; allowed: lines of the form KEY = VALUE; a list is written as "
-                             "{ \"a\", \"b\" }, and # starts a comment",
-                             place, words);
+    reading.code = error_set(ERROR_CONFIG, "%s: %s; " SYNTAX, place, words);
 }
 
 /* Called by the parser for every value, every element of a list. */
@@ -240,6 +245,8 @@ static int take_value(cfg_t *cfg, cfg_opt_t *option, const char *text, void *res
                                  "%s: key `%s`: given twice, first on line %d; "
                                  "allowed: once",
                                  place, name, *line);
+    else if (!strcmp(text, "["))
+        reading.code = error_set(ERROR_CONFIG, "%s: key `%s`: \"[\"; " SYNTAX, place, name);
     else if (!first && !key_is_list(key))
         reading.code =
             error_set(ERROR_CONFIG, "%s: key `%s`: a list; allowed: one value", place, name);
@@ -379,24 +386,7 @@ static int parse(const char *text) {
 }
 
 const char *job_question(const char *path, bool or_state) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    char *folder = path_folder(path), *whole = memory_format("%s.conf", name);
-    char *prefix = memory_format("%.*s", (int)(name - path), path), **names = NULL;
-    struct nearest nearest = {.text = name};
-    if (folder_names(folder, &names))
-        error_clear(); /* a folder that cannot be listed has no names to offer */
-    for (char **each = names; each && *each; each++) {
-        if (name_ends(*each, ".conf") || (or_state && name_ends(*each, ".state")))
-            nearest_offer(&nearest, *each);
-        if (strcmp(*each, whole) == 0)
-            nearest = (struct nearest){.text = name, .word = *each, .distance = 1};
-    }
-    const char *question = nearest_question(&nearest, prefix);
-    names_free(names);
-    free(folder);
-    free(whole);
-    free(prefix);
-    return question;
+    return file_question(path, (const char *const[]){".conf", or_state ? ".state" : NULL, NULL});
 }
 
 /* Adds to the error whether another job file is meant. */

@@ -89,7 +89,7 @@ def a_page_in_the_place_of_a_table_is_named(folder):
 def a_table_whose_columns_nothing_parts_is_answered_with_what_may_be_wrong(folder):
     refused_data(folder, 'a b y\n1 2 0\n3 4 1\n', 'bad.txt:1', '"a" is not a finite number',
                  'csv.delimiter')
-    refused_data(folder, 'a,b,y\n1,2,0\n3,4,1\n', 'bad.txt:1', 'csv.delimiter',
+    refused_data(folder, 'a,b,y\n1,2,0\n3,4,1\n', 'bad.txt:1', 'does not have what csv.delimiter says',
                  csv={'delimiter': ';'})
 
 
@@ -171,6 +171,9 @@ def a_third_label_is_answered_with_the_objective_that_fits(folder):
 def a_third_label_is_answered_with_the_column_that_it_is_in(folder):
     rows = 'bought,town,children\n' + ''.join(f'{k % 2},rome,{k % 5}\n' for k in range(50))
     refused_data(folder, rows, 'is a third label', 'column 3 (children)', 'csv.label')
+    texts = 'bought,town\n' + ''.join(f'{k % 2},{"rome" if k % 3 else "oslo"}\n' for k in range(50))
+    for objective in 'poisson', 'ordinal':
+        refused_data(folder, texts, 'is a text', 'column 2 (town)', 'csv.label', objective=objective)
 
 
 @test

@@ -39,6 +39,38 @@ def files_of_other_formats_are_named_with_what_converts_them(folder):
 
 
 @test
+def a_category_that_is_not_utf8_is_warned_of_with_what_converts_it(folder):
+    job = job_of(folder)
+    towns = 'town,size,label\n' + ''.join(f'{"Köln" if i % 3 else "Rome"},{i % 5},{i % 2}\n' for i in range(40))
+    for encoding, warned in ('latin-1', True), ('utf-8', False):
+        (folder / 'data.csv').write_bytes(towns.encode(encoding))
+        finished = dml('run', job)
+        assert finished.status == 0, finished
+        assert ('column 1 (town) holds texts that are not UTF-8' in finished.stderr) == warned, finished
+        assert ('iconv -f ISO-8859-1' in finished.stderr) == warned, finished
+
+
+@test
+def a_misspelt_file_or_model_is_answered_with_the_one_that_is_there(folder):
+    job = job_of(folder)
+    assert dml('run', job).status == 0
+    for model, data, meant in [('jbo.state', 'data.csv', 'job.state'), ('job', 'data.csv', 'job.state'),
+                               ('job.state', 'dat.csv', 'data.csv')]:
+        said = refused(BAD_DATA, 'predict', folder / model, folder / data)
+        assert f'did you mean `{folder / meant}`?' in said, said
+    assert '/data.csv`?' in refused(BAD_DATA, 'run', job, '--set', 'data=dtaa.csv')
+
+
+@test
+def what_is_written_as_in_other_languages_is_answered_with_the_form_of_a_line(folder):
+    job = job_of(folder)
+    for line in 'l2: 1e-3', 'test = { "data.csv" };', '[csv]', 'test = [ "data.csv" ]':
+        job.write_text(f'data = data.csv\n{line}\n')
+        said = refused(CONFIG, 'check', job)
+        assert 'job.conf:2' in said and 'KEY = VALUE; a list is written as { "a", "b" }' in said, said
+
+
+@test
 def a_table_whose_first_name_is_a_sign_of_another_format_is_a_table(folder):
     job = job_of(folder)
     (folder / 'data.csv').write_text('PAR1' + TABLE)
