@@ -36,11 +36,11 @@ static const char head[] =
     "main { display: grid; gap: 12px;"
     " grid-template-columns: repeat(auto-fill, minmax(min(100%, 380px), 1fr)); }"
     "article { background: var(--panel); border: 1px solid var(--line); border-radius: 6px;"
-    " padding: 12px 16px; }"
+    " padding: 12px 16px; display: flex; flex-direction: column; }"
     "h1 { font-size: 22px; } h2 { font-size: 16px; margin: 0; } a { color: var(--accent); }"
     "p { margin: 4px 0 0; } .muted { color: var(--muted); } .good { color: var(--good); }"
     ".bad { color: var(--bad); }"
-    "svg { display: block; width: 100%; height: 52px; margin-top: 8px; }"
+    "svg { display: block; width: 100%; height: 52px; margin-top: auto; padding-top: 8px; }"
     "polyline { fill: none; stroke: var(--accent); stroke-width: 1.6;"
     " vector-effect: non-scaling-stroke; }"
     "dl { display: flex; flex-wrap: wrap; gap: 4px 20px; margin: 8px 0 0; } dt {"
@@ -75,7 +75,10 @@ static void put_age(double seconds, FILE *out) {
     while (i < 2 && seconds < 2 * units[i].seconds)
         i++;
     long long count = (long long)(seconds / units[i].seconds);
-    fprintf(out, "%lld %s%s", count < 0 ? 0 : count, units[i].unit, count == 1 ? "" : "s");
+    if (count < 1)
+        fputs("less than a minute", out);
+    else
+        fprintf(out, "%lld %s%s", count, units[i].unit, count == 1 ? "" : "s");
 }
 
 static void put_date(long long wall_ms, FILE *out) {
@@ -86,6 +89,14 @@ static void put_date(long long wall_ms, FILE *out) {
 
 /* ---- what an entry shows ---- */
 
+/* A name of the JSON has _ between words. */
+static void put_figure(const char *name, const char *over, double value, FILE *out) {
+    fputs("<div><dt>", out);
+    for (; *name; name++)
+        putc(*name == '_' ? ' ' : *name, out);
+    fprintf(out, ", %s</dt><dd>%.5g</dd></div>", over, value);
+}
+
 static void put_figures(const json_t *run, const char *over, FILE *out) {
     const json_t *figures = json_object_get(run, over);
     const char *name;
@@ -95,8 +106,7 @@ static void put_figures(const json_t *run, const char *over, FILE *out) {
     fputs("<dl>", out);
     for (unsigned shown = 0; shown < FIGURES_MOST && (name = figures_in_line(figures, &at));
          shown++)
-        fprintf(out, "<div><dt>%s, %s</dt><dd>%.5g</dd></div>", name, over,
-                member_number(figures, name));
+        put_figure(name, over, member_number(figures, name), out);
     fputs("</dl>", out);
 }
 

@@ -480,6 +480,21 @@ def curves_of_two_classes_are_drawn_with_the_threshold(mock, page):
 
 
 @in_browser
+def the_confusion_of_ten_digits_fits_a_narrow_page(mock, page):
+    digits = outcome(10)
+    for over in digits['holdout'], digits['test']:
+        over['classes'] = [{**entry, 'class': str(i)} for i, entry in enumerate(over['classes'])]
+        over['confusion'] = [[count // 11 for count in row] for row in over['confusion']]
+    tab = page(mock(outcome=digits))
+    tab.resize(400)
+    settle(tab)
+    box = "document.querySelector('.confusion').parentNode"
+    assert tab.run(f'{box}.scrollWidth <= {box}.clientWidth'), tab.run(f'{box}.scrollWidth')
+    corner = tab.run("document.querySelector('.confusion th').offsetHeight")
+    assert corner < 50, f'the corner is {corner} high'
+
+
+@in_browser
 def the_confusion_of_many_classes_is_a_picture(mock, page):
     tab = page(mock(outcome=outcome(100)))
     assert tab.run("document.querySelectorAll('.confusion td').length") == 2 * 100 * 100

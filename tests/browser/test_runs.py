@@ -174,6 +174,7 @@ def the_list_of_folders_shows_what_is_live_and_fits_every_width(folder):
         for width in 1400, 400, 320:
             tab.resize(width)
             assert tab.run('document.documentElement.scrollWidth') <= width, width
+        assert all('macro_' not in text for text in texts), texts
         box = tab.run("document.querySelector('polyline').getBoundingClientRect().width")
         assert box > 200 and not tab.errors, (box, tab.errors)
         tab.close()
