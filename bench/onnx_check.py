@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Compares what onnxruntime answers for exported models with `predict`, on every loss and on tables
-with categories, bins, crosses and missing cells, networks, offsets, calibrations and thresholds.
-Needs onnxruntime and numpy. Prints the largest difference, relative to 1 or the value."""
+"""Compares what onnxruntime answers for exported models, and what libdml answers from C and from
+Python, with `predict`, on every loss and on tables with categories, bins, crosses and missing cells,
+networks, offsets, calibrations and thresholds. Needs onnxruntime and numpy, and is started in the
+folder of the build. Prints the largest difference, relative to 1 or the value."""
 
 import argparse
 import csv
@@ -15,6 +16,10 @@ from pathlib import Path
 
 import numpy
 import onnxruntime
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / 'python'))
+
+import dml as library  # noqa: E402
 
 NAMES = 'age', 'income', 'city', 'job', 'value', 'exposed', 'shift', 'label'
 ROWS = 600
@@ -53,6 +58,7 @@ CASES = {  # name: (labels, lines of the job)
     'softmax, crosses': ('three', 'objective = softmax\ncross = { "city*job" }'),
     'one_vs_rest': ('three', 'objective = one_vs_rest'),
     'ordinal': ('ordered', 'objective = ordinal'),
+    'proportional_odds': ('ordered', 'objective = proportional_odds'),
     'multilabel, thresholds': ('lists', 'objective = multilabel\nmultilabel { separator = " " }\nthreshold = f1\nholdout = 0.2'),
     'multilabel, isotonic': ('lists', 'objective = multilabel\nmultilabel { separator = " " }\ncalibrate = isotonic\nholdout = 0.2'),
     'squared': ('number', 'objective = squared'),
@@ -103,6 +109,32 @@ def difference(a, b):
     return float(numpy.max(numpy.abs(a - b) / numpy.maximum(1, numpy.abs(b)))) if a.size else 0
 
 
+def in_c(model, data, option):
+    """What the example for C prints."""
+    with open(data) as rows:
+        finished = subprocess.run(['examples/library/score', *option, model], stdin=rows, text=True,
+                                  capture_output=True)
+    if finished.returncode:
+        sys.exit(f'score: {finished.stderr}')
+    return numpy.array([[float(word) for word in line.split()] for line in finished.stdout.splitlines()])
+
+
+def of_library(dml, model, data, rows):
+    """The worst difference of the library's answers, from C and from Python."""
+    dicts, worst = [dict(zip(NAMES[:-1], row)) for row in rows], 0
+    with library.open(model) as opened:
+        ways = [([], opened.predict_values(dicts)), (['--margins'], opened.predict_margins(dicts))]
+        if opened.describe()['probabilities']:
+            ways.append((['--probabilities'], opened.predict_proba(dicts)))
+        for option, answers in ways:
+            wanted = predictions(dml, model, data, option)
+            answers = numpy.array(answers)
+            if answers.ndim == 1:
+                answers = answers[:, None]
+            worst = max(worst, difference(answers, wanted), difference(in_c(model, data, option), wanted))
+    return worst
+
+
 def compare(dml, folder, name, labels, lines):
     write(folder / 'train.csv', make_rows(1, labels))
     rows = list(make_rows(2, labels))
@@ -128,8 +160,9 @@ def compare(dml, folder, name, labels, lines):
         names = run(dml, 'predict', model, data, '--header', '--probabilities').splitlines()[0].split()
         found = [[name for name, on in zip(names, row) if on] for row in outputs['labels']]
         worst = worst if found == classes else math.inf
-    print(f'{worst:9.2e}  {name}', flush=True)
-    return worst
+    libraries = of_library(dml, model, data, rows)
+    print(f'{worst:9.2e} {libraries:9.2e}  {name}', flush=True)
+    return max(worst, libraries)
 
 
 def main():
