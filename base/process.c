@@ -65,10 +65,11 @@ void process_raise_descriptors(unsigned wanted) {
 
 int process_end(int code) {
     /* ferror(), too: an earlier write may have failed, and the last one not. */
-    bool written = !fflush(stdout) && !ferror(stdout);
-    if (code || written)
+    bool flushed = !fflush(stdout);
+    if (code || (flushed && !ferror(stdout)))
         return code;
-    return error_set(ERROR_IO, "cannot write to standard output");
+    return flushed ? error_set(ERROR_IO, "cannot write standard output")
+                   : error_set_errno(ERROR_IO, "cannot write standard output");
 }
 
 int thread_start(pthread_t *thread, void *(*work)(void *context), void *context) {

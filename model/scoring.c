@@ -313,8 +313,10 @@ static void tell_unseen(const struct term_mapper *mapper) {
             ", such as \"%.40s\" in %s%s", text,
             table_describe(mapper->model->layout.table, mapper->unseen_column, column),
             text_is_utf8(text) ? "" : ", which is not UTF-8; that of training may have been");
-    log_info("%llu values or texts that training did not have add nothing to the predictions%s",
-             (unsigned long long)mapper->unseen, such ? such : "");
+    log_info("%llu %s nothing to the predictions%s", (unsigned long long)mapper->unseen,
+             mapper->unseen == 1 ? "value or text that training did not have adds"
+                                 : "values or texts that training did not have add",
+             such ? such : "");
     free(such);
 }
 
