@@ -121,7 +121,8 @@ static int look_for_labels(struct proposal *proposal) {
     const struct profile *profile = &proposal->profile;
     const bool told = proposal->reading.label;
     int code = look_for_names(proposal);
-    while (!code && !told && profile->report.label_column > 1 && !may_be_labels(profile)) {
+    const bool table = source_is_table(profile->report.format); /* others have no such choice */
+    while (!code && !told && table && profile->report.label_column > 1 && !may_be_labels(profile)) {
         free((void *)proposal->reading.label);
         proposal->reading.label = memory_format("%u", profile->report.label_column - 1);
         code = look(proposal);
@@ -474,8 +475,13 @@ static char *job_path(const char *data) {
 
 static int check_labels(const struct proposal *proposal) {
     const struct profile *profile = &proposal->profile;
+    const bool array = profile->report.columns && !source_is_table(profile->report.format);
     const char *how =
-        profile->columns ? ": say which column has them, with --set csv.label=COLUMN" : "";
+        array
+            ? " in its rows: `labels` in a job file names the file that has them; dml-tasks(7) has "
+              "such a job, under Images"
+        : profile->columns ? ": say which column has them, with --set csv.label=COLUMN"
+                           : "";
     if (!profile->label_count)
         return error_set(ERROR_DATA, "%s has no labels%s", proposal->data, how);
     if (profile->labels.different < 2)

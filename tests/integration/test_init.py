@@ -2,6 +2,7 @@
 """`init`: a job file for a table, which trains as it is."""
 
 import random
+import struct
 import sys
 
 from harness import BAD_DATA, CREATE, USAGE, dml, main, test, train
@@ -238,8 +239,10 @@ def what_cannot_be_proposed_is_told_and_nothing_is_written(folder):
     assert finished.status == CREATE and '-o' in finished.stderr, finished
     assert (folder / 'clients.conf').read_text() == 'mine'
     (folder / 'same.csv').write_text('a,b\n1,2\n3,2\n')
+    (folder / 'pixels').write_bytes(struct.pack('>IIII', 0x803, 30, 2, 2) + bytes(range(120)))
     for arguments, status, word in ((['same.csv'], BAD_DATA, 'csv.label'),
                                     (['none.csv'], BAD_DATA, 'none.csv'),
+                                    (['pixels'], BAD_DATA, '`labels` in a job file'),
                                     (['same.csv', '--set', 'l2=1'], USAGE, 'l2'), ([], USAGE, 'TABLE')):
         finished = dml('init', *arguments, cwd=folder)
         assert finished.status == status and word in finished.stderr, finished
