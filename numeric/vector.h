@@ -54,7 +54,8 @@ void history_scale(enum history_type type, size_t n, void *stored, double factor
 /* stored *= factors, element by element, rounded to the history's type. */
 void history_multiply(enum history_type type, size_t n, void *stored, const double *factors);
 
-/* dots[0] = Σ stored_i·a_i, dots[1] = Σ stored_i·b_i, in one pass over `stored`. */
+/* dots[0] = Σ stored_i·a_i, dots[1] = Σ stored_i·b_i, in one pass over `stored`. Half the work if a
+ * and b are one vector. */
 void history_dots(enum history_type type, size_t n, const void *stored, const double *a,
                   const double *b, double dots[2]);
 

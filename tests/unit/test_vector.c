@@ -265,6 +265,21 @@ static void dots_of_many_vectors_are_those_of_each(void **state) {
         }
 }
 
+static void dots_with_one_vector_are_those_with_two(void **state) {
+    (void)state;
+    const void *stored[MANY];
+    memcpy(out, a, sizeof out);
+    for (size_t v = 0; v < MANY; v++)
+        stored[v] = wide + 8 * v;
+    for (int type = HISTORY_FLOAT; type <= HISTORY_DOUBLE; type++)
+        for (size_t k = 0; k < LENGTHS - 1; k++) {
+            double one[MANY][2], two[MANY][2];
+            history_dots_all((enum history_type)type, MANY, lengths[k], stored, a, a, one);
+            history_dots_all((enum history_type)type, MANY, lengths[k], stored, a, out, two);
+            assert_memory_equal(one, two, sizeof one);
+        }
+}
+
 static void a_history_pass_adds_both_of_a_pair(void **state) {
     (void)state;
     for (size_t i = 0; i < N; i++) {
@@ -297,6 +312,7 @@ SUITE(vector) {
         cmocka_unit_test(history_dots_accumulate_in_double),
         cmocka_unit_test(history_dots_have_the_same_bits_on_every_instruction_set),
         cmocka_unit_test(dots_of_many_vectors_are_those_of_each),
+        cmocka_unit_test(dots_with_one_vector_are_those_with_two),
         cmocka_unit_test(a_history_pass_adds_both_of_a_pair),
     };
     return cmocka_run_group_tests_name("vector", tests, fill, NULL);
