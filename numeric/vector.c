@@ -265,6 +265,54 @@ void vector_multiply(size_t n, double *out, const double *a, const double *b) {
         out[i] = a[i] * b[i];
 }
 
+LANES_INLINE void load_or_ones(lanes *out, const double *from, size_t i) {
+    if (from)
+        lanes_load(out, from + i);
+    else
+        *out = (lanes){1, 1, 1, 1, 1, 1, 1, 1};
+}
+
+VECTOR_CLONES
+void vector_curvature(size_t n, double *out, double alpha, const double *square, double beta,
+                      const double *weight) {
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes s, w;
+        load_or_ones(&s, square, i);
+        load_or_ones(&w, weight, i);
+        s = alpha * s + beta * w;
+        lanes_store(out + i, &s);
+    }
+    for (; i < n; i++)
+        out[i] = alpha * (square ? square[i] : 1) + beta * (weight ? weight[i] : 1);
+}
+
+/* All bits where a number is above 0, which a NaN is not: bits from 1 to those of infinity. */
+LANES_INLINE void positive_lanes(word_lanes *mask, const lanes *a) {
+    memcpy(mask, a, sizeof *mask);
+    *mask -= 1;
+    *mask |= UINT64_C(0x7fefffffffffffff) - *mask;
+    *mask = (*mask >> 63) - 1;
+}
+
+VECTOR_CLONES
+void vector_divide(size_t n, double *out, const double *a, const double *curvature) {
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes v, by;
+        word_lanes bits, mask;
+        lanes_load(&v, a + i);
+        lanes_load(&by, curvature + i);
+        v /= by;
+        positive_lanes(&mask, &by);
+        memcpy(&bits, &v, sizeof bits);
+        bits &= mask;
+        memcpy(out + i, &bits, sizeof bits);
+    }
+    for (; i < n; i++)
+        out[i] = curvature[i] > 0 ? a[i] / curvature[i] : 0;
+}
+
 LANES_INLINE double fixed_as_double(const int64_t *sum) {
 #ifdef INEXACT_SUMS
     double value;

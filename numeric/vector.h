@@ -31,6 +31,14 @@ void vector_scale(size_t n, double *out, double alpha, const double *a);
 /* out = a·b, element by element; `out` may be a or b. */
 void vector_multiply(size_t n, double *out, const double *a, const double *b);
 
+/* out = alpha·square + beta·weight, element by element; NULL: all are 1. */
+void vector_curvature(size_t n, double *out, double alpha, const double *square, double beta,
+                      const double *weight);
+
+/* out = a/curvature, element by element; 0 where the curvature is not above 0. `out` may be either.
+ */
+void vector_divide(size_t n, double *out, const double *a, const double *curvature);
+
 /* out = sum·2^-exponent / examples; exponent − derivative exponent in one number. */
 void vector_from_fixed(size_t n, double *out, const int64_t *sum, int exponent, double examples);
 
