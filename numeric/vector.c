@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "numeric/clones.h"
@@ -47,24 +48,26 @@ size_t history_size(enum history_type type) {
     return type == HISTORY_DOUBLE ? sizeof(double) : sizeof(float);
 }
 
-/* Sums of a stored vector's products with a and with b. */
+/* Sums of a stored vector's products with a and, of two vectors, with b. */
 struct products {
     half_lanes a, b;
 };
 
-LANES_INLINE void add_products(enum history_type type, struct products *sum, const void *stored,
-                               const double *a, const double *b, size_t i) {
+LANES_INLINE void add_products(enum history_type type, bool two, struct products *sum,
+                               const void *stored, const double *a, const double *b, size_t i) {
     half_lanes s, va, vb;
     load_history(type, &s, stored, i);
     memcpy(&va, a + i, sizeof va);
-    memcpy(&vb, b + i, sizeof vb);
     sum->a += s * va;
+    if (!two)
+        return;
+    memcpy(&vb, b + i, sizeof vb);
     sum->b += s * vb;
 }
 
 /* Adds those of a part, n of whose elements fill sixteen lanes again and again. Meanwhile asks for
  * what is read after it. The sums are written out, for registers. */
-LANES_INLINE void add_part(enum history_type type, struct products *sums, size_t n,
+LANES_INLINE void add_part(enum history_type type, bool two, struct products *sums, size_t n,
                            const void *stored, const void *after, const double *a,
                            const double *b) {
     struct products s0 = sums[0], s1 = sums[1], s2 = sums[2], s3 = sums[3];
@@ -72,30 +75,33 @@ LANES_INLINE void add_part(enum history_type type, struct products *sums, size_t
         __builtin_prefetch(history_from(type, after, i));
         if (type == HISTORY_DOUBLE)
             __builtin_prefetch(history_from(type, after, i + 2 * HALF));
-        add_products(type, &s0, stored, a, b, i);
-        add_products(type, &s1, stored, a, b, i + HALF);
-        add_products(type, &s2, stored, a, b, i + 2 * HALF);
-        add_products(type, &s3, stored, a, b, i + 3 * HALF);
+        add_products(type, two, &s0, stored, a, b, i);
+        add_products(type, two, &s1, stored, a, b, i + HALF);
+        add_products(type, two, &s2, stored, a, b, i + 2 * HALF);
+        add_products(type, two, &s3, stored, a, b, i + 3 * HALF);
     }
     sums[0] = s0, sums[1] = s1, sums[2] = s2, sums[3] = s3;
 }
 
 /* The elements after the last whole lanes are added at the end, in order. So the bits of a vector's
  * dots do not depend on parts, nor on which vectors are read with it. */
-LANES_INLINE void finish_dots(enum history_type type, const struct products *sums, size_t first,
-                              size_t n, const void *stored, const double *a, const double *b,
-                              double *dots) {
+LANES_INLINE void finish_dots(enum history_type type, bool two, const struct products *sums,
+                              size_t first, size_t n, const void *stored, const double *a,
+                              const double *b, double *dots) {
     half_lanes low = sums[0].a + sums[2].a, high = sums[1].a + sums[3].a;
     dots[0] = half_lanes_sum(&low, &high);
+    for (size_t i = first; i < n; i++)
+        dots[0] += history_at(type, stored, i) * a[i];
+    dots[1] = dots[0];
+    if (!two)
+        return;
     low = sums[0].b + sums[2].b, high = sums[1].b + sums[3].b;
     dots[1] = half_lanes_sum(&low, &high);
-    for (size_t i = first; i < n; i++) {
-        dots[0] += history_at(type, stored, i) * a[i];
+    for (size_t i = first; i < n; i++)
         dots[1] += history_at(type, stored, i) * b[i];
-    }
 }
 
-LANES_INLINE void dots_together(enum history_type type, size_t count, size_t n,
+LANES_INLINE void dots_together(enum history_type type, bool two, size_t count, size_t n,
                                 const void *const *stored, const double *a, const double *b,
                                 double (*dots)[2]) {
     struct products sums[TOGETHER][4];
@@ -106,19 +112,24 @@ LANES_INLINE void dots_together(enum history_type type, size_t count, size_t n,
         for (size_t v = 0; v < count; v++) {
             const void *after = v + 1 < count ? history_from(type, stored[v + 1], at)
                                               : history_from(type, stored[0], at + part);
-            add_part(type, sums[v], part, history_from(type, stored[v], at), after, a + at, b + at);
+            add_part(type, two, sums[v], part, history_from(type, stored[v], at), after, a + at,
+                     b + at);
         }
     }
     for (size_t v = 0; v < count; v++)
-        finish_dots(type, sums[v], whole, n, stored[v], a, b, dots[v]);
+        finish_dots(type, two, sums[v], whole, n, stored[v], a, b, dots[v]);
 }
 
 LANES_INLINE void dots_of_all(enum history_type type, size_t count, size_t n,
                               const void *const *stored, const double *a, const double *b,
                               double (*dots)[2]) {
-    for (size_t v = 0; v < count; v += TOGETHER)
-        dots_together(type, count - v < TOGETHER ? count - v : TOGETHER, n, stored + v, a, b,
-                      dots + v);
+    for (size_t v = 0; v < count; v += TOGETHER) {
+        size_t some = count - v < TOGETHER ? count - v : TOGETHER;
+        if (a == b)
+            dots_together(type, false, some, n, stored + v, a, a, dots + v);
+        else
+            dots_together(type, true, some, n, stored + v, a, b, dots + v);
+    }
 }
 
 VECTOR_CLONES
@@ -252,6 +263,54 @@ void vector_multiply(size_t n, double *out, const double *a, const double *b) {
     }
     for (; i < n; i++)
         out[i] = a[i] * b[i];
+}
+
+LANES_INLINE void load_or_ones(lanes *out, const double *from, size_t i) {
+    if (from)
+        lanes_load(out, from + i);
+    else
+        *out = (lanes){1, 1, 1, 1, 1, 1, 1, 1};
+}
+
+VECTOR_CLONES
+void vector_curvature(size_t n, double *out, double alpha, const double *square, double beta,
+                      const double *weight) {
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes s, w;
+        load_or_ones(&s, square, i);
+        load_or_ones(&w, weight, i);
+        s = alpha * s + beta * w;
+        lanes_store(out + i, &s);
+    }
+    for (; i < n; i++)
+        out[i] = alpha * (square ? square[i] : 1) + beta * (weight ? weight[i] : 1);
+}
+
+/* All bits where a number is above 0, which a NaN is not: bits from 1 to those of infinity. */
+LANES_INLINE void positive_lanes(word_lanes *mask, const lanes *a) {
+    memcpy(mask, a, sizeof *mask);
+    *mask -= 1;
+    *mask |= UINT64_C(0x7fefffffffffffff) - *mask;
+    *mask = (*mask >> 63) - 1;
+}
+
+VECTOR_CLONES
+void vector_divide(size_t n, double *out, const double *a, const double *curvature) {
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES) {
+        lanes v, by;
+        word_lanes bits, mask;
+        lanes_load(&v, a + i);
+        lanes_load(&by, curvature + i);
+        v /= by;
+        positive_lanes(&mask, &by);
+        memcpy(&bits, &v, sizeof bits);
+        bits &= mask;
+        memcpy(out + i, &bits, sizeof bits);
+    }
+    for (; i < n; i++)
+        out[i] = curvature[i] > 0 ? a[i] / curvature[i] : 0;
 }
 
 LANES_INLINE double fixed_as_double(const int64_t *sum) {

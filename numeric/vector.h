@@ -31,6 +31,14 @@ void vector_scale(size_t n, double *out, double alpha, const double *a);
 /* out = a·b, element by element; `out` may be a or b. */
 void vector_multiply(size_t n, double *out, const double *a, const double *b);
 
+/* out = alpha·square + beta·weight, element by element; NULL: all are 1. */
+void vector_curvature(size_t n, double *out, double alpha, const double *square, double beta,
+                      const double *weight);
+
+/* out = a/curvature, element by element; 0 where the curvature is not above 0. `out` may be either.
+ */
+void vector_divide(size_t n, double *out, const double *a, const double *curvature);
+
 /* out = sum·2^-exponent / examples; exponent − derivative exponent in one number. */
 void vector_from_fixed(size_t n, double *out, const int64_t *sum, int exponent, double examples);
 
@@ -54,7 +62,8 @@ void history_scale(enum history_type type, size_t n, void *stored, double factor
 /* stored *= factors, element by element, rounded to the history's type. */
 void history_multiply(enum history_type type, size_t n, void *stored, const double *factors);
 
-/* dots[0] = Σ stored_i·a_i, dots[1] = Σ stored_i·b_i, in one pass over `stored`. */
+/* dots[0] = Σ stored_i·a_i, dots[1] = Σ stored_i·b_i, in one pass over `stored`. Half the work if a
+ * and b are one vector. */
 void history_dots(enum history_type type, size_t n, const void *stored, const double *a,
                   const double *b, double dots[2]);
 

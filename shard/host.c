@@ -274,27 +274,26 @@ static void run_descent(const struct pass_step *step, const struct pass_block *b
         add_to(block, step, k, sums[k]);
 }
 
+/* As pass_curvature() has it. */
+static void find_curvature(const struct pass_step *step, struct block_part part, double *out) {
+    vector_curvature(part.count, out, step->alpha, step->square ? step->square + part.first : NULL,
+                     step->beta, step->weight ? step->weight + part.first : NULL);
+}
+
 /* Σ (a − b)²·curvature, as pass_product() has it. */
 static double metric_of_step(const struct pass_step *step, const struct pass_block *block,
                              struct block_part part) {
     double *by = block->room[0], *curved = block->room[1];
     vector_add(part.count, by, step->a + part.first, -1, step->b + part.first);
-    for (size_t i = 0; i < part.count; i++) {
-        size_t at = part.first + i;
-        curved[i] = by[i] * (step->alpha * (step->square ? step->square[at] : 1) +
-                             step->beta * (step->weight ? step->weight[at] : 1));
-    }
+    find_curvature(step, part, curved);
+    vector_multiply(part.count, curved, by, curved);
     return vector_dot(part.count, by, curved);
 }
 
 /* As pass_curved() has it. */
 static void divide_by_curvature(const struct pass_step *step, struct block_part part, double *out) {
-    for (size_t i = 0; i < part.count; i++) {
-        size_t at = part.first + i;
-        double curvature = step->alpha * (step->square ? step->square[at] : 1) +
-                           step->beta * (step->weight ? step->weight[at] : 1);
-        out[i] = curvature > 0 ? step->a[at] / curvature : 0;
-    }
+    find_curvature(step, part, out);
+    vector_divide(part.count, out, step->a + part.first, out);
 }
 
 static void run_sum(const struct pass_step *step, const struct pass_block *block,

@@ -162,11 +162,6 @@ static void add_loss(const struct row_piece *piece, double *sum) {
         *sum += piece->loss[i];
 }
 
-static void add_slopes(const struct row_piece *piece, const struct operation *operation,
-                       double *sums) {
-    piece_dots(piece, operation, piece->weighed, sums);
-}
-
 /* What an operation does with a piece. */
 static void add_piece(struct row_piece *piece, const struct operation *operation,
                       struct block_sums *block, struct yield *yield) {
@@ -182,19 +177,59 @@ static void add_piece(struct row_piece *piece, const struct operation *operation
         yield->max = fmax(yield->max, vector_max_abs(piece_numbers(piece), piece->derivatives));
         break;
     case OPERATION_ROWS_SLOPES:
-        add_slopes(piece, operation, block->sums);
+        piece_dots(piece, operation, 1, &(struct slot_sums){piece->weighed, block->sums});
         break;
     case OPERATION_ROWS_SECOND:
         tile_add(piece, &block->tile);
         break;
     case OPERATION_ROWS_CURVED:
-        tile_add_curved(piece, &block->tile, block->sums);
+        tile_curve(piece, &block->tile);
+        piece_dots(piece, operation, 1, &(struct slot_sums){piece->curved, block->sums});
         break;
     default:
         assert(operation->code == OPERATION_ROWS_ADVANCE);
         memcpy(rows_derivatives(piece->rows) + piece_at(piece), piece->derivatives,
                piece_numbers(piece) * sizeof(double));
         break;
+    }
+}
+
+/* Whether an operation is over such rows: all of them become the point. */
+static bool concerns(const struct operation *operation, const struct row_piece *piece) {
+    return operation->code == OPERATION_ROWS_ADVANCE ||
+           (operation->code == OPERATION_ROWS_HELD) == piece->held;
+}
+
+/* Whether operation i, the slopes, is followed by the second derivatives by the same slots, as it
+ * is in most trials. */
+static bool curved_follows(const struct row_measure *measure, size_t i) {
+    if (i + 1 == measure->count)
+        return false;
+    const struct operation *slopes = measure->operations[i], *curved = measure->operations[i + 1];
+    return slopes->code == OPERATION_ROWS_SLOPES && curved->code == OPERATION_ROWS_CURVED &&
+           slopes->count == curved->count &&
+           !memcmp(slopes->slots, curved->slots, slopes->count * sizeof slopes->slots[0]);
+}
+
+/* Both in one reading of the products with the directions. */
+static void add_slopes_and_curved(const struct row_piece *piece, const struct operation *operation,
+                                  struct block_sums blocks[2]) {
+    tile_curve(piece, &blocks[1].tile);
+    piece_dots(
+        piece, operation, 2,
+        (struct slot_sums[]){{piece->weighed, blocks[0].sums}, {piece->curved, blocks[1].sums}});
+}
+
+static void add_piece_to_all(struct row_piece *piece, const struct row_measure *measure,
+                             struct block_sums *blocks) {
+    for (size_t i = 0; i < measure->count; i++) {
+        const struct operation *operation = measure->operations[i];
+        if (!concerns(operation, piece))
+            continue;
+        if (curved_follows(measure, i))
+            add_slopes_and_curved(piece, operation, &blocks[i++]);
+        else
+            add_piece(piece, operation, &blocks[i], measure->yields[i]);
     }
 }
 
@@ -226,12 +261,6 @@ static size_t piece_rows(const struct row_vectors *rows) {
     return most < ROW_BLOCK ? most : ROW_BLOCK;
 }
 
-/* Whether an operation is over such rows: all of them become the point. */
-static bool concerns(const struct operation *operation, const struct row_piece *piece) {
-    return operation->code == OPERATION_ROWS_ADVANCE ||
-           (operation->code == OPERATION_ROWS_HELD) == piece->held;
-}
-
 static void measure_piece(struct row_piece *piece, const struct row_measure *measure,
                           struct block_sums *blocks) {
     find_margins(piece, measure->at);
@@ -242,9 +271,7 @@ static void measure_piece(struct row_piece *piece, const struct row_measure *mea
         find_held_losses(piece);
     else
         find_losses(piece);
-    for (size_t i = 0; i < measure->count; i++)
-        if (concerns(measure->operations[i], piece))
-            add_piece(piece, measure->operations[i], &blocks[i], measure->yields[i]);
+    add_piece_to_all(piece, measure, blocks);
 }
 
 static void measure_block(struct row_piece *piece, size_t first, const struct row_measure *measure,

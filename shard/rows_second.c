@@ -29,16 +29,18 @@ static void tile_flush(struct row_tile *tile) {
     tile->rows = 0;
 }
 
-void piece_dots(const struct row_piece *piece, const struct operation *operation,
-                const double *vector, double *sums) {
+void piece_dots(const struct row_piece *piece, const struct operation *operation, size_t count,
+                const struct slot_sums *of) {
     const void *products[WINDOW_MAX];
     double dots[WINDOW_MAX][2];
     for (uint32_t s = 0; s < operation->count; s++)
         products[s] = piece_product(piece, operation->slots[s]);
-    history_dots_all(piece->rows->stored, operation->count, piece_numbers(piece), products, vector,
-                     vector, dots);
+    assert(count == 1 || count == 2);
+    history_dots_all(piece->rows->stored, operation->count, piece_numbers(piece), products,
+                     of[0].vector, of[count - 1].vector, dots);
     for (uint32_t s = 0; s < operation->count; s++)
-        sums[s] += dots[s][0];
+        for (size_t i = 0; i < count; i++)
+            of[i].sums[s] += dots[s][i];
 }
 
 /* Margins of a slot in `piece->margins`: of rows first … last of the piece. */
@@ -170,8 +172,7 @@ void tile_add(const struct row_piece *piece, struct row_tile *tile) {
     }
 }
 
-/* S times the margins of one slot, and the products of that with those of all. */
-void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, double *sums) {
+void tile_curve(const struct row_piece *piece, struct row_tile *tile) {
     const struct row_vectors *rows = piece->rows;
     const struct operation *operation = tile->operation;
     const double *of = piece->margins;
@@ -189,7 +190,6 @@ void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, doubl
         else
             curve_row(piece, with.row[i], with.weight[i], tile, of + from, piece->curved + from);
     }
-    piece_dots(piece, operation, piece->curved, sums);
 }
 
 void tile_finish(struct row_tile *tile, double *sums) {

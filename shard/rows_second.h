@@ -34,9 +34,15 @@ static inline const void *piece_product(const struct row_piece *piece, uint32_t 
     return rows_product(piece->rows, slot, piece_at(piece));
 }
 
-/* Adds Σ vector·Q of each slot of an operation to its sum. `vector`: one of the piece's. */
-void piece_dots(const struct row_piece *piece, const struct operation *operation,
-                const double *vector, double *sums);
+/* A vector of the piece's, and for each slot of an operation the sum of its products with Q. */
+struct slot_sums {
+    const double *vector;
+    double *sums;
+};
+
+/* Adds Σ vector·Q of the slots to the sums of one or of two, for which Q is read but once. */
+void piece_dots(const struct row_piece *piece, const struct operation *operation, size_t count,
+                const struct slot_sums *of);
 
 static inline const struct loss_parameters *rows_loss(const struct row_vectors *rows,
                                                       struct loss_parameters *room) {
@@ -66,7 +72,7 @@ void tile_add(const struct row_piece *piece, struct row_tile *tile);
 /* The sums of the block, which begin anew: i ≥ j, row by row of the triangle. */
 void tile_finish(struct row_tile *tile, double *sums);
 
-/* Adds a piece to sums by the operation's slot and all slots. */
-void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, double *sums);
+/* The piece's `curved` = S times the margins of the operation's slot. */
+void tile_curve(const struct row_piece *piece, struct row_tile *tile);
 
 #endif

@@ -192,6 +192,40 @@ static void rows_are_measured_alike_on_any_number_of_shards(void **state) {
     measure_on_any_number_of_shards(OUTPUTS_MOST, false, 0.01);
 }
 
+/* Slopes first: then shards may find both in one reading. */
+static void assert_together_as_apart(struct row_cluster *cluster, struct operation slopes,
+                                     struct operation curved) {
+    struct row_yields together, apart;
+    const struct operation one[] = {at_a_point, slopes, curved};
+    const struct operation two[] = {at_a_point, curved, slopes};
+    run_rows(cluster, one, 3, &together);
+    run_rows(cluster, two, 3, &apart);
+    struct row_yields swapped = apart;
+    memcpy(swapped.sums, apart.sums + curved.count, slopes.count * sizeof *apart.sums);
+    memcpy(swapped.sums + slopes.count, apart.sums, curved.count * sizeof *apart.sums);
+    assert_int_equal(together.count, slopes.count + curved.count);
+    assert_same_bits(&together, &swapped);
+}
+
+static void slopes_and_second_derivatives_are_the_same_together_as_apart(void **state) {
+    (void)state;
+    for (uint32_t outputs = 1; outputs <= 20; outputs += 19) {
+        struct problem *p = problem_new(outputs, true);
+        struct operation slopes = over_all_slots(OPERATION_ROWS_SLOPES, 0);
+        struct operation curved = over_all_slots(OPERATION_ROWS_CURVED, 0.375);
+        struct row_cluster cluster;
+        row_cluster_init(&cluster, 2, outputs == 1 ? "logistic" : "softmax", outputs, true);
+        take_problem(&cluster, p);
+        assert_together_as_apart(&cluster, slopes, curved);
+        curved.slots[0] = DIRECTIONS - 1, curved.slots[DIRECTIONS - 1] = 0;
+        assert_together_as_apart(&cluster, slopes, curved);
+        slopes.count--;
+        assert_together_as_apart(&cluster, slopes, curved);
+        row_cluster_release(&cluster);
+        free(p);
+    }
+}
+
 /* ---- giving out derivatives ---- */
 
 static void fetch(struct bench *bench, uint32_t evaluation) {
@@ -543,6 +577,7 @@ static void directions_are_kept_combined_and_measured(void **state) {
 SUITE(row_vectors) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_measured_alike_on_any_number_of_shards),
+        cmocka_unit_test(slopes_and_second_derivatives_are_the_same_together_as_apart),
         cmocka_unit_test(rows_that_are_held_out_are_judged_and_nothing_is_learnt_from_them),
         cmocka_unit_test(replicas_fetch_the_derivatives_where_margins_have_advanced),
         cmocka_unit_test(a_shard_gives_the_part_of_a_strip_that_it_has),

@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -247,6 +248,28 @@ static void history_dots_have_the_same_bits_on_every_instruction_set(void **stat
     }
 }
 
+/* Where nothing curves, or nothing is known of it, a step counts nothing. */
+static void a_step_by_curvature_is_that_of_each_element(void **state) {
+    (void)state;
+    static const double odd[] = {0,        -0.0,      -1,      NAN,          -NAN,
+                                 INFINITY, -INFINITY, DBL_MAX, DBL_TRUE_MIN, -DBL_TRUE_MIN};
+    enum { ODD = sizeof odd / sizeof *odd };
+    for (size_t k = 0; k < LENGTHS; k++)
+        for (int given = 0; given < 4; given++) {
+            const double *square = given & 1 ? b : NULL, *weight = given & 2 ? c : NULL;
+            vector_curvature(lengths[k], out, 0.3, square, 1.7, weight);
+            for (size_t i = 0; i < lengths[k]; i++) {
+                assert_true(out[i] == 0.3 * (square ? b[i] : 1) + 1.7 * (weight ? c[i] : 1));
+                out[i] = i % 3 ? out[i] : odd[i / 3 % ODD];
+            }
+            vector_divide(lengths[k], rounded, a, out);
+            for (size_t i = 0; i < lengths[k]; i++) {
+                double expected = out[i] > 0 ? a[i] / out[i] : 0;
+                assert_memory_equal(&rounded[i], &expected, sizeof expected);
+            }
+        }
+}
+
 enum { MANY = 37 };
 
 static void dots_of_many_vectors_are_those_of_each(void **state) {
@@ -262,6 +285,21 @@ static void dots_of_many_vectors_are_those_of_each(void **state) {
                 history_dots((enum history_type)type, lengths[k], stored[v], a, b, expected);
                 assert_memory_equal(dots[v], expected, sizeof expected);
             }
+        }
+}
+
+static void dots_with_one_vector_are_those_with_two(void **state) {
+    (void)state;
+    const void *stored[MANY];
+    memcpy(out, a, sizeof out);
+    for (size_t v = 0; v < MANY; v++)
+        stored[v] = wide + 8 * v;
+    for (int type = HISTORY_FLOAT; type <= HISTORY_DOUBLE; type++)
+        for (size_t k = 0; k < LENGTHS - 1; k++) {
+            double one[MANY][2], two[MANY][2];
+            history_dots_all((enum history_type)type, MANY, lengths[k], stored, a, a, one);
+            history_dots_all((enum history_type)type, MANY, lengths[k], stored, a, out, two);
+            assert_memory_equal(one, two, sizeof one);
         }
 }
 
@@ -296,7 +334,9 @@ SUITE(vector) {
         cmocka_unit_test(stored_pairs_are_scaled_by_powers_of_two_exactly),
         cmocka_unit_test(history_dots_accumulate_in_double),
         cmocka_unit_test(history_dots_have_the_same_bits_on_every_instruction_set),
+        cmocka_unit_test(a_step_by_curvature_is_that_of_each_element),
         cmocka_unit_test(dots_of_many_vectors_are_those_of_each),
+        cmocka_unit_test(dots_with_one_vector_are_those_with_two),
         cmocka_unit_test(a_history_pass_adds_both_of_a_pair),
     };
     return cmocka_run_group_tests_name("vector", tests, fill, NULL);
