@@ -301,19 +301,22 @@ static struct batch_number *numbers_of(const struct format *format, struct batch
     return batch->numbers;
 }
 
-/* Marks the missing numbers, and leaves out their values. */
+/* Marks the missing numbers, and leaves out their values: what is written for one of these is
+ * overwritten by the next, since a branch for each would be for nothing. */
 static void put_numbers(const struct format *format, struct batch *batch) {
     const struct batch_number *numbers = numbers_of(format, batch);
     const double *value = batch->value + batch->value_count;
     uint64_t at = batch->value_count;
     for (uint32_t i = 0; i < format->numbers; i++) {
-        if (isnan(value[i])) {
+        if (isnan(value[i]))
             batch_add_text(batch, numbers[i].missing_id, 1, &numbers[i].missing);
-            continue;
-        }
+    }
+    for (uint32_t i = 0; i < format->numbers; i++) {
+        bool there = !isnan(value[i]);
         batch->id[at] = format->number_id[i];
         batch->value[at] = value[i];
-        batch->origin[at++] = numbers[i].number;
+        batch->origin[at] = numbers[i].number;
+        at += there;
     }
     batch->value_count = at;
 }
