@@ -54,6 +54,7 @@ struct batch {
         uint64_t missing_id;
         struct source_origin number, missing;
         uint32_t known[2];  /* what these are known by */
+        uint32_t by_missing; /* element k: the number of the k-th lowest missing_id */
     } * numbers;            /* of each number of a row; owned. NULL: none was missing yet */
     struct bytes workspace; /* of whoever takes the rows */
     struct batch_text {
