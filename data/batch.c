@@ -209,8 +209,7 @@ bool batch_put_texts(struct batch *batch) {
     bool rise = texts_rise(batch);
     if (batch->text_count > PLACES_MOST && !rise)
         spread_texts(batch);
-    bool differ =
-        batch->text_count > PLACES_MOST || rise ? put_in_order(batch) : put_few(batch);
+    bool differ = batch->text_count > PLACES_MOST || rise ? put_in_order(batch) : put_few(batch);
     batch->value_count += batch->text_count;
     batch->text_count = 0;
     return differ;

@@ -319,8 +319,8 @@ static struct batch_number *numbers_of(const struct format *format, struct batch
     return batch->numbers;
 }
 
-/* So many numbers are looked at together. Which of them are missing cannot be predicted, so there is
- * no branch for each: what is noted of a number that is of no use is overwritten by the next. */
+/* So many numbers are looked at together. Which of them are missing cannot be predicted, so there
+ * is no branch for each: what is noted of a number that is of no use is overwritten by the next. */
 #define LOOKED_AT 64
 
 /* Marks the missing numbers, by rising id. */

@@ -265,7 +265,8 @@ static bool find_short_row(const struct row_filler *filler, const struct row_wal
     }
     const struct derived *made = NULL;
     if (columns_makes(filler->columns, walk->pack))
-        made = columns_make(filler->columns, walk->pack, rows, walk->row, filler->workspace, &count);
+        made =
+            columns_make(filler->columns, walk->pack, rows, walk->row, filler->workspace, &count);
     if (there + count > PLACES_MOST)
         return false;
     for (uint32_t i = 0; i < count; i++, there++) {

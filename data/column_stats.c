@@ -360,10 +360,8 @@ number_pass_block(const struct number_pass *numbers, uint32_t p, uint32_t b, enu
         return;
     }
     if (plain && numbers->consecutive && rows.value) {
-        struct number_rows of = {.rows = &rows,
-                                 .side = side,
-                                 .first = numbers->first_feature,
-                                 .count = numbers->used};
+        struct number_rows of = {
+            .rows = &rows, .side = side, .first = numbers->first_feature, .count = numbers->used};
         sums += numbers->place[numbers->first_feature];
         if (step == STEP_SEE)
             see_number_rows(&of, sums);

@@ -88,11 +88,13 @@ struct size {
 static const struct size size_of[] = {
     {1e15, 1e14}, {1e14, 1e13}, {1e14, 1e13}, {1e14, 1e13}, {1e13, 1e12}, {1e13, 1e12},
     {1e13, 1e12}, {1e12, 1e11}, {1e12, 1e11}, {1e12, 1e11}, {1e12, 1e11}, {1e11, 1e10},
-    {1e11, 1e10}, {1e11, 1e10}, {1e10, 1e9}, {1e10, 1e9}, {1e10, 1e9}, {1e9, 1e8}, {1e9, 1e8},
-    {1e9, 1e8}, {1e9, 1e8}, {1e8, 1e7}, {1e8, 1e7}, {1e8, 1e7}, {1e7, 1e6}, {1e7, 1e6}, {1e7, 1e6},
-    {1e6, 1e5}, {1e6, 1e5}, {1e6, 1e5}, {1e5, 1e4}, {1e5, 1e4}, {1e5, 1e4}, {1e5, 1e4}, {1e4, 1e3},
-    {1e4, 1e3}, {1e4, 1e3}, {1e3, 1e2}, {1e3, 1e2}, {1e3, 1e2}, {1e2, 1e1}, {1e2, 1e1}, {1e2, 1e1},
-    {1e2, 1e1}, {1e1, 1e0}, {1e1, 1e0}, {1e1, 1e0}, {1e0, 1e-1}, {1e0, 1e-1},
+    {1e11, 1e10}, {1e11, 1e10}, {1e10, 1e9},  {1e10, 1e9},  {1e10, 1e9},  {1e9, 1e8},
+    {1e9, 1e8},   {1e9, 1e8},   {1e9, 1e8},   {1e8, 1e7},   {1e8, 1e7},   {1e8, 1e7},
+    {1e7, 1e6},   {1e7, 1e6},   {1e7, 1e6},   {1e6, 1e5},   {1e6, 1e5},   {1e6, 1e5},
+    {1e5, 1e4},   {1e5, 1e4},   {1e5, 1e4},   {1e5, 1e4},   {1e4, 1e3},   {1e4, 1e3},
+    {1e4, 1e3},   {1e3, 1e2},   {1e3, 1e2},   {1e3, 1e2},   {1e2, 1e1},   {1e2, 1e1},
+    {1e2, 1e1},   {1e2, 1e1},   {1e1, 1e0},   {1e1, 1e0},   {1e1, 1e0},   {1e0, 1e-1},
+    {1e0, 1e-1},
 };
 #define SIZES (sizeof size_of / sizeof *size_of)
 #define SIX_DIGITS_END 1e6
@@ -123,7 +125,8 @@ LANES_INLINE void begin_group(struct float_group *group, const float *value) {
     const struct size *size[HALF];
     half_lanes far;
     half_words bits;
-    UNROLL for (uint32_t i = 0; i < HALF; i++) size[i] = &size_of[place_of_size(value[i], &none[i])];
+    UNROLL for (uint32_t i = 0; i < HALF; i++) size[i] =
+        &size_of[place_of_size(value[i], &none[i])];
     memcpy(&group->other, none, sizeof none);
     half_load_floats(&group->wide, value);
     const half_lanes below = {size[0]->below, size[1]->below, size[2]->below, size[3]->below};

@@ -310,19 +310,17 @@ static bool read_wide(struct page_reader *reader, uint32_t width, uint8_t *to) {
     }
 }
 
-/* Moves the values to the rows that have one, the last first; the others become 0. Nulls come at
- * random: so there is no branch, and what a null has before is any value that is there. */
-static void spread_short(uint32_t *value, const uint8_t *present, uint32_t rows, uint32_t count) {
+/* Moves values of up to eight bytes to the rows that have one, the last first; the others become 0.
+ * Nulls come at random: so there is no branch, and what a null has before is any value that is
+ * there. The size is a constant for the compiler. */
+__attribute__((always_inline)) static inline void
+spread_values(uint8_t *data, size_t size, const uint8_t *present, uint32_t rows, uint32_t count) {
     for (uint32_t i = rows; i-- > 0;) {
-        uint32_t here = present[i];
-        value[i] = value[count -= here] & (0 - here);
-    }
-}
-
-static void spread_long(uint64_t *value, const uint8_t *present, uint32_t rows, uint32_t count) {
-    for (uint32_t i = rows; i-- > 0;) {
-        uint32_t here = present[i];
-        value[i] = value[count -= here] & (0 - (uint64_t)here);
+        uint64_t here = present[i], value = 0;
+        count -= (uint32_t)here;
+        memcpy(&value, data + count * size, size); /* this machine's order is the file's */
+        value &= 0 - here;
+        memcpy(data + i * size, &value, size);
     }
 }
 
@@ -330,9 +328,9 @@ static void spread(void *values, size_t size, const uint8_t *present, uint32_t r
                    uint32_t count) {
     uint8_t *data = values;
     if (size == sizeof(uint32_t))
-        spread_short(values, present, rows, count);
+        spread_values(data, sizeof(uint32_t), present, rows, count);
     else if (size == sizeof(uint64_t))
-        spread_long(values, present, rows, count);
+        spread_values(data, sizeof(uint64_t), present, rows, count);
     else
         for (uint32_t i = rows; i-- > 0;)
             if (present[i])
