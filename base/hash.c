@@ -1,3 +1,5 @@
+#include "config.h"
+
 #include "base/hash.h"
 
 #include <assert.h>
@@ -5,6 +7,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <xxhash.h>
+#ifdef HAVE_XXH3_64BITS_DISPATCH
+#include <xxh_x86dispatch.h> /* the same names and hashes, by the widest vectors there are */
+#endif
 
 #include "base/memory.h"
 

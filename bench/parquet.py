@@ -131,6 +131,15 @@ def timed_tables(rows, rng):
     yield 'floats', {f'x{i}': rng.normal(size=rows).astype('f4') for i in wide}
     yield 'integers', {f'x{i}': rng.integers(0, 1000, rows) for i in wide}
     yield 'categories', texts
+    nulls = lambda values, share: pa.array(values, mask=rng.random(rows) < share)
+    yield 'integers, 20 % null', {f'x{i}': nulls(rng.integers(0, 1000, rows), 0.2) for i in wide}
+    yield 'floats, 20 % null', {f'x{i}': nulls(rng.normal(size=rows).astype('f4'), 0.2) for i in wide}
+    yield 'mixed', {
+        **{f'd{i}': rng.normal(size=rows).round(2) for i in range(10)},
+        **{f'i{i}': rng.integers(0, 1000, rows) for i in range(10)},
+        **{f'c{i}': texts[f'x{i}'] for i in range(5)},
+        **{f'f{i}': rng.normal(size=rows).astype('f4') for i in range(3)},
+        **{f'n{i}': nulls(rng.normal(size=rows).round(2), 0.05) for i in range(2)}}
 
 
 def time():

@@ -53,9 +53,10 @@ struct batch {
     struct batch_number {
         uint64_t missing_id;
         struct source_origin number, missing;
-        uint32_t known[2];  /* what these are known by */
-    } * numbers;            /* of each number of a row; owned. NULL: none was missing yet */
-    struct bytes workspace; /* of whoever takes the rows */
+        uint32_t known[2];   /* what these are known by */
+        uint32_t by_missing; /* element k: the number of the k-th lowest missing_id */
+    } * numbers;             /* of each number of a row; owned. NULL: none was missing yet */
+    struct bytes workspace;  /* of whoever takes the rows */
     struct batch_text {
         uint64_t id; /* first, for compare_ids() */
         double value;

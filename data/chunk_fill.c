@@ -241,31 +241,55 @@ static void put_gathered(const struct row_filler *filler, struct gathered *gathe
     gathered->sorted = true;
 }
 
-/* Puts a row of few values to its place at once; false: it has more, or has to be looked at.
- * *count tells its values. */
-static bool put_short_row(const struct row_filler *filler, const struct row_walk *walk,
-                          const struct row_place *place, uint32_t *count) {
+/* What a row of few values has, not sorted. */
+struct short_row {
+    uint32_t column[PLACES_MOST], count;
+    double value[PLACES_MOST];
+};
+
+/* False if the row has more values, or these are not those of the pack. */
+static bool find_short_row(const struct row_filler *filler, const struct row_walk *walk,
+                           struct short_row *row) {
     const struct pack_rows *rows = &walk->rows;
     const uint32_t *column_of = filler->columns->of_pack[walk->pack];
-    uint64_t value[PLACES_MOST], first, end = pack_row(rows, walk->row, &first);
-    uint32_t column[PLACES_MOST] = {0}, at[PLACES_MOST], there = 0;
-    if (end - first > PLACES_MOST || columns_makes(filler->columns, walk->pack) ||
-        columns_has_words(filler->columns, walk->pack))
+    uint64_t first, end = pack_row(rows, walk->row, &first);
+    uint32_t there = 0, count = 0;
+    if (end - first > PLACES_MOST || columns_has_words(filler->columns, walk->pack))
         return false;
     for (uint64_t i = first; i < end; i++) {
         if (i + AHEAD < rows->values && rows->feature)
             __builtin_prefetch(&column_of[rows->feature[i + AHEAD]]);
-        column[there] = column_of[pack_feature(rows, first, i)];
-        value[there] = i;
-        there += column[there] != DICTIONARY_NONE;
+        row->column[there] = column_of[pack_feature(rows, first, i)];
+        row->value[there] = pack_value(rows, i);
+        there += row->column[there] != DICTIONARY_NONE;
     }
-    if (!places_find(column, there, at))
+    const struct derived *made = NULL;
+    if (columns_makes(filler->columns, walk->pack))
+        made =
+            columns_make(filler->columns, walk->pack, rows, walk->row, filler->workspace, &count);
+    if (there + count > PLACES_MOST)
         return false;
-    for (uint32_t i = 0; i < there; i++)
-        place->feature[at[i]] = column[i];
-    for (uint32_t i = 0; i < there && filler->type != VALUE_ONES; i++)
-        put_value(place->value, filler->type, at[i], pack_value(rows, value[i]));
-    *count = there;
+    for (uint32_t i = 0; i < count; i++, there++) {
+        row->column[there] = made[i].column;
+        row->value[there] = made[i].value;
+    }
+    row->count = there;
+    return true;
+}
+
+/* Puts a row of few values to its place at once; false: it has more, or has to be looked at.
+ * *count tells its values. */
+static bool put_short_row(const struct row_filler *filler, const struct row_walk *walk,
+                          const struct row_place *place, uint32_t *count) {
+    struct short_row row = {0};
+    uint32_t at[PLACES_MOST];
+    if (!find_short_row(filler, walk, &row) || !places_find(row.column, row.count, at))
+        return false;
+    for (uint32_t i = 0; i < row.count; i++)
+        place->feature[at[i]] = row.column[i];
+    for (uint32_t i = 0; i < row.count && filler->type != VALUE_ONES; i++)
+        put_value(place->value, filler->type, at[i], row.value[i]);
+    *count = row.count;
     return true;
 }
 

@@ -266,6 +266,64 @@ static void add_number_rows(const struct number_rows *of, struct column_sum *sum
     }
 }
 
+/* ---- the same for sparse rows ---- */
+
+/* What a block has of some columns; the last is of the values that are of none of them. */
+struct sparse_sums {
+    double most[COLUMNS_MOST + 1], unit[COLUMNS_MOST + 1];
+    uint64_t values[COLUMNS_MOST + 1];
+    wide sum[COLUMNS_MOST + 1];
+};
+
+/* Type and step are constants for the compiler. */
+LANES_INLINE void take_values(const struct number_pass *numbers, const struct pack_rows *rows,
+                              enum value_type type, enum pass_step step, uint64_t first,
+                              uint64_t end, struct sparse_sums *sums) {
+    const uint32_t *feature = rows->feature, *places = numbers->place;
+    const void *values = rows->value;
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t place = places[feature[i]] < COLUMNS_MOST ? places[feature[i]] : COLUMNS_MOST;
+        double value = value_at(type, values, i), size = fabs(value);
+        if (step == STEP_ADD) {
+            sums->sum[place] += (int64_t)(value * sums->unit[place]);
+            continue;
+        }
+        sums->values[place]++;
+        sums->most[place] = size > sums->most[place] ? size : sums->most[place];
+    }
+}
+
+/* Rows that are trained on, as many as follow each other at a time. */
+LANES_INLINE void take_sparse_rows(const struct number_pass *numbers, const struct pack_rows *rows,
+                                   const uint8_t *side, enum value_type type, enum pass_step step,
+                                   struct sparse_sums *sums) {
+    for (uint32_t row = 0, end; row < rows->rows; row = end + 1) {
+        end = side ? row : rows->rows;
+        while (end < rows->rows && side[end] == ROW_TRAINED)
+            end++;
+        take_values(numbers, rows, type, step, rows->start[row], rows->start[end], sums);
+    }
+}
+
+LANES_INLINE void take_sparse_block(const struct number_pass *numbers, const struct pack_rows *rows,
+                                    const uint8_t *side, enum pass_step step,
+                                    struct column_sum *sums) {
+    struct sparse_sums block = {0};
+    for (uint32_t i = 0; i < numbers->count; i++)
+        block.unit[i] = sums[i].numbers.unit;
+    if (rows->type == VALUE_FLOAT)
+        take_sparse_rows(numbers, rows, side, VALUE_FLOAT, step, &block);
+    else if (rows->type == VALUE_DOUBLE)
+        take_sparse_rows(numbers, rows, side, VALUE_DOUBLE, step, &block);
+    else
+        take_sparse_rows(numbers, rows, side, rows->type, step, &block);
+    for (uint32_t i = 0; i < numbers->count; i++) {
+        sums[i].values += block.values[i];
+        see_term(&sums[i].numbers, block.most[i]);
+        sums[i].numbers.sum += block.sum[i];
+    }
+}
+
 /* ---- rows of any kind ---- */
 
 /* Type and step are constants for the compiler. */
@@ -295,12 +353,15 @@ number_pass_block(const struct number_pass *numbers, uint32_t p, uint32_t b, enu
     const struct split *split = numbers->split;
     struct pack_rows rows = pack_rows(split->packs[p], b);
     const uint8_t *side = split->side[p];
-    if (!rows.feature && numbers->consecutive && rows.value &&
-        (step == STEP_SEE || step == STEP_ADD)) {
-        struct number_rows of = {.rows = &rows,
-                                 .side = side ? side + split->packs[p]->block[b].first_row : NULL,
-                                 .first = numbers->first_feature,
-                                 .count = numbers->used};
+    bool plain = step == STEP_SEE || step == STEP_ADD;
+    side = side ? side + split->packs[p]->block[b].first_row : NULL;
+    if (plain && rows.feature) {
+        take_sparse_block(numbers, &rows, side, step, sums);
+        return;
+    }
+    if (plain && numbers->consecutive && rows.value) {
+        struct number_rows of = {
+            .rows = &rows, .side = side, .first = numbers->first_feature, .count = numbers->used};
         sums += numbers->place[numbers->first_feature];
         if (step == STEP_SEE)
             see_number_rows(&of, sums);

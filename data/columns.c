@@ -298,6 +298,7 @@ int columns_find(struct columns *columns, const struct split *split,
     *columns = (struct columns){.packs = split->count};
     columns->of_pack = memory_new(split->count, sizeof *columns->of_pack);
     columns->derivation = memory_new(split->count, sizeof *columns->derivation);
+    columns->derives = memory_new(split->count, sizeof *columns->derives);
     columns->absent = memory_new(split->count, sizeof *columns->absent);
     struct column_builder builder = {.split = split};
     builder.trained = memory_new(split->count, sizeof *builder.trained);
@@ -328,8 +329,10 @@ int columns_find(struct columns *columns, const struct split *split,
 void columns_release(struct columns *columns) {
     for (uint32_t p = 0; p < columns->packs; p++)
         free(columns->of_pack[p]);
-    for (uint32_t p = 0; columns->derivation && p < columns->packs; p++)
+    for (uint32_t p = 0; columns->derivation && p < columns->packs; p++) {
         free(columns->derivation[p]);
+        free(columns->derives[p]);
+    }
     for (uint32_t i = 0; columns->bin_column && i < columns->table->columns; i++)
         free(columns->bin_column[i]);
     for (uint32_t i = 0; i < columns->made_names; i++)
@@ -344,6 +347,7 @@ void columns_release(struct columns *columns) {
     crosses_free(columns->crosses);
     free(columns->missing_column);
     free(columns->derivation);
+    free(columns->derives);
     free(columns->bin_column);
     free(columns->number_column);
     free(columns->rare_column);

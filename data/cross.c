@@ -313,13 +313,13 @@ static uint32_t made_before_crosses(const struct columns *columns, uint32_t p,
                                     const struct pack_rows *rows, uint32_t row,
                                     struct derived *made) {
     const struct absent *absent = &columns->absent[p];
-    const struct derivation *derivation = columns->derivation[p];
+    const bool *derives = columns->derives[p];
     const struct pack_rows of = *rows; /* which nothing below changes */
     uint64_t first, end = pack_row(&of, row, &first);
     uint32_t count = 0;
-    for (uint64_t i = first; derivation && i < end; i++) {
+    for (uint64_t i = first; derives && i < end; i++) {
         uint32_t feature = pack_feature(&of, first, i);
-        if (derivation[feature].column)
+        if (derives[feature])
             count += columns_derived(columns, p, feature, pack_value(&of, i), made + count);
     }
     for (uint32_t i = 0; i < absent->count; i++)
@@ -368,10 +368,12 @@ uint64_t columns_made(const struct columns *columns, uint32_t p, const struct pa
         columns_make(columns, p, rows, row, workspace, &count);
         return count;
     }
-    for (uint64_t i = first; columns->derivation[p] && i < end; i++)
-        if (columns_derive(columns, p, pack_feature(rows, first, i)))
-            made += columns_derived(columns, p, pack_feature(rows, first, i), pack_value(rows, i),
-                                    NULL);
+    const bool *derives = columns->derives[p];
+    for (uint64_t i = first; derives && i < end; i++) {
+        uint32_t feature = pack_feature(rows, first, i);
+        if (derives[feature])
+            made += columns_derived(columns, p, feature, pack_value(rows, i), NULL);
+    }
     return made;
 }
 

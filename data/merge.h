@@ -66,7 +66,8 @@ struct columns {
     uint32_t *missing_column; /* of each column of the table that some pack lacks: the column that
                                  says so, or DICTIONARY_NONE */
     struct derivation *
-        *derivation;         /* for each pack: of each of its features; NULL if it has none */
+        *derivation;         /* for each pack: of each of its features; NULL if it has none, */
+    bool **derives;          /* and whether there is one for it: rows are gone over by this */
     struct absent *absent;   /* for each pack */
     struct crosses *crosses; /* or NULL */
     uint32_t texts;          /* columns of texts that the table has; 0: the rest is not used */
@@ -131,7 +132,7 @@ struct absent {
 
 /* Whether a feature brings something with it. */
 static inline bool columns_derive(const struct columns *columns, uint32_t pack, uint32_t feature) {
-    return columns->derivation[pack] && columns->derivation[pack][feature].column;
+    return columns->derivation[pack] && columns->derives[pack][feature];
 }
 
 /* Writes what its value brings to `made`, unless that is NULL, and answers how many these are: a

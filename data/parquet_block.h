@@ -60,7 +60,7 @@ struct parquet_block {
     uint32_t parts, capacity;
     struct text_room room;
     double *number; /* rows × the numbers of a row; owned */
-    uint8_t *odd;   /* of each row: whether some number is none; owned */
+    uint8_t *odd;   /* of each row: in what way some number is none; owned */
     double *other;  /* rows × the columns that are neither numbers nor skipped; owned */
     const struct category **category; /* rows × the categories of a row; owned */
     size_t number_capacity, odd_capacity, other_capacity, category_capacity;

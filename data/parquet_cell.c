@@ -154,8 +154,7 @@ bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint
     case PARQUET_DOUBLE:
         return put_plain(at, PARQUET_DOUBLE, count, to, stride);
     case PARQUET_FLOAT:
-        parquet_doubles_of(at, count, to, stride);
-        return only_finite(count, to, stride);
+        return parquet_doubles_of(at, count, to, stride) || only_finite(count, to, stride);
     case PARQUET_INT32:
         return put_plain(at, PARQUET_INT32, count, to, stride);
     case PARQUET_INT64:
@@ -239,12 +238,12 @@ static size_t number_text(double value, bool narrow, char *to) {
     char digits[TEXT_ROOM];
     if (!isfinite(value))
         return (size_t)sprintf(to, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-    bool tiny = fabs(value) < (narrow ? (double)FLT_MIN : DBL_MIN);
-    for (int count = tiny ? 1 : narrow ? FLT_DIG : DBL_DIG; count <= 17; count++) {
+    if (narrow) /* behind the digits of the shortest text all nine are zeros */
+        snprintf(digits, sizeof digits, "%.8e", parquet_double_of((float)value));
+    for (int count = fabs(value) < DBL_MIN ? 1 : DBL_DIG; !narrow && count <= 17; count++) {
         snprintf(digits, sizeof digits, "%.*e", count - 1, value);
         double number = NAN;
-        if (narrow ? strtof(digits, NULL) == (float)value
-                   : number_of_text(digits, &number) && number == value)
+        if (number_of_text(digits, &number) && number == value)
             break;
     }
     char *exponent = strchr(digits, 'e'), *at = to, *from = digits;

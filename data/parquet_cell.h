@@ -22,9 +22,10 @@ struct parquet_span {
 bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint32_t *index,
                      uint32_t count, double *to, size_t stride);
 
-/* A number of 32 bits as above, whatever it is; and numbers one behind the other. */
+/* A number of 32 bits as above, whatever it is; and numbers one behind the other, with whether all
+ * are finite. */
 double parquet_double_of(float value);
-void parquet_doubles_of(const void *from, uint32_t count, double *to, size_t stride);
+bool parquet_doubles_of(const void *from, uint32_t count, double *to, size_t stride);
 
 /* The powers of ten that doubles hold exactly. */
 #define EXACT_POWERS 23

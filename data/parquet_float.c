@@ -80,107 +80,135 @@ double parquet_double_of(float value) {
 
 /* ---- some at once ---- */
 
-/* Of the numbers from 2^k on, k from SIZES_FROM: the power of ten that they may reach, and what
- * makes six digits before the point of one below that, and of one from that on. */
+/* Of the numbers from 2^k on, k from SIZES_FROM: what makes six digits before the point of one that
+ * is below the power of ten that they may reach, and of one from that on. */
 struct size {
-    double limit, below, above;
+    double below, above;
 };
 static const struct size size_of[] = {
-    {1e-9, 1e15, 1e14}, {1e-8, 1e14, 1e13}, {1e-8, 1e14, 1e13}, {1e-8, 1e14, 1e13},
-    {1e-7, 1e13, 1e12}, {1e-7, 1e13, 1e12}, {1e-7, 1e13, 1e12}, {1e-6, 1e12, 1e11},
-    {1e-6, 1e12, 1e11}, {1e-6, 1e12, 1e11}, {1e-6, 1e12, 1e11}, {1e-5, 1e11, 1e10},
-    {1e-5, 1e11, 1e10}, {1e-5, 1e11, 1e10}, {1e-4, 1e10, 1e9},  {1e-4, 1e10, 1e9},
-    {1e-4, 1e10, 1e9},  {1e-3, 1e9, 1e8},   {1e-3, 1e9, 1e8},   {1e-3, 1e9, 1e8},
-    {1e-3, 1e9, 1e8},   {1e-2, 1e8, 1e7},   {1e-2, 1e8, 1e7},   {1e-2, 1e8, 1e7},
-    {1e-1, 1e7, 1e6},   {1e-1, 1e7, 1e6},   {1e-1, 1e7, 1e6},   {1e0, 1e6, 1e5},
-    {1e0, 1e6, 1e5},    {1e0, 1e6, 1e5},    {1e1, 1e5, 1e4},    {1e1, 1e5, 1e4},
-    {1e1, 1e5, 1e4},    {1e1, 1e5, 1e4},    {1e2, 1e4, 1e3},    {1e2, 1e4, 1e3},
-    {1e2, 1e4, 1e3},    {1e3, 1e3, 1e2},    {1e3, 1e3, 1e2},    {1e3, 1e3, 1e2},
-    {1e4, 1e2, 1e1},    {1e4, 1e2, 1e1},    {1e4, 1e2, 1e1},    {1e4, 1e2, 1e1},
-    {1e5, 1e1, 1e0},    {1e5, 1e1, 1e0},    {1e5, 1e1, 1e0},    {1e6, 1e0, 1e-1},
-    {1e6, 1e0, 1e-1}};
+    {1e15, 1e14}, {1e14, 1e13}, {1e14, 1e13}, {1e14, 1e13}, {1e13, 1e12}, {1e13, 1e12},
+    {1e13, 1e12}, {1e12, 1e11}, {1e12, 1e11}, {1e12, 1e11}, {1e12, 1e11}, {1e11, 1e10},
+    {1e11, 1e10}, {1e11, 1e10}, {1e10, 1e9},  {1e10, 1e9},  {1e10, 1e9},  {1e9, 1e8},
+    {1e9, 1e8},   {1e9, 1e8},   {1e9, 1e8},   {1e8, 1e7},   {1e8, 1e7},   {1e8, 1e7},
+    {1e7, 1e6},   {1e7, 1e6},   {1e7, 1e6},   {1e6, 1e5},   {1e6, 1e5},   {1e6, 1e5},
+    {1e5, 1e4},   {1e5, 1e4},   {1e5, 1e4},   {1e5, 1e4},   {1e4, 1e3},   {1e4, 1e3},
+    {1e4, 1e3},   {1e3, 1e2},   {1e3, 1e2},   {1e3, 1e2},   {1e2, 1e1},   {1e2, 1e1},
+    {1e2, 1e1},   {1e2, 1e1},   {1e1, 1e0},   {1e1, 1e0},   {1e1, 1e0},   {1e0, 1e-1},
+    {1e0, 1e-1},
+};
 #define SIZES (sizeof size_of / sizeof *size_of)
+#define SIX_DIGITS_END 1e6
 #define EXPONENT (UINT64_C(0x7ff) << 52)
 
 #define FLOATS_AT_ONCE 256 /* a whole number of HALF */
-struct some_floats {
-    float value[FLOATS_AT_ONCE];
-    double limit[FLOATS_AT_ONCE], below[FLOATS_AT_ONCE], above[FLOATS_AT_ONCE], to[FLOATS_AT_ONCE];
-    uint64_t other[FLOATS_AT_ONCE]; /* not 0: parquet_double_of() must tell */
+
+/* HALF numbers while their digits are found: what makes whole numbers of as many as are tried, and
+ * of as few as will do. */
+struct float_group {
+    half_lanes wide, half_step, power, chosen;
+    half_words other; /* of these double_of_fraction() would not know, either */
 };
 
-static void find_sizes(struct some_floats *some, uint32_t count) {
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t bits, at;
-        memcpy(&bits, &some->value[i], sizeof bits);
-        at = (bits >> 23 & 255) - (127 + SIZES_FROM);
-        bool there = at < SIZES && bits << 9;
-        at = there ? at : 0;
-        some->limit[i] = size_of[at].limit;
-        some->below[i] = size_of[at].below;
-        some->above[i] = size_of[at].above;
-        some->other[i] = !there;
-    }
+/* The place in size_of; of a power of two, or what has none, it is any. */
+static inline uint32_t place_of_size(float value, uint64_t *other) {
+    uint32_t bits, at;
+    memcpy(&bits, &value, sizeof bits);
+    at = (bits >> 23 & 255) - (127 + SIZES_FROM);
+    bool there = at < SIZES && bits << 9;
+    *other = there ? 0 : UINT64_MAX;
+    return there ? at : 0;
 }
 
-/* What makes six digits of the sizes from `i` on, and half the step to the next number. */
-LANES_INLINE void load_sizes(const struct some_floats *some, uint32_t i, const half_lanes *wide,
-                             half_lanes *power, half_lanes *half_step) {
-    half_lanes limit, above, size = *wide;
+/* What makes six digits of each, and half the step to the next number. */
+LANES_INLINE void begin_group(struct float_group *group, const float *value) {
+    uint64_t none[HALF];
+    const struct size *size[HALF];
+    half_lanes far;
     half_words bits;
-    memcpy(&limit, some->limit + i, sizeof limit);
-    memcpy(power, some->below + i, sizeof *power);
-    memcpy(&above, some->above + i, sizeof above);
-    half_abs(&size);
-    memcpy(&bits, &size, sizeof bits);
+    UNROLL for (uint32_t i = 0; i < HALF; i++) size[i] =
+        &size_of[place_of_size(value[i], &none[i])];
+    memcpy(&group->other, none, sizeof none);
+    half_load_floats(&group->wide, value);
+    const half_lanes below = {size[0]->below, size[1]->below, size[2]->below, size[3]->below};
+    const half_lanes above = {size[0]->above, size[1]->above, size[2]->above, size[3]->above};
+    far = group->wide;
+    half_abs(&far);
+    memcpy(&bits, &far, sizeof bits);
     bits = (bits & EXPONENT) - (UINT64_C(24) << 52);
-    memcpy(half_step, &bits, sizeof *half_step);
-    bits = (half_words)(size >= limit);
-    half_choose(power, &bits, &above, power);
+    memcpy(&group->half_step, &bits, sizeof bits);
+    bits = (half_words)(far * below >= SIX_DIGITS_END);
+    half_choose(&group->power, &bits, &above, &below);
 }
 
-/* As double_of_fraction(): sets `other` where it does not know. */
+/* Whether a number is about halfway between two of so many digits. */
+LANES_INLINE void round_group(const struct float_group *group, half_lanes *off, half_words *tie) {
+    half_lanes scaled = group->wide * group->power;
+    *off = scaled - (scaled + 0x1.8p52 - 0x1.8p52);
+    half_abs(off);
+    *tie = (half_words)(*off > 0.5 - 1e-6);
+}
+
+/* As a turn of double_of_fraction(), but from many digits to few: what was found of more does not
+ * count if these will do. Nine always do; and where six do, they are no tie. */
+LANES_INLINE void try_digits(struct float_group *group) {
+    half_lanes off, most = group->half_step * group->power;
+    half_words tie, near;
+    round_group(group, &off, &tie);
+    half_lanes margin = off - most;
+    half_abs(&margin);
+    near = (half_words)(off < most);
+    half_choose(&group->chosen, &near, &group->power, &group->chosen);
+    group->other = (near & tie) | (~near & group->other) | (half_words)(margin < 1e-6);
+}
+
+LANES_INLINE void find_digits(struct float_group *group) {
+    const half_lanes six = group->power, seven = six * 10, eight = seven * 10;
+    const half_words none = group->other;
+    half_lanes off;
+    group->power = group->chosen = eight * 10;
+    round_group(group, &off, &group->other);
+    group->power = eight;
+    try_digits(group);
+    group->power = seven;
+    try_digits(group);
+    group->power = six;
+    try_digits(group);
+    group->other |= none;
+}
+
+/* Sets bits of the answer, and in `other` the number's, where parquet_double_of() must tell. */
 VECTOR_CLONES
-static void doubles_of_fractions(struct some_floats *some, uint32_t count) {
+static uint64_t doubles_of_fractions(const float *value, uint32_t count, double *to,
+                                     uint64_t *other) {
+    half_words any = {0};
     for (uint32_t i = 0; i < count; i += HALF) {
-        half_lanes wide, power, half_step, found = {0}, over = {1, 1, 1, 1};
-        half_words bits, other, done = {0};
-        half_load_floats(&wide, some->value + i);
-        memcpy(&other, some->other + i, sizeof other);
-        load_sizes(some, i, &wide, &power, &half_step);
-        UNROLL for (int digits = 6; digits <= 9; digits++) {
-            half_lanes scaled = wide * power, rounded = scaled + 0x1.8p52 - 0x1.8p52;
-            half_lanes off = scaled - rounded, most = half_step * power, middle;
-            half_abs(&off);
-            half_lanes margin = off - most;
-            half_abs(&margin);
-            middle = off - 0.5;
-            half_abs(&middle);
-            other |= ~done & ((half_words)(margin < 1e-6) | (half_words)(middle < 1e-6));
-            bits = ~done & (half_words)(off < most);
-            half_choose(&found, &bits, &rounded, &found);
-            half_choose(&over, &bits, &power, &over);
-            done |= bits;
-            power *= 10;
-        }
-        found /= over;
-        other |= ~done;
-        memcpy(some->to + i, &found, sizeof found);
-        memcpy(some->other + i, &other, sizeof other);
+        struct float_group group = {0};
+        begin_group(&group, value + i);
+        find_digits(&group);
+        half_lanes whole = group.wide * group.chosen + 0x1.8p52 - 0x1.8p52;
+        whole /= group.chosen;
+        memcpy(to + i, &whole, sizeof whole);
+        memcpy(other + i, &group.other, sizeof group.other);
+        any |= group.other;
     }
+    return any[0] | any[1] | any[2] | any[3];
 }
 
-void parquet_doubles_of(const void *from, uint32_t count, double *to, size_t stride) {
-    struct some_floats some;
-    uint32_t here;
-    memset(some.value, 0, sizeof some.value); /* what is behind the last is looked at, too */
-    for (uint32_t first = 0; first < count; first += here) {
+bool parquet_doubles_of(const void *from, uint32_t count, double *to, size_t stride) {
+    float value[FLOATS_AT_ONCE] = {0}; /* what is behind the last is looked at, too */
+    double some[FLOATS_AT_ONCE];
+    uint64_t other[FLOATS_AT_ONCE];
+    bool finite = true;
+    for (uint32_t first = 0, here; first < count; first += here, to += here * stride) {
         here = count - first < FLOATS_AT_ONCE ? count - first : FLOATS_AT_ONCE;
-        memcpy(some.value, (const uint8_t *)from + first * sizeof(float),
-               here * sizeof *some.value);
-        find_sizes(&some, (here + HALF - 1) / HALF * HALF);
-        doubles_of_fractions(&some, here);
-        for (uint32_t i = 0; i < here; i++, to += stride)
-            *to = some.other[i] ? parquet_double_of(some.value[i]) : some.to[i];
+        memcpy(value, (const uint8_t *)from + first * sizeof *value, here * sizeof *value);
+        uint64_t any = doubles_of_fractions(value, here, some, other);
+        for (uint32_t i = 0; any && i < here; i++) {
+            some[i] = other[i] ? parquet_double_of(value[i]) : some[i];
+            finite &= isfinite(some[i]) != 0;
+        }
+        for (uint32_t i = 0; i < here; i++)
+            to[i * stride] = some[i];
     }
+    return finite;
 }

@@ -10,6 +10,7 @@
 #include "data/parquet_block.h"
 
 #define ROWS_AT_ONCE 64
+#define FEW_BYTES 256 /* of most texts */
 
 /* A cell between quotes, as of CSV. */
 static void put_quoted(struct bytes *text, const char *cell, size_t length) {
@@ -25,18 +26,24 @@ static void put_quoted(struct bytes *text, const char *cell, size_t length) {
 /* Where numbers have a comma for their point, those of texts alone do: others are as such texts. */
 static void put_value(struct bytes *text, const struct parquet_span *span, uint32_t i,
                       bool decimal_comma) {
-    char *cell = memory_resize(NULL, parquet_text_room(span, i), 1);
+    char few[FEW_BYTES], *cell = few, *point = NULL;
+    size_t room = parquet_text_room(span, i);
+    if (room > sizeof few)
+        cell = memory_resize(NULL, room, 1);
     size_t length = parquet_text_of(span, i, cell);
-    double number;
-    parquet_numbers(span, i, NULL, 1, &number, 1);
-    char *point = decimal_comma && !isnan(number) ? memchr(cell, '.', length) : NULL;
+    double number = (double)NAN;
+    if (decimal_comma)
+        parquet_numbers(span, i, NULL, 1, &number, 1);
+    if (!isnan(number))
+        point = memchr(cell, '.', length);
     if (point)
         *point = ',';
     if (point || parquet_is_quoted(span->column))
         put_quoted(text, cell, length);
     else
         bytes_append(text, cell, length);
-    free(cell);
+    if (cell != few)
+        free(cell);
 }
 
 /* The cell of a row that is `row` rows behind the first of the part. */

@@ -310,26 +310,33 @@ static bool read_wide(struct page_reader *reader, uint32_t width, uint8_t *to) {
     }
 }
 
-/* Moves the values to the rows that have one, the last first; the others become 0. The size is a
- * constant for the compiler. */
+/* Moves values of up to eight bytes to the rows that have one, the last first; the others become 0.
+ * Nulls come at random: so there is no branch, and what a null has before is any value that is
+ * there. The size is a constant for the compiler. */
 __attribute__((always_inline)) static inline void
 spread_values(uint8_t *data, size_t size, const uint8_t *present, uint32_t rows, uint32_t count) {
     for (uint32_t i = rows; i-- > 0;) {
-        if (present[i])
-            memmove(data + i * size, data + --count * size, size);
-        else
-            memset(data + i * size, 0, size);
+        uint64_t here = present[i], value = 0;
+        count -= (uint32_t)here;
+        memcpy(&value, data + count * size, size); /* this machine's order is the file's */
+        value &= 0 - here;
+        memcpy(data + i * size, &value, size);
     }
 }
 
 static void spread(void *values, size_t size, const uint8_t *present, uint32_t rows,
                    uint32_t count) {
+    uint8_t *data = values;
     if (size == sizeof(uint32_t))
-        spread_values(values, sizeof(uint32_t), present, rows, count);
+        spread_values(data, sizeof(uint32_t), present, rows, count);
     else if (size == sizeof(uint64_t))
-        spread_values(values, sizeof(uint64_t), present, rows, count);
+        spread_values(data, sizeof(uint64_t), present, rows, count);
     else
-        spread_values(values, size, present, rows, count);
+        for (uint32_t i = rows; i-- > 0;)
+            if (present[i])
+                memmove(data + i * size, data + --count * size, size);
+            else
+                memset(data + i * size, 0, size);
 }
 
 /* Whether values are in the page as they are wanted. */

@@ -67,6 +67,11 @@ struct column_rows {
     uint32_t place;               /* of a number or category among those of a row */
 };
 
+/* What block->odd has of a row: some of its numbers are missing, as they are null; of some the text
+ * tells what they are. */
+#define ODD_MISSING 1
+#define ODD_TEXT 2
+
 /* While the rows of a block are made. */
 struct row_maker {
     struct parquet_reader *reader;
@@ -173,47 +178,70 @@ static bool take_other(struct row_maker *maker, struct table_row *row, struct co
 
 /* ---- numbers, column by column ---- */
 
-/* The values of `count` rows of a part from row `from` on, of which none need be there; answers
- * whether all are. A null names entry 0 of a dictionary, which may have none. */
-static bool fill_values(const struct page_rows *part, uint32_t from, uint32_t count, double *to,
-                        size_t stride) {
-    const struct held_page *page = part->page;
-    const struct parquet_span span = {page->column, &page->values};
-    if (!page->values.index)
-        return parquet_numbers(&span, part->first + from, NULL, count, to, stride);
-    const struct held_page *dictionary = page->dictionary;
-    const uint32_t *index = page->values.index + part->first + from;
-    const double *number = dictionary->entries.number;
-    const struct parquet_span entries = {page->column, &dictionary->values};
-    if (!number && dictionary->values.count)
-        return parquet_numbers(&entries, 0, index, count, to, stride);
-    if (!dictionary->values.count)
-        number = NULL;
-    for (uint32_t i = 0; number && i < count; i++, to += stride)
-        *to = number[index[i]];
-    for (uint32_t i = 0; !number && i < count; i++, to += stride)
-        *to = (double)NAN;
-    return dictionary->entries.whole;
+/* Makes a number NaN, of which all bits are set, where it is null: nulls come at random, and a
+ * branch would be for nothing. */
+static inline double null_or(double number, uint8_t present) {
+    uint64_t bits;
+    assert(present <= 1);
+    memcpy(&bits, &number, sizeof bits);
+    bits |= (uint64_t)present - 1;
+    memcpy(&number, &bits, sizeof bits);
+    return number;
 }
 
-/* The same with NaN for each null. */
+/* Entries of a dictionary; whether values are null is NULL or said of each. */
+static void gather_numbers(const double *number, const uint32_t *index, const uint8_t *present,
+                           uint32_t count, double *to, size_t stride) {
+    for (uint32_t i = 0; !present && i < count; i++)
+        to[i * stride] = number[index[i]];
+    for (uint32_t i = 0; present && i < count; i++)
+        to[i * stride] = null_or(number[index[i]], present[i]);
+}
+
+/* The values of `count` rows of a part from row `from` on, NaN for each null and for what is no
+ * number; answers whether none of the others is NaN. A null names entry 0 of a dictionary, which
+ * may have none. */
 static bool fill_part(const struct page_rows *part, uint32_t from, uint32_t count, double *to,
                       size_t stride) {
-    bool whole = fill_values(part, from, count, to, stride);
-    const uint8_t *present = part->page->values.present;
+    const struct held_page *page = part->page, *dictionary = page->dictionary;
+    const struct parquet_span span = {page->column, &page->values};
+    const uint8_t *present = page->values.present;
+    const uint32_t *index = page->values.index;
+    bool whole;
+    present = present ? present + part->first + from : NULL;
+    index = index ? index + part->first + from : NULL;
+    if (index && dictionary->values.count && dictionary->entries.number) {
+        gather_numbers(dictionary->entries.number, index, present, count, to, stride);
+        return dictionary->entries.whole;
+    }
+    if (!index) {
+        whole = parquet_numbers(&span, part->first + from, NULL, count, to, stride);
+    } else if (dictionary->values.count) {
+        const struct parquet_span entries = {page->column, &dictionary->values};
+        whole = parquet_numbers(&entries, 0, index, count, to, stride);
+    } else {
+        whole = true; /* all are null */
+        for (uint32_t i = 0; i < count; i++)
+            to[i * stride] = (double)NAN;
+    }
     for (uint32_t i = 0; present && i < count; i++)
-        to[i * stride] = present[part->first + from + i] ? to[i * stride] : (double)NAN;
-    return whole && !present;
+        to[i * stride] = null_or(to[i * stride], present[i]);
+    return whole;
 }
 
 static void fill_numbers_of(struct row_maker *maker, const struct page_rows *part, uint32_t from,
                             uint32_t count, double *to) {
     size_t stride = maker->format->numbers;
     uint8_t *odd = maker->block->odd + part->at + from;
-    if (fill_part(part, from, count, to, stride))
-        return;
-    for (uint32_t i = 0; i < count; i++)
-        odd[i] = odd[i] || isnan(to[i * stride]);
+    const uint8_t *present = part->page->values.present;
+    bool whole = fill_part(part, from, count, to, stride);
+    present = present ? present + part->first + from : NULL;
+    if (whole && maker->null_is_missing)
+        for (uint32_t i = 0; present && i < count; i++)
+            odd[i] |= present[i] ? 0 : ODD_MISSING;
+    else if (!whole || present)
+        for (uint32_t i = 0; i < count; i++)
+            odd[i] |= isnan(to[i * stride]) ? ODD_TEXT : 0;
 }
 
 /* Numbers alone go where they stay: a row that is rejected makes room, and each number has one
@@ -372,7 +400,8 @@ static bool make_row(struct row_maker *maker, uint32_t at) {
         memmove(row_numbers(&row), number, format->numbers * sizeof *number);
     if (format->carried_count && !carry(maker, &row, at))
         return false;
-    if (block->odd[at] && !take_odd_numbers(maker, &row, at))
+    row.missing = block->odd[at] & ODD_MISSING;
+    if (block->odd[at] & ODD_TEXT && !take_odd_numbers(maker, &row, at))
         return false;
     bool known = take_categories(maker, &row, at);
     struct column_rows *left = known ? maker->rest : maker->others;

@@ -52,10 +52,10 @@ static enum value_type type_of(double value) {
     return value == 1 ? VALUE_ONES : pack_is_float(value) ? VALUE_FLOAT : VALUE_DOUBLE;
 }
 
-static void count_value(struct plan_part *part, double value) {
+static void count_values(struct plan_part *part, double value, uint64_t times) {
     enum value_type type = type_of(value);
-    part->values++;
-    part->type = type > part->type ? type : part->type;
+    part->values += times;
+    part->type = times && type > part->type ? type : part->type;
 }
 
 /* Counts a row into the part, with what its values bring with them. */
@@ -86,26 +86,51 @@ static void count_row(struct plan_part *part, const struct pack *pack, const str
     uint32_t count;
     const struct derived *made = columns_make(columns, p, rows, row, workspace, &count);
     for (uint32_t i = 0; i < count; i++)
-        count_value(part, made[i].value);
+        count_values(part, made[i].value, 1);
 }
 
-static void count_side(struct plan_part *part, const struct split *split, uint32_t p, uint32_t b,
-                       const struct columns *columns, struct bytes *workspace) {
-    const struct pack_block *block = &split->packs[p]->block[b];
-    if (!split->side[p] && !columns_makes(columns, p) && !columns_has_words(columns, p)) {
-        /* its facts say everything */
-        if (part->side != ROW_TRAINED)
-            return;
+/* Whether the facts of a pack say everything: all rows are trained on, and what their values bring
+ * with them does not depend on which these are. */
+static bool facts_tell(const struct split *split, uint32_t p, const struct columns *columns) {
+    const struct derivation *derivation = columns->derivation[p];
+    bool tell = !split->side[p] && !columns->crosses && !columns_has_words(columns, p);
+    for (uint32_t i = 0; derivation && tell && i < split->packs[p]->facts->features; i++)
+        tell = !derivation[i].bin_column;
+    return tell;
+}
+
+/* The same from these facts. */
+static void count_facts(struct plan_part *part, const struct split *split, uint32_t p,
+                        const struct columns *columns) {
+    const struct pack *pack = split->packs[p];
+    const struct absent *absent = &columns->absent[p];
+    for (uint32_t b = 0; b < pack->facts->blocks; b++) {
+        const struct pack_block *block = &pack->block[b];
+        part->block[part->blocks++] = (struct merge_block){part->rows, p, b};
         part->rows += block->rows;
         part->values += block->values;
-        if (block->type > part->type)
-            part->type = (enum value_type)block->type;
-        return;
+        part->type = block->type > part->type ? (enum value_type)block->type : part->type;
     }
-    struct pack_rows rows = pack_rows(split->packs[p], b);
-    for (uint32_t row = 0; row < rows.rows; row++)
-        if (split_side(split, p, b, row) == part->side)
-            count_row(part, split->packs[p], &rows, row, columns, p, workspace);
+    for (uint32_t i = 0; columns->derivation[p] && i < pack->facts->features; i++)
+        if (columns_derive(columns, p, i))
+            count_values(part, columns->derivation[p][i].column->mean, pack->count[i]);
+    for (uint32_t i = 0; i < absent->count; i++)
+        count_values(part, absent->values[i].value, pack->facts->rows);
+}
+
+/* Counts row by row. */
+static void count_rows(struct plan_part *part, const struct split *split, uint32_t p,
+                       const struct columns *columns, struct bytes *workspace) {
+    const struct pack *pack = split->packs[p];
+    for (uint32_t b = 0; b < pack->facts->blocks; b++) {
+        struct pack_rows rows = pack_rows(pack, b);
+        uint64_t before = part->rows;
+        for (uint32_t row = 0; row < rows.rows; row++)
+            if (split_side(split, p, b, row) == part->side)
+                count_row(part, pack, &rows, row, columns, p, workspace);
+        if (part->rows != before)
+            part->block[part->blocks++] = (struct merge_block){before, p, b};
+    }
 }
 
 /* Lists the blocks that have rows of the side, and counts what is in them. */
@@ -119,12 +144,10 @@ static void part_make(struct plan_part *part, enum row_side side, const struct s
         blocks += split->packs[p]->facts->blocks;
     part->block = memory_new(blocks, sizeof *part->block);
     for (uint32_t p = 0; p < split->count; p++)
-        for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++) {
-            uint64_t before = part->rows;
-            count_side(part, split, p, b, columns, &workspace);
-            if (part->rows != before)
-                part->block[part->blocks++] = (struct merge_block){before, p, b};
-        }
+        if (!facts_tell(split, p, columns))
+            count_rows(part, split, p, columns, &workspace);
+        else if (side == ROW_TRAINED)
+            count_facts(part, split, p, columns);
     bytes_release(&workspace);
 }
 

@@ -88,13 +88,18 @@ static void find_deriving(struct columns *columns, const struct split *split) {
         if (!pack->table)
             continue;
         struct derivation *derivation = memory_new(features, sizeof *derivation);
+        bool *derives = memory_new(features, sizeof *derives);
         for (uint32_t i = 0; i < features; i++) {
             derivation[i] = derive(columns, pack, i);
-            some += derivation[i].column != NULL;
+            derives[i] = derivation[i].column != NULL;
+            some += derives[i];
         }
         columns->derivation[p] = some ? derivation : NULL;
-        if (!some)
-            free(derivation);
+        columns->derives[p] = some ? derives : NULL;
+        if (some)
+            continue;
+        free(derivation);
+        free(derives);
     }
 }
 

@@ -99,6 +99,29 @@ static void rows_with_two_fifths_of_their_values_become_dense(void **state) {
     set_close(set);
 }
 
+/* Each row has two values of six: with the means of what is missing they are 20 of 48, and 18 where
+ * two rows lack the number. */
+static void means_of_missing_numbers_count_as_values(void **state) {
+    (void)state;
+    struct set *set = merge_one("a,t,y\n1,p,1\n2,p,0\n3,q,1\n4,q,0\n,r,1\n,r,0\n,s,1\n,s,0\n",
+                                LABEL_BINARY, NULL);
+    assert_int_equal(set_info(set)->features, 6);
+    assert_true(set_info(set)->dense);
+    set_close(set);
+    set = merge_one("a,t,y\n1,p,1\n2,p,0\n3,q,1\n4,q,0\n1,r,1\n4,r,0\n,s,1\n,s,0\n", LABEL_BINARY,
+                    NULL);
+    assert_false(set_info(set)->dense);
+    struct rows rows;
+    assert_int_equal(set_chunk(set, 0, &rows), 0);
+    for (uint32_t row = 0; row < 8; row++) {
+        const uint32_t *feature = rows.feature + rows.start[row];
+        assert_int_equal(rows.start[row + 1] - rows.start[row], row < 6 ? 2 : 3);
+        assert_true(feature[0] == 0 && feature[1] > 0 && (row < 6 || feature[2] > feature[1]));
+    }
+    assert_true(((const float *)rows.value)[rows.start[7]] == 2.5f);
+    set_close(set);
+}
+
 static void assert_classes(const struct set *set, const char *first, const char *second) {
     assert_int_equal(set_info(set)->classes, 2);
     assert_string_equal(set_info(set)->class_names[0], first);
@@ -507,6 +530,7 @@ SUITE(set) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_are_numbered_by_frequency_class_then_appearance),
         cmocka_unit_test(rows_with_two_fifths_of_their_values_become_dense),
+        cmocka_unit_test(means_of_missing_numbers_count_as_values),
         cmocka_unit_test(numeric_classes_are_in_numeric_order),
         cmocka_unit_test(text_classes_are_in_bytewise_order),
         cmocka_unit_test(the_positive_class_can_be_chosen),
