@@ -52,13 +52,16 @@ struct products {
     half_lanes a, b;
 };
 
+/* Those with b, if there is one. */
 LANES_INLINE void add_products(enum history_type type, struct products *sum, const void *stored,
                                const double *a, const double *b, size_t i) {
     half_lanes s, va, vb;
     load_history(type, &s, stored, i);
     memcpy(&va, a + i, sizeof va);
-    memcpy(&vb, b + i, sizeof vb);
     sum->a += s * va;
+    if (!b)
+        return;
+    memcpy(&vb, b + i, sizeof vb);
     sum->b += s * vb;
 }
 
@@ -89,10 +92,10 @@ LANES_INLINE void finish_dots(enum history_type type, const struct products *sum
     dots[0] = half_lanes_sum(&low, &high);
     low = sums[0].b + sums[2].b, high = sums[1].b + sums[3].b;
     dots[1] = half_lanes_sum(&low, &high);
-    for (size_t i = first; i < n; i++) {
+    for (size_t i = first; i < n; i++)
         dots[0] += history_at(type, stored, i) * a[i];
+    for (size_t i = first; b && i < n; i++)
         dots[1] += history_at(type, stored, i) * b[i];
-    }
 }
 
 LANES_INLINE void dots_together(enum history_type type, size_t count, size_t n,
@@ -106,7 +109,8 @@ LANES_INLINE void dots_together(enum history_type type, size_t count, size_t n,
         for (size_t v = 0; v < count; v++) {
             const void *after = v + 1 < count ? history_from(type, stored[v + 1], at)
                                               : history_from(type, stored[0], at + part);
-            add_part(type, sums[v], part, history_from(type, stored[v], at), after, a + at, b + at);
+            add_part(type, sums[v], part, history_from(type, stored[v], at), after, a + at,
+                     b ? b + at : NULL);
         }
     }
     for (size_t v = 0; v < count; v++)
@@ -119,6 +123,18 @@ LANES_INLINE void dots_of_all(enum history_type type, size_t count, size_t n,
     for (size_t v = 0; v < count; v += TOGETHER)
         dots_together(type, count - v < TOGETHER ? count - v : TOGETHER, n, stored + v, a, b,
                       dots + v);
+}
+
+VECTOR_CLONES
+static void dots_float_by_one(size_t count, size_t n, const void *const *stored, const double *a,
+                              double (*dots)[2]) {
+    dots_of_all(HISTORY_FLOAT, count, n, stored, a, NULL, dots);
+}
+
+VECTOR_CLONES
+static void dots_double_by_one(size_t count, size_t n, const void *const *stored, const double *a,
+                               double (*dots)[2]) {
+    dots_of_all(HISTORY_DOUBLE, count, n, stored, a, NULL, dots);
 }
 
 VECTOR_CLONES
@@ -136,8 +152,12 @@ static void dots_double(size_t count, size_t n, const void *const *stored, const
 void history_dots_all(enum history_type type, size_t count, size_t n, const void *const *stored,
                       const double *a, const double *b, double (*dots)[2]) {
     assert(n <= BLOCK_ELEMENTS);
-    if (type == HISTORY_FLOAT)
+    if (type == HISTORY_FLOAT && !b)
+        dots_float_by_one(count, n, stored, a, dots);
+    else if (type == HISTORY_FLOAT)
         dots_float(count, n, stored, a, b, dots);
+    else if (!b)
+        dots_double_by_one(count, n, stored, a, dots);
     else
         dots_double(count, n, stored, a, b, dots);
 }

@@ -59,7 +59,8 @@ void history_dots(enum history_type type, size_t n, const void *stored, const do
                   const double *b, double dots[2]);
 
 /* The same for `count` stored vectors, to the same bits: dots[v] is what history_dots() gives for
- * stored[v]. Faster than one by one, since several are read beside each other. */
+ * stored[v]. Faster than one by one, since several are read beside each other. Without b dots[v][1]
+ * is 0. */
 void history_dots_all(enum history_type type, size_t count, size_t n, const void *const *stored,
                       const double *a, const double *b, double (*dots)[2]);
 

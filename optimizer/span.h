@@ -40,6 +40,7 @@ struct span_settings {
     double noise;   /* differences of phi up to this are rounding */
     double first;   /* how far to go along the newest direction if it has no curvature */
     double damping; /* that the search before ended with; 0 at first */
+    double slope;   /* of F along the newest direction */
     uint64_t dice;  /* for a sample */
 };
 
@@ -48,6 +49,7 @@ struct span_kept {
     uint32_t count;    /* between searches: directions of the window that they are by, or 0 */
     uint32_t searches; /* begun since all were measured */
     bool exact;        /* all were measured at this point */
+    bool slopes;       /* loss and sums of slopes are those of this point, too */
     uint64_t dice;     /* of their sample */
     double second[SPAN_SECOND_MAX]; /* rows of a lower triangle */
 };
@@ -78,6 +80,8 @@ enum span_answer {
     SPAN_SLOPES, /* the slopes as well */
     SPAN_NEWEST, /* and second derivatives by the newest direction and each */
     SPAN_ALL,    /* and all second derivatives */
+    SPAN_CURVED, /* second derivatives by the newest direction and each, and nothing else: at x */
+    SPAN_SECOND, /* all second derivatives likewise */
     SPAN_ACCEPT, /* nothing: c is the minimum, about */
     SPAN_FAIL,   /* nothing: there is no decrease */
 };
@@ -85,8 +89,8 @@ enum span_answer {
 /* Sums over rows at a trial, with their weights. */
 struct span_trial {
     double loss, derivative;
-    const double *slopes; /* one a direction; NULL if only the loss was measured */
-    const double *newest; /* likewise, at `rate`: of SPAN_NEWEST, else NULL */
+    const double *slopes; /* one a direction; NULL if they were not measured */
+    const double *newest; /* likewise, at `rate`: by the newest direction; or NULL */
     const double *second; /* rows of a lower triangle, one after the other, at `rate`; or NULL */
 };
 

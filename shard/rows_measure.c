@@ -232,8 +232,34 @@ static bool concerns(const struct operation *operation, const struct row_piece *
            (operation->code == OPERATION_ROWS_HELD) == piece->held;
 }
 
+/* The operation that alone is asked for, of few rows, at margins that are there; else NULL. */
+static const struct operation *drawing_alone(const struct row_vectors *rows,
+                                             const struct row_measure *measure) {
+    const struct operation *first = measure->operations[0];
+    bool draws =
+        first->code == OPERATION_ROWS_SECOND || first->code == OPERATION_ROWS_CURVED;
+    bool there = !measure->at || !measure->at->count || is_at(rows, measure->at);
+    return measure->count == 1 && draws && first->alpha < 1 && there ? first : NULL;
+}
+
+/* Asks for no losses of rows that were not drawn. */
+static void measure_drawn(struct row_piece *piece, const struct row_measure *measure,
+                          const struct operation *operation, struct block_sums *block) {
+    const struct row_vectors *rows = piece->rows;
+    const double *margins = measure->at && measure->at->count ? rows->trial : rows->margins;
+    if (piece->held)
+        return;
+    piece_find_drawn(piece, operation, margins + piece_at(piece));
+    add_piece(piece, operation, block, measure->yields[0]);
+}
+
 static void measure_piece(struct row_piece *piece, const struct row_measure *measure,
                           struct block_sums *blocks) {
+    const struct operation *drawing = drawing_alone(piece->rows, measure);
+    if (drawing) {
+        measure_drawn(piece, measure, drawing, blocks);
+        return;
+    }
     find_margins(piece, measure->at);
     if (advances(measure))
         memcpy(piece->rows->margins + piece_at(piece), piece->derivatives,
@@ -242,6 +268,9 @@ static void measure_piece(struct row_piece *piece, const struct row_measure *mea
         find_held_losses(piece);
     else
         find_losses(piece);
+    if (measure->at && measure->at->count)
+        memcpy(piece->rows->trial_derivatives + piece_at(piece), piece->derivatives,
+               piece_numbers(piece) * sizeof(double));
     for (size_t i = 0; i < measure->count; i++)
         if (concerns(measure->operations[i], piece))
             add_piece(piece, measure->operations[i], &blocks[i], measure->yields[i]);
@@ -366,8 +395,22 @@ static unsigned threads_for(const struct row_vectors *rows, const struct row_mea
     return worth < most ? (unsigned)worth : most;
 }
 
+/* To where the losses were found last. */
+static void advance_to_trial(struct row_vectors *rows) {
+    double *margins = rows->margins;
+    rows->margins = rows->trial;
+    rows->trial = margins;
+    heartbeat_copy(rows_derivatives(rows), rows->trial_derivatives,
+                   rows_numbers(rows) * sizeof(double));
+    rows->at.count = 0;
+}
+
 static void measure_rows(struct row_vectors *rows, const struct row_measure *measure) {
     struct row_team team = {.rows = rows, .measure = measure};
+    if (measure->at && is_at(rows, measure->at) && measure->count == 1 && advances(measure)) {
+        advance_to_trial(rows);
+        return;
+    }
     pthread_mutex_init(&team.mutex, NULL);
     threads_run(threads_for(rows, measure), work_in_team, &team);
     pthread_mutex_destroy(&team.mutex);

@@ -36,7 +36,7 @@ void piece_dots(const struct row_piece *piece, const struct operation *operation
     for (uint32_t s = 0; s < operation->count; s++)
         products[s] = piece_product(piece, operation->slots[s]);
     history_dots_all(piece->rows->stored, operation->count, piece_numbers(piece), products, vector,
-                     vector, dots);
+                     NULL, dots);
     for (uint32_t s = 0; s < operation->count; s++)
         sums[s] += dots[s][0];
 }
@@ -147,6 +147,27 @@ static void draw_rows(const struct row_piece *piece, const struct operation *ope
     }
 }
 
+void piece_find_drawn(const struct row_piece *piece, const struct operation *operation,
+                      const double *margins) {
+    const struct row_vectors *rows = piece->rows;
+    const size_t outputs = rows->outputs;
+    struct loss_parameters room;
+    struct drawn_rows of;
+    double labels[ROW_BLOCK];
+    draw_rows(piece, operation, &of);
+    for (size_t i = 0; i < of.count; i++) {
+        labels[i] = rows->labels[piece->first + of.row[i]];
+        memcpy(piece->margins + i * outputs, margins + of.row[i] * outputs,
+               outputs * sizeof *margins);
+    }
+    rows->objective->losses(rows_loss(rows, &room), of.count, outputs, labels, piece->margins,
+                            piece->loss, piece->work);
+    memset(piece->derivatives, 0, piece_numbers(piece) * sizeof *piece->derivatives);
+    for (size_t i = 0; i < of.count; i++)
+        memcpy(piece->derivatives + of.row[i] * outputs, piece->margins + i * outputs,
+               outputs * sizeof *margins);
+}
+
 /* Of one output S is a number: it joins the weight. */
 static void weigh_second(const struct row_piece *piece, struct drawn_rows *drawn_rows) {
     const struct row_vectors *rows = piece->rows;
@@ -170,6 +191,22 @@ void tile_add(const struct row_piece *piece, struct row_tile *tile) {
     }
 }
 
+static double number_at(enum history_type type, const void *stored, size_t i) {
+    return type == HISTORY_DOUBLE ? ((const double *)stored)[i] : (double)((const float *)stored)[i];
+}
+
+/* As piece_dots() of `piece->curved`, which is 0 for rows that were not drawn: of few rows. */
+static void drawn_dots(const struct row_piece *piece, const struct operation *operation,
+                       const struct drawn_rows *of, double *sums) {
+    size_t outputs = piece->rows->outputs;
+    for (uint32_t s = 0; s < operation->count; s++) {
+        const void *product = piece_product(piece, operation->slots[s]);
+        for (size_t i = 0; i < of->count; i++)
+            for (size_t at = of->row[i] * outputs; at < (of->row[i] + 1) * outputs; at++)
+                sums[s] += number_at(piece->rows->stored, product, at) * piece->curved[at];
+    }
+}
+
 /* S times the margins of one slot, and the products of that with those of all. */
 void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, double *sums) {
     const struct row_vectors *rows = piece->rows;
@@ -189,7 +226,10 @@ void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, doubl
         else
             curve_row(piece, with.row[i], with.weight[i], tile, of + from, piece->curved + from);
     }
-    piece_dots(piece, operation, piece->curved, sums);
+    if (operation->alpha < 1)
+        drawn_dots(piece, operation, &with, sums);
+    else
+        piece_dots(piece, operation, piece->curved, sums);
 }
 
 void tile_finish(struct row_tile *tile, double *sums) {
