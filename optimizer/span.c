@@ -22,7 +22,7 @@
 #endif
 #define RATE_MOST 0.25 /* of a sample: one of most rows costs nearly as much as all of them do */
 #define SUFFICIENT_DECREASE 1e-4
-#define DECREMENT_ENOUGH 1e-2 /* of the first one */
+#define DECREMENT_ENOUGH 3e-2 /* of the first one */
 #define LENGTH_LEAST 1e-15
 #define SHRINK_MOST 0.5
 #define SHRINK_LEAST 0.1
@@ -318,7 +318,9 @@ static enum span_answer accept(struct span *span, const struct window *window,
     span->steps++;
     if (span->steps >= STEPS_MAX || span->trials >= SPAN_TRIALS_MAX)
         return stop(span);
-    return known ? next_step(span, window) : SPAN_ALL;
+    if (known)
+        return next_step(span, window);
+    return span->kept.slopes ? SPAN_SECOND : SPAN_ALL;
 }
 
 static enum span_answer judge(struct span *span, const struct window *window,

@@ -12,9 +12,9 @@
  * ones to within rounding stay out of a step; the newest one never does. A step is halved until phi
  * falls enough; where it differs by no more than rounding the slopes decide, as in linesearch.h.
  *
- * It ends once the Newton decrement γᵀH⁻¹γ has fallen to a hundredth of the first (the slopes to a
- * tenth), after five steps, or where nothing falls any more. If three steps are not enough with a
- * sample, all rows take part from then on.
+ * It ends once the Newton decrement γᵀH⁻¹γ has fallen to three hundredths of the first (the slopes
+ * to a sixth), after five steps, or where nothing falls any more. If three steps are not enough
+ * with a sample, all rows take part from then on.
  *
  * The struct is plain data: it can be stored and resumed between any two trials. It comes to an end
  * whatever it is fed. */
@@ -80,7 +80,7 @@ enum span_answer {
     SPAN_SLOPES, /* the slopes as well */
     SPAN_NEWEST, /* and second derivatives by the newest direction and each */
     SPAN_ALL,    /* and all second derivatives */
-    SPAN_CURVED, /* second derivatives by the newest direction and each, and nothing else: at x */
+    SPAN_CURVED, /* second derivatives by the newest direction and each, as the rest is known */
     SPAN_SECOND, /* all second derivatives likewise */
     SPAN_ACCEPT, /* nothing: c is the minimum, about */
     SPAN_FAIL,   /* nothing: there is no decrease */

@@ -236,8 +236,7 @@ static bool concerns(const struct operation *operation, const struct row_piece *
 static const struct operation *drawing_alone(const struct row_vectors *rows,
                                              const struct row_measure *measure) {
     const struct operation *first = measure->operations[0];
-    bool draws =
-        first->code == OPERATION_ROWS_SECOND || first->code == OPERATION_ROWS_CURVED;
+    bool draws = first->code == OPERATION_ROWS_SECOND || first->code == OPERATION_ROWS_CURVED;
     bool there = !measure->at || !measure->at->count || is_at(rows, measure->at);
     return measure->count == 1 && draws && first->alpha < 1 && there ? first : NULL;
 }

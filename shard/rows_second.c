@@ -49,18 +49,24 @@ static void read_product(const struct row_piece *piece, uint32_t slot, size_t fi
                    rows_product(piece->rows, slot, piece_at(piece) + first * outputs));
 }
 
+static double number_at(enum history_type type, const void *stored, size_t i) {
+    return type == HISTORY_DOUBLE ? ((const double *)stored)[i]
+                                  : (double)((const float *)stored)[i];
+}
+
 /* Margins of all slots of rows that were drawn, from row `tile->rows` of the tile on: an output of
  * a row each. */
 static void gather_rows(const struct row_piece *piece, size_t count, const uint16_t *row,
                         struct row_tile *tile) {
     const struct operation *operation = tile->operation;
+    const enum history_type type = piece->rows->stored;
     size_t outputs = piece->rows->outputs, slots = operation->count;
     for (size_t s = 0; s < slots; s++) {
+        const void *product = piece_product(piece, operation->slots[s]);
         double *to = tile->plain + s;
-        read_product(piece, operation->slots[s], row[0], row[count - 1]);
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < outputs; k++, to += slots)
-                *to = piece->margins[row[i] * outputs + k];
+                *to = number_at(type, product, row[i] * outputs + k);
     }
 }
 
@@ -189,10 +195,6 @@ void tile_add(const struct row_piece *piece, struct row_tile *tile) {
     } else {
         second_of_rows(piece, of.count, of.row, of.weight, tile);
     }
-}
-
-static double number_at(enum history_type type, const void *stored, size_t i) {
-    return type == HISTORY_DOUBLE ? ((const double *)stored)[i] : (double)((const float *)stored)[i];
 }
 
 /* As piece_dots() of `piece->curved`, which is 0 for rows that were not drawn: of few rows. */

@@ -34,8 +34,8 @@ static inline const void *piece_product(const struct row_piece *piece, uint32_t 
     return rows_product(piece->rows, slot, piece_at(piece));
 }
 
-/* Finds the derivatives of the rows that an operation draws, at these margins of the piece; those of
- * others are 0. */
+/* Finds the derivatives of the rows that an operation draws, at these margins of the piece; those
+ * of others are 0. */
 void piece_find_drawn(const struct row_piece *piece, const struct operation *operation,
                       const double *margins);
 
