@@ -26,8 +26,9 @@ LANES_INLINE void store(double *to, const quad *from) {
  * k rows of the first panel, those of the second, and so on. */
 #define PANEL_QUADS 3
 
-/* Rows of a panel of b that stay in the first cache: 19 KB. */
-#define PANEL_DEPTH 196
+/* Rows of a panel of b that stay in the first cache: 19 KB; whole lines of the cache of a. */
+#define PANEL_DEPTH 200
+#define LINE_DOUBLES 8
 
 static_assert(sizeof(quad) == QUAD * sizeof(double), "the width of QUAD lanes");
 static_assert(PANEL_DEPTH * PANEL_QUADS * sizeof(quad) <= 24 << 10, "half of the first cache");
@@ -54,25 +55,32 @@ void product_pack(size_t k, size_t n, const double *b, double *packed) {
 
 struct panel {
     size_t k;
-    size_t from, end; /* of k: what is to be added */
-    const double *a;  /* rows of k */
-    const double *b;  /* at `from` */
+    size_t from, end;    /* of k: what is to be added */
+    const double *a;     /* rows of k */
+    const double *b;     /* at `from` */
+    const double *ahead; /* what the caller reads next, in place of a; for the second cache */
     double sum[PRODUCT_ROWS_MAX][PANEL_QUADS * QUAD];
 };
 
 /* Adds to the sums of `rows` rows. */
 LANES_INLINE void panel_rows(size_t rows, size_t quads, struct panel *panel, size_t first) {
     const double *a = panel->a + first * panel->k, *b = panel->b;
+    const double *ahead = panel->ahead + first * panel->k;
     quad sum[6][PANEL_QUADS], right[PANEL_QUADS];
     UNROLL for (size_t r = 0; r < rows; r++) {
         UNROLL for (size_t q = 0; q < quads; q++)
             load(&sum[r][q], &panel->sum[first + r][q * QUAD]);
     }
-    for (size_t j = panel->from; j < panel->end; j++, b += quads * QUAD) {
-        UNROLL for (size_t q = 0; q < quads; q++) load(&right[q], b + q * QUAD);
-        UNROLL for (size_t r = 0; r < rows; r++) {
-            const quad left = a[r * panel->k + j] - (quad){0};
-            UNROLL for (size_t q = 0; q < quads; q++) sum[r][q] += left * right[q];
+    for (size_t line = panel->from; line < panel->end; line += LINE_DOUBLES) {
+        size_t end = panel->end - line < LINE_DOUBLES ? panel->end : line + LINE_DOUBLES;
+        UNROLL for (size_t r = 0; r < rows; r++)
+            __builtin_prefetch(ahead + r * panel->k + line, 0, 2);
+        for (size_t j = line; j < end; j++, b += quads * QUAD) {
+            UNROLL for (size_t q = 0; q < quads; q++) load(&right[q], b + q * QUAD);
+            UNROLL for (size_t r = 0; r < rows; r++) {
+                const quad left = a[r * panel->k + j] - (quad){0};
+                UNROLL for (size_t q = 0; q < quads; q++) sum[r][q] += left * right[q];
+            }
         }
     }
     UNROLL for (size_t r = 0; r < rows; r++) {
@@ -102,6 +110,7 @@ void product_plain(size_t m, size_t n, size_t k, const double *a, const double *
     struct panel panel;
     panel.k = k;
     panel.a = a;
+    panel.ahead = a + m * k;
     panel.b = packed; /* each panel leaves it at the next one */
     for (size_t first = 0; first < n; first += PANEL_QUADS * QUAD) {
         size_t quads = panel_quads(n - first);

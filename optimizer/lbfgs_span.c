@@ -288,27 +288,43 @@ uint32_t common_take_held(struct lbfgs *o, const double *scalars) {
     return 2;
 }
 
+static bool asks_for_losses(enum span_answer asked) {
+    return asked != SPAN_CURVED && asked != SPAN_SECOND;
+}
+
+static bool asks_for_slopes(enum span_answer asked) {
+    return asks_for_losses(asked) && asked != SPAN_LOSS;
+}
+
+static void add_second(const struct lbfgs *o, enum span_answer asked, struct bytes *program) {
+    const struct common *common = &o->common;
+    bool all = asked == SPAN_ALL || asked == SPAN_SECOND;
+    if (!all && asked != SPAN_NEWEST && asked != SPAN_CURVED)
+        return;
+    struct operation operation = {.code = all ? OPERATION_ROWS_SECOND : OPERATION_ROWS_CURVED,
+                                  .slot = common->window.candidate,
+                                  .alpha = common->span.rate,
+                                  .serial = common->span.kept.dice};
+    operation.count = window_slots(&common->window, operation.slots);
+    program_add(program, &operation);
+}
+
 /* All that is asked of a trial comes from one round. */
 static enum optimizer_want measure_trial(struct lbfgs *o, enum span_answer asked,
                                          struct bytes *program) {
-    struct common *common = &o->common;
-    struct operation operation = {.code = OPERATION_ROWS_SLOPES};
+    struct operation slopes = {.code = OPERATION_ROWS_SLOPES};
+    o->common.asked = asked;
     add_at(o, program);
-    program_add(program, &(struct operation){.code = OPERATION_ROWS_LOSS});
-    program_add(program, &(struct operation){.code = OPERATION_ROWS_DERIVATIVE});
-    common_add_held(o, program);
-    common->asked = asked;
-    if (asked != SPAN_LOSS) {
-        operation.count = window_slots(&common->window, operation.slots);
-        program_add(program, &operation);
-        operation.slot = common->window.candidate;
-        operation.alpha = common->span.rate;
-        operation.serial = common->span.kept.dice;
+    if (asks_for_losses(asked)) {
+        program_add(program, &(struct operation){.code = OPERATION_ROWS_LOSS});
+        program_add(program, &(struct operation){.code = OPERATION_ROWS_DERIVATIVE});
+        common_add_held(o, program);
     }
-    if (asked == SPAN_NEWEST || asked == SPAN_ALL) {
-        operation.code = asked == SPAN_ALL ? OPERATION_ROWS_SECOND : OPERATION_ROWS_CURVED;
-        program_add(program, &operation);
+    if (asks_for_slopes(asked)) {
+        slopes.count = window_slots(&o->common.window, slopes.slots);
+        program_add(program, &slopes);
     }
+    add_second(o, asked, program);
     return common_measure(o, MEASURING_SPAN);
 }
 
@@ -323,7 +339,8 @@ static enum optimizer_want product_evaluated(struct lbfgs *o, struct bytes *prog
         .noise = lbfgs_noise(o),
         .damping = o->common.span.damping,
         .first = o->steepest ? fmin(1, 1 / sqrt(o->gradient_square)) : 1,
-        .dice = window->entered + 1};
+        .dice = window->entered + 1,
+        .slope = o->slope};
     add_take(program, ROWS_PRODUCT, window->candidate);
     return measure_trial(o, span_begin(&o->common.span, window, &settings), program);
 }
@@ -332,6 +349,7 @@ static enum optimizer_want margins_evaluated(struct lbfgs *o, struct bytes *prog
     add_take(program, ROWS_MARGINS, 0);
     o->common.margins = true;
     o->common.age = 0;
+    o->common.span.kept.slopes = false; /* by the margins of before */
     if (o->started && !is_checking(o))
         return common_direction(o, program);
     double damping = o->common.span.damping; /* for the next search */
@@ -367,11 +385,11 @@ static enum optimizer_want go_to(struct lbfgs *o, struct bytes *program) {
 }
 
 /* At x, which is t as well. */
-static enum optimizer_want x_measured(struct lbfgs *o, const double *scalars,
+static enum optimizer_want x_measured(struct lbfgs *o, const struct span_trial *at,
                                       struct bytes *program) {
     struct span *span = &o->common.span;
-    span->loss = scalars[0] / o->data.weight_sum;
-    span->derivative = scalars[1];
+    span->loss = at->loss / o->data.weight_sum;
+    span->derivative = at->derivative;
     if (!isfinite(span->loss) || !isfinite(span->derivative))
         return lbfgs_finish(o, reason_not_finite(o), program);
     if (!is_checking(o))
@@ -383,15 +401,21 @@ static enum optimizer_want x_measured(struct lbfgs *o, const double *scalars,
 
 enum optimizer_want common_searched(struct lbfgs *o, const double *scalars, struct bytes *program) {
     struct span *span = &o->common.span;
-    const double *behind = scalars + 2 + common_take_held(o, scalars + 2);
     const enum span_answer asked = o->common.asked;
-    const struct span_trial trial = {.loss = scalars[0],
-                                     .derivative = scalars[1],
-                                     .slopes = asked == SPAN_LOSS ? NULL : behind,
-                                     .newest = asked == SPAN_NEWEST ? behind + span->count : NULL,
-                                     .second = asked == SPAN_ALL ? behind + span->count : NULL};
+    struct span_trial trial = {0};
+    if (asks_for_losses(asked)) {
+        trial.loss = scalars[0];
+        trial.derivative = scalars[1];
+        scalars += 2 + common_take_held(o, scalars + 2);
+    }
+    if (asks_for_slopes(asked)) {
+        trial.slopes = scalars;
+        scalars += span->count;
+    }
+    trial.newest = asked == SPAN_NEWEST || asked == SPAN_CURVED ? scalars : NULL;
+    trial.second = asked == SPAN_ALL || asked == SPAN_SECOND ? scalars : NULL;
     if (!o->started || is_checking(o))
-        return x_measured(o, scalars, program);
+        return x_measured(o, &trial, program);
     enum span_answer answer = span_next(span, &o->common.window, &trial);
     if (answer == SPAN_FAIL)
         return lbfgs_retry(o, SAFEGUARD_SEARCH_RETRIED, program);

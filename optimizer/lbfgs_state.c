@@ -262,7 +262,7 @@ static void serialize_common(struct codec *codec, struct lbfgs *o) {
     common->stage = stage;
     common->ends = ends;
     serialize_u32(codec, &asked);
-    serialize_fails_if(codec, asked > SPAN_ALL);
+    serialize_fails_if(codec, asked > SPAN_SECOND);
     common->asked = asked;
     serialize_bool(codec, &common->margins);
     if (!mutant(AGE_FORGOTTEN))

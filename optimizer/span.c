@@ -22,7 +22,7 @@
 #endif
 #define RATE_MOST 0.25 /* of a sample: one of most rows costs nearly as much as all of them do */
 #define SUFFICIENT_DECREASE 1e-4
-#define DECREMENT_ENOUGH 1e-2 /* of the first one */
+#define DECREMENT_ENOUGH 3e-2 /* of the first one */
 #define LENGTH_LEAST 1e-15
 #define SHRINK_MOST 0.5
 #define SHRINK_LEAST 0.1
@@ -235,8 +235,10 @@ static bool correct(struct span *span, const double *sums) {
 /* Takes what was measured at c itself, without a step. */
 static void take(struct span *span, const struct span_trial *trial) {
     struct span_kept *kept = &span->kept;
-    assert(trial->slopes && (trial->second || trial->newest));
-    memcpy(span->sums, trial->slopes, span->count * sizeof span->sums[0]);
+    assert((trial->slopes || kept->slopes) && (trial->second || trial->newest));
+    if (trial->slopes)
+        memcpy(span->sums, trial->slopes, span->count * sizeof span->sums[0]);
+    kept->slopes = true;
     if (trial->second) {
         memcpy(kept->second, trial->second, size_of(span->count) * sizeof kept->second[0]);
         kept->exact = true;
@@ -259,6 +261,7 @@ void span_drop_oldest(struct span *span) {
     for (uint32_t i = 0; i < span->kept.count; i++)
         for (uint32_t j = 0; j <= i; j++)
             second[place_of(i, j)] = second[place_of(i + 1, j + 1)];
+    memmove(span->sums, span->sums + 1, span->kept.count * sizeof span->sums[0]);
 }
 
 /* ---- trials ---- */
@@ -306,6 +309,7 @@ static enum span_answer accept(struct span *span, const struct window *window,
     if (trial->slopes)
         memcpy(span->sums, trial->slopes, span->count * sizeof span->sums[0]);
     span->kept.exact = false;
+    span->kept.slopes = trial->slopes;
     span_point(span, span->c);
     span->value = value;
     span->loss = trial->loss / span->settings.weight_sum;
@@ -314,7 +318,9 @@ static enum span_answer accept(struct span *span, const struct window *window,
     span->steps++;
     if (span->steps >= STEPS_MAX || span->trials >= SPAN_TRIALS_MAX)
         return stop(span);
-    return known ? next_step(span, window) : SPAN_ALL;
+    if (known)
+        return next_step(span, window);
+    return span->kept.slopes ? SPAN_SECOND : SPAN_ALL;
 }
 
 static enum span_answer judge(struct span *span, const struct window *window,
@@ -343,17 +349,31 @@ double span_rate(uint32_t directions, uint64_t rows, uint32_t outputs) {
     return rate <= RATE_MOST ? rate : 1;
 }
 
+/* What the search before has found at x, with the slope of the newest direction: the shards need
+ * not find it again. */
+static void begin_known(struct span *span, const struct window *window, const struct span *before) {
+    const struct span_settings *settings = &span->settings;
+    double slope = settings->slope - settings->l2 * window->point[window->count];
+    memcpy(span->sums, before->sums, window->count * sizeof span->sums[0]);
+    span->sums[window->count] = settings->weight_sum * slope;
+    span->value = span->loss = before->loss;
+    span->derivative = before->derivative;
+}
+
 enum span_answer span_begin(struct span *span, const struct window *window,
                             const struct span_settings *settings) {
     struct span_kept *kept = &span->kept;
     assert(window->count < window->directions && settings->weight_sum > 0 && settings->rows > 0);
     assert(settings->first > 0 && settings->noise >= 0);
-    bool keeps = kept->count && kept->count == window->count && kept->searches < SPAN_SEARCHES_KEPT;
+    const struct span before = *span;
+    bool stepped = kept->count && kept->count == window->count;
+    bool keeps = stepped && kept->searches < SPAN_SEARCHES_KEPT;
     double rate =
         keeps ? span->rate : span_rate(window->directions, settings->rows, settings->outputs);
     if (!keeps)
         kept->dice = settings->dice;
     kept->count = 0; /* until a step is made */
+    kept->slopes = stepped && kept->slopes;
     kept->searches++;
     *span = (struct span){.settings = *settings,
                           .count = window->count + 1,
@@ -361,7 +381,9 @@ enum span_answer span_begin(struct span *span, const struct window *window,
                           .reach = settings->first,
                           .damping = settings->damping,
                           .kept = *kept};
-    return keeps ? SPAN_NEWEST : SPAN_ALL;
+    if (span->kept.slopes)
+        begin_known(span, window, &before);
+    return span->kept.slopes ? (keeps ? SPAN_CURVED : SPAN_SECOND) : keeps ? SPAN_NEWEST : SPAN_ALL;
 }
 
 enum span_answer span_next(struct span *span, const struct window *window,
@@ -372,7 +394,7 @@ enum span_answer span_next(struct span *span, const struct window *window,
         return judge(span, window, trial);
     }
     take(span, trial);
-    if (span->steps == 0) {
+    if (span->steps == 0 && trial->slopes) {
         span->loss = trial->loss / span->settings.weight_sum;
         span->derivative = trial->derivative;
         span->value = value_of(span, window, span->c, trial->loss);
@@ -393,6 +415,7 @@ static void serialize_settings(struct codec *codec, struct span_settings *settin
     serialize_f64(codec, &settings->first);
     serialize_f64(codec, &settings->damping);
     serialize_u64(codec, &settings->dice);
+    serialize_f64(codec, &settings->slope);
 }
 
 static void serialize_kept(struct codec *codec, struct span_kept *kept, uint32_t count) {
@@ -400,6 +423,7 @@ static void serialize_kept(struct codec *codec, struct span_kept *kept, uint32_t
     serialize_fails_if(codec, kept->count > count);
     serialize_u32(codec, &kept->searches);
     serialize_bool(codec, &kept->exact);
+    serialize_bool(codec, &kept->slopes);
     serialize_u64(codec, &kept->dice);
     for (size_t i = 0; i < size_of(count) && !codec->in.failed; i++)
         serialize_f64(codec, &kept->second[i]);

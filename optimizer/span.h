@@ -12,9 +12,9 @@
  * ones to within rounding stay out of a step; the newest one never does. A step is halved until phi
  * falls enough; where it differs by no more than rounding the slopes decide, as in linesearch.h.
  *
- * It ends once the Newton decrement γᵀH⁻¹γ has fallen to a hundredth of the first (the slopes to a
- * tenth), after five steps, or where nothing falls any more. If three steps are not enough with a
- * sample, all rows take part from then on.
+ * It ends once the Newton decrement γᵀH⁻¹γ has fallen to three hundredths of the first (the slopes
+ * to a sixth), after five steps, or where nothing falls any more. If three steps are not enough
+ * with a sample, all rows take part from then on.
  *
  * The struct is plain data: it can be stored and resumed between any two trials. It comes to an end
  * whatever it is fed. */
@@ -40,6 +40,7 @@ struct span_settings {
     double noise;   /* differences of phi up to this are rounding */
     double first;   /* how far to go along the newest direction if it has no curvature */
     double damping; /* that the search before ended with; 0 at first */
+    double slope;   /* of F along the newest direction */
     uint64_t dice;  /* for a sample */
 };
 
@@ -48,6 +49,7 @@ struct span_kept {
     uint32_t count;    /* between searches: directions of the window that they are by, or 0 */
     uint32_t searches; /* begun since all were measured */
     bool exact;        /* all were measured at this point */
+    bool slopes;       /* loss and sums of slopes are those of this point, too */
     uint64_t dice;     /* of their sample */
     double second[SPAN_SECOND_MAX]; /* rows of a lower triangle */
 };
@@ -78,6 +80,8 @@ enum span_answer {
     SPAN_SLOPES, /* the slopes as well */
     SPAN_NEWEST, /* and second derivatives by the newest direction and each */
     SPAN_ALL,    /* and all second derivatives */
+    SPAN_CURVED, /* second derivatives by the newest direction and each, as the rest is known */
+    SPAN_SECOND, /* all second derivatives likewise */
     SPAN_ACCEPT, /* nothing: c is the minimum, about */
     SPAN_FAIL,   /* nothing: there is no decrease */
 };
@@ -85,8 +89,8 @@ enum span_answer {
 /* Sums over rows at a trial, with their weights. */
 struct span_trial {
     double loss, derivative;
-    const double *slopes; /* one a direction; NULL if only the loss was measured */
-    const double *newest; /* likewise, at `rate`: of SPAN_NEWEST, else NULL */
+    const double *slopes; /* one a direction; NULL if they were not measured */
+    const double *newest; /* likewise, at `rate`: by the newest direction; or NULL */
     const double *second; /* rows of a lower triangle, one after the other, at `rate`; or NULL */
 };
 

@@ -40,12 +40,14 @@ static size_t sizes_bytes(const struct row_vectors *rows) {
 static void unmap_private(struct row_vectors *rows) {
     memory_unmap(rows->margins, numbers_bytes(rows));
     memory_unmap(rows->trial, numbers_bytes(rows));
+    memory_unmap(rows->trial_derivatives, numbers_bytes(rows));
     memory_unmap(rows->products, products_bytes(rows));
     memory_unmap(rows->labels, labels_bytes(rows));
     memory_unmap(rows->weights, labels_bytes(rows));
     memory_unmap(rows->offsets, labels_bytes(rows));
     memory_unmap(rows->sizes, sizes_bytes(rows));
-    rows->margins = rows->trial = rows->labels = rows->weights = rows->offsets = NULL;
+    rows->margins = rows->trial = rows->trial_derivatives = NULL;
+    rows->labels = rows->weights = rows->offsets = NULL;
     rows->products = NULL;
     rows->sizes = NULL;
 }
@@ -53,6 +55,7 @@ static void unmap_private(struct row_vectors *rows) {
 static void map_private(struct row_vectors *rows, const struct message_shard_setup *setup) {
     rows->margins = memory_map(numbers_bytes(rows));
     rows->trial = memory_map(rows->objective ? numbers_bytes(rows) : 0);
+    rows->trial_derivatives = memory_map(rows->objective ? numbers_bytes(rows) : 0);
     rows->products = memory_map(products_bytes(rows));
     rows->labels = rows->objective ? memory_map(labels_bytes(rows)) : NULL;
     rows->weights = setup->weighted ? memory_map(labels_bytes(rows)) : NULL;

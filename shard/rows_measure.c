@@ -183,8 +183,7 @@ static void add_piece(struct row_piece *piece, const struct operation *operation
         tile_add(piece, &block->tile);
         break;
     case OPERATION_ROWS_CURVED:
-        tile_curve(piece, &block->tile);
-        piece_dots(piece, operation, 1, &(struct slot_sums){piece->curved, block->sums});
+        tile_add_curved(piece, &block->tile, block->sums);
         break;
     default:
         assert(operation->code == OPERATION_ROWS_ADVANCE);
@@ -200,14 +199,14 @@ static bool concerns(const struct operation *operation, const struct row_piece *
            (operation->code == OPERATION_ROWS_HELD) == piece->held;
 }
 
-/* Whether operation i, the slopes, is followed by the second derivatives by the same slots, as it
- * is in most trials. */
+/* Whether operation i, the slopes, is followed by the second derivatives of all rows by the same
+ * slots, as it is in most trials of few rows. */
 static bool curved_follows(const struct row_measure *measure, size_t i) {
     if (i + 1 == measure->count)
         return false;
     const struct operation *slopes = measure->operations[i], *curved = measure->operations[i + 1];
     return slopes->code == OPERATION_ROWS_SLOPES && curved->code == OPERATION_ROWS_CURVED &&
-           slopes->count == curved->count &&
+           draws_all(curved) && slopes->count == curved->count &&
            !memcmp(slopes->slots, curved->slots, slopes->count * sizeof slopes->slots[0]);
 }
 
@@ -261,8 +260,33 @@ static size_t piece_rows(const struct row_vectors *rows) {
     return most < ROW_BLOCK ? most : ROW_BLOCK;
 }
 
+/* The operation that alone is asked for, of few rows, at margins that are there; else NULL. */
+static const struct operation *drawing_alone(const struct row_vectors *rows,
+                                             const struct row_measure *measure) {
+    const struct operation *first = measure->operations[0];
+    bool draws = first->code == OPERATION_ROWS_SECOND || first->code == OPERATION_ROWS_CURVED;
+    bool there = !measure->at || !measure->at->count || is_at(rows, measure->at);
+    return measure->count == 1 && draws && !draws_all(first) && there ? first : NULL;
+}
+
+/* Asks for no losses of rows that were not drawn. */
+static void measure_drawn(struct row_piece *piece, const struct row_measure *measure,
+                          const struct operation *operation, struct block_sums *block) {
+    const struct row_vectors *rows = piece->rows;
+    const double *margins = measure->at && measure->at->count ? rows->trial : rows->margins;
+    if (piece->held)
+        return;
+    piece_find_drawn(piece, operation, margins + piece_at(piece));
+    add_piece(piece, operation, block, measure->yields[0]);
+}
+
 static void measure_piece(struct row_piece *piece, const struct row_measure *measure,
                           struct block_sums *blocks) {
+    const struct operation *drawing = drawing_alone(piece->rows, measure);
+    if (drawing) {
+        measure_drawn(piece, measure, drawing, blocks);
+        return;
+    }
     find_margins(piece, measure->at);
     if (advances(measure))
         memcpy(piece->rows->margins + piece_at(piece), piece->derivatives,
@@ -271,6 +295,9 @@ static void measure_piece(struct row_piece *piece, const struct row_measure *mea
         find_held_losses(piece);
     else
         find_losses(piece);
+    if (measure->at && measure->at->count)
+        memcpy(piece->rows->trial_derivatives + piece_at(piece), piece->derivatives,
+               piece_numbers(piece) * sizeof(double));
     add_piece_to_all(piece, measure, blocks);
 }
 
@@ -393,8 +420,22 @@ static unsigned threads_for(const struct row_vectors *rows, const struct row_mea
     return worth < most ? (unsigned)worth : most;
 }
 
+/* To where the losses were found last. */
+static void advance_to_trial(struct row_vectors *rows) {
+    double *margins = rows->margins;
+    rows->margins = rows->trial;
+    rows->trial = margins;
+    heartbeat_copy(rows_derivatives(rows), rows->trial_derivatives,
+                   rows_numbers(rows) * sizeof(double));
+    rows->at.count = 0;
+}
+
 static void measure_rows(struct row_vectors *rows, const struct row_measure *measure) {
     struct row_team team = {.rows = rows, .measure = measure};
+    if (measure->at && is_at(rows, measure->at) && measure->count == 1 && advances(measure)) {
+        advance_to_trial(rows);
+        return;
+    }
     pthread_mutex_init(&team.mutex, NULL);
     threads_run(threads_for(rows, measure), work_in_team, &team);
     pthread_mutex_destroy(&team.mutex);

@@ -51,18 +51,24 @@ static void read_product(const struct row_piece *piece, uint32_t slot, size_t fi
                    rows_product(piece->rows, slot, piece_at(piece) + first * outputs));
 }
 
+static double number_at(enum history_type type, const void *stored, size_t i) {
+    return type == HISTORY_DOUBLE ? ((const double *)stored)[i]
+                                  : (double)((const float *)stored)[i];
+}
+
 /* Margins of all slots of rows that were drawn, from row `tile->rows` of the tile on: an output of
  * a row each. */
 static void gather_rows(const struct row_piece *piece, size_t count, const uint16_t *row,
                         struct row_tile *tile) {
     const struct operation *operation = tile->operation;
+    const enum history_type type = piece->rows->stored;
     size_t outputs = piece->rows->outputs, slots = operation->count;
     for (size_t s = 0; s < slots; s++) {
+        const void *product = piece_product(piece, operation->slots[s]);
         double *to = tile->plain + s;
-        read_product(piece, operation->slots[s], row[0], row[count - 1]);
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < outputs; k++, to += slots)
-                *to = piece->margins[row[i] * outputs + k];
+                *to = number_at(type, product, row[i] * outputs + k);
     }
 }
 
@@ -149,6 +155,27 @@ static void draw_rows(const struct row_piece *piece, const struct operation *ope
     }
 }
 
+void piece_find_drawn(const struct row_piece *piece, const struct operation *operation,
+                      const double *margins) {
+    const struct row_vectors *rows = piece->rows;
+    const size_t outputs = rows->outputs;
+    struct loss_parameters room;
+    struct drawn_rows of;
+    double labels[ROW_BLOCK];
+    draw_rows(piece, operation, &of);
+    for (size_t i = 0; i < of.count; i++) {
+        labels[i] = rows->labels[piece->first + of.row[i]];
+        memcpy(piece->margins + i * outputs, margins + of.row[i] * outputs,
+               outputs * sizeof *margins);
+    }
+    rows->objective->losses(rows_loss(rows, &room), of.count, outputs, labels, piece->margins,
+                            piece->loss, piece->work);
+    memset(piece->derivatives, 0, piece_numbers(piece) * sizeof *piece->derivatives);
+    for (size_t i = 0; i < of.count; i++)
+        memcpy(piece->derivatives + of.row[i] * outputs, piece->margins + i * outputs,
+               outputs * sizeof *margins);
+}
+
 /* Of one output S is a number: it joins the weight. */
 static void weigh_second(const struct row_piece *piece, struct drawn_rows *drawn_rows) {
     const struct row_vectors *rows = piece->rows;
@@ -172,24 +199,52 @@ void tile_add(const struct row_piece *piece, struct row_tile *tile) {
     }
 }
 
-void tile_curve(const struct row_piece *piece, struct row_tile *tile) {
+/* As piece_dots() of `piece->curved`, which is 0 for rows that were not drawn: of few rows. */
+static void drawn_dots(const struct row_piece *piece, const struct operation *operation,
+                       const struct drawn_rows *of, double *sums) {
+    size_t outputs = piece->rows->outputs;
+    for (uint32_t s = 0; s < operation->count; s++) {
+        const void *product = piece_product(piece, operation->slots[s]);
+        for (size_t i = 0; i < of->count; i++)
+            for (size_t at = of->row[i] * outputs; at < (of->row[i] + 1) * outputs; at++)
+                sums[s] += number_at(piece->rows->stored, product, at) * piece->curved[at];
+    }
+}
+
+/* The piece's `curved` = S times the margins of the operation's slot, of the rows that it draws. */
+static void curve_drawn(const struct row_piece *piece, struct row_tile *tile,
+                        struct drawn_rows *with) {
     const struct row_vectors *rows = piece->rows;
     const struct operation *operation = tile->operation;
     const double *of = piece->margins;
     size_t outputs = rows->outputs;
-    struct drawn_rows with;
-    draw_rows(piece, operation, &with);
+    draw_rows(piece, operation, with);
     if (outputs == 1)
-        weigh_second(piece, &with);
+        weigh_second(piece, with);
     read_product(piece, operation->slot, 0, piece->count - 1);
     memset(piece->curved, 0, piece_numbers(piece) * sizeof *piece->curved);
-    for (size_t i = 0; i < with.count; i++) {
-        size_t from = with.row[i] * outputs;
+    for (size_t i = 0; i < with->count; i++) {
+        size_t from = with->row[i] * outputs;
         if (outputs == 1)
-            piece->curved[from] = with.weight[i] * of[from];
+            piece->curved[from] = with->weight[i] * of[from];
         else
-            curve_row(piece, with.row[i], with.weight[i], tile, of + from, piece->curved + from);
+            curve_row(piece, with->row[i], with->weight[i], tile, of + from, piece->curved + from);
     }
+}
+
+void tile_curve(const struct row_piece *piece, struct row_tile *tile) {
+    struct drawn_rows with;
+    assert(draws_all(tile->operation));
+    curve_drawn(piece, tile, &with);
+}
+
+void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, double *sums) {
+    struct drawn_rows with;
+    curve_drawn(piece, tile, &with);
+    if (draws_all(tile->operation))
+        piece_dots(piece, tile->operation, 1, &(struct slot_sums){piece->curved, sums});
+    else
+        drawn_dots(piece, tile->operation, &with, sums);
 }
 
 void tile_finish(struct row_tile *tile, double *sums) {

@@ -34,6 +34,11 @@ static inline const void *piece_product(const struct row_piece *piece, uint32_t 
     return rows_product(piece->rows, slot, piece_at(piece));
 }
 
+/* Finds the derivatives of the rows that an operation draws, at these margins of the piece; those
+ * of others are 0. */
+void piece_find_drawn(const struct row_piece *piece, const struct operation *operation,
+                      const double *margins);
+
 /* A vector of the piece's, and for each slot of an operation the sum of its products with Q. */
 struct slot_sums {
     const double *vector;
@@ -72,7 +77,16 @@ void tile_add(const struct row_piece *piece, struct row_tile *tile);
 /* The sums of the block, which begin anew: i ≥ j, row by row of the triangle. */
 void tile_finish(struct row_tile *tile, double *sums);
 
-/* The piece's `curved` = S times the margins of the operation's slot. */
+/* Whether an operation draws all rows that have a weight. */
+static inline bool draws_all(const struct operation *operation) {
+    return operation->alpha >= 1;
+}
+
+/* The piece's `curved` = S times the margins of the operation's slot. It draws all rows. */
 void tile_curve(const struct row_piece *piece, struct row_tile *tile);
+
+/* Adds the products of that with the margins of all slots. Where rows are drawn, it reads Q of
+ * those alone. */
+void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, double *sums);
 
 #endif

@@ -19,6 +19,7 @@
  * vectors are so short that pairs cost nothing. */
 #define HISTORY_BESIDE_DIRECTIONS 5
 #define PARAMETERS_THAT_COST (1u << 15)
+#define NUMBERS_THAT_COST (1u << 18) /* of a vector of rows */
 
 /* Passes with fewer products than this would wait for rounds most of the time. */
 #define PRODUCTS_WORTH_ROUNDS 4e5
@@ -37,12 +38,12 @@
 #define PRODUCT_APART_NS 1.5
 #define PRODUCT_BESIDE_NS 0.5
 #define PRODUCT_DENSE_NS 0.25
-#define PRODUCT_OF_MATRICES_NS 0.06
+#define PRODUCT_OF_MATRICES_NS 0.08
 #define PARAMETER_NS 12.0
 #define STORED_NS 0.25
 #define ROW_LOSS_NS 10.0
 #define ROW_SECOND_NS 0.14
-#define TRIALS_A_STEP 3
+#define TRIALS_A_STEP 2
 #define MATRICES_A_STEP 0.4
 #define READS_OF_A_DIRECTION 2
 
@@ -99,12 +100,15 @@ static bool can_have_directions(const struct job *job, const struct set_info *da
 /* Of data in tiles, whose steps are in the span of directions. */
 #define DIRECTIONS_IN_TILES 10
 
-/* The type of directions, of those that a job may have. The condition of P is that of the Hessian:
- * what rounding to floats adds to a direction where F curves little is too much where it curves
- * most. And where vectors are short, floats save nothing. */
-static enum history_type type_beside(const struct objective_shape *shape, enum precondition form,
+/* The type of directions and of margins along them, of those that a job may have. The condition of
+ * P is that of the Hessian: what rounding to floats adds to a direction where F curves little is
+ * too much where it curves most. And where vectors are short, floats save nothing: of columns, and
+ * of rows, too. */
+static enum history_type type_beside(const struct set_info *data,
+                                     const struct objective_shape *shape, enum precondition form,
                                      enum history_type type) {
-    bool is_short = objective_parameters(shape) < PARAMETERS_THAT_COST;
+    bool is_short = objective_parameters(shape) < PARAMETERS_THAT_COST &&
+                    (double)data->rows * shape->outputs < NUMBERS_THAT_COST;
     return form == PRECONDITION_FULL || is_short ? HISTORY_DOUBLE : type;
 }
 
@@ -114,7 +118,7 @@ static uint32_t directions_auto(const struct set_info *data, const struct object
     if (form == PRECONDITION_FULL || (double)data->values * outputs < PRODUCTS_WORTH_ROUNDS)
         return 0;
     /* Margins of the directions take as much as the set and the pairs of a run without at most. */
-    double element = (double)history_size(type_beside(shape, form, sizing->history_type));
+    double element = (double)history_size(type_beside(data, shape, form, sizing->history_type));
     double pairs = 2.0 * sizing->history * element * (double)objective_parameters(shape);
     double fit = (bytes_of_values(data) + pairs) / (numbers * element);
     uint32_t most = shape->outputs > 1 ? DIRECTIONS_AUTO_MAX_SEVERAL : DIRECTIONS_AUTO_MAX;
@@ -146,7 +150,7 @@ void sizing_directions(const struct job *job, const struct set_info *data,
     struct layout layout = objective_layout(shape);
     sizing->held = (double)layout_strip_most(&layout, data->strip_columns);
     if (sizing->directions)
-        sizing->history_type = type_beside(shape, form, sizing->history_type);
+        sizing->history_type = type_beside(data, shape, form, sizing->history_type);
     bool products = sizing->directions || data->strip_columns;
     sizing->upper = data->strip_columns && layout_upper(&layout).count;
     double numbers = sizing->upper ? (double)layout.tensor[0].columns : shape->outputs;

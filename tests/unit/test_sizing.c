@@ -457,7 +457,7 @@ static struct sizing with_directions(const struct set_info *info,
 }
 
 /* As wide as news in twenty groups, and as images of ten kinds of clothes. */
-static void sparse_rows_of_many_classes_have_directions_and_dense_ones_have_none(void **state) {
+static void rows_of_many_classes_have_directions_in_floats(void **state) {
     (void)state;
     struct set_info news = {
         .rows = 15935, .values = 1270000, .features = 62061, .weight_sum = 15935};
@@ -468,11 +468,21 @@ static void sparse_rows_of_many_classes_have_directions_and_dense_ones_have_none
     assert_in_range(sizing.history, 1, 5);
     news.rows *= 1000; /* with so few values each that the search would cost more than its pass */
     assert_int_equal(with_directions(&news, &shape).directions, 0);
-    const struct set_info images = {
-        .rows = 60000, .values = 47040000, .features = 784, .dense = true, .weight_sum = 60000};
+    struct set_info images = {.type = VALUE_DOUBLE,
+                              .rows = 60000,
+                              .values = 47040000,
+                              .features = 784,
+                              .dense = true,
+                              .weight_sum = 60000};
     shape.features = 784;
     shape.outputs = 10;
-    assert_int_equal(with_directions(&images, &shape).directions, 0);
+    sizing = with_directions(&images, &shape);
+    assert_in_range(sizing.directions, 40, 50);
+    assert_int_equal(sizing.history_type,
+                     HISTORY_FLOAT); /* of rows, as vectors of columns are short */
+    images.values = images.rows * (images.features = shape.features = 100);
+    assert_int_equal(with_directions(&images, &shape).directions,
+                     0); /* their pass costs too little */
 }
 
 /* As wide as a text of as many values, and a table of as many. */
@@ -494,9 +504,9 @@ beside_directions_few_pairs_are_kept_of_long_vectors_and_as_many_of_short_ones(v
 
 SUITE(sizing) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sparse_rows_of_many_classes_have_directions_and_dense_ones_have_none),
         cmocka_unit_test(
             beside_directions_few_pairs_are_kept_of_long_vectors_and_as_many_of_short_ones),
+        cmocka_unit_test(rows_of_many_classes_have_directions_in_floats),
         cmocka_unit_test(outputs_share_a_block_where_it_leaves_columns_out),
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
         cmocka_unit_test(a_model_of_unknown_width_has_the_workers_that_all_have),
