@@ -71,7 +71,7 @@
 #define DESCRIPTORS_LEAST 32 /* files that a process must be allowed to have open */
 #define SHARDS_MAX 256
 #ifndef REPLICAS_MAX /* bench/efficiency looks further: see bench/local.mk */
-#define REPLICAS_MAX 1024
+#define REPLICAS_MAX 4096
 #endif
 #define FOLD_FLUSHES_MAX 256 /* that one FOLD lists, or one FOLDED */
 #define THREADS_MAX 256

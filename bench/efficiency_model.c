@@ -16,34 +16,35 @@ static struct parameter {
     const char *name;
     double value;
 } table[] = {
-    {"gigabits", 10},    /* of a host's link, in either direction */
-    {"latency_us", 100}, /* one way */
-    {"spread", 0.1},     /* (slowest − fastest) / mean of the replicas */
-    {"chunks", 1000},    /* a replica's */
-    {"flush_ms", 1000},  /* as the job says */
-    {"message_us", 10},  /* the coordinator's, to receive or to send one */
-    {"fold_us", 1},      /* the same of FOLD or FOLDED: they come together */
-    {"id_ns", 100},      /* of the coordinator, for each flush that one of these lists */
-    {"lists", 1},        /* flushes of a turn are folded by one message */
-    {"worker_us", 10},   /* the same of a worker */
-    {"stream_ns", 1.4},  /* a byte through TLS, at either end */
-    {"pack_ns", 0.55},   /* a byte of bulk packed, before it is sent */
-    {"unpack_ns", 0.45}, /* the same unpacked */
-    {"point_left", 1},   /* of the bytes of a point, when packed; .5 where it is a direction */
-    {"sums_left", 0.66}, /* the same of the sums of a gradient */
-    {"rows_left", 1},    /* and of vectors of rows */
-    {"fold_ns", 2},      /* an element folded */
-    {"listed_ns", 4},    /* the same of a sparse slice */
-    {"share", 1},        /* of its columns that a flush has anything of */
-    {"needs", 1},        /* of its columns that the chunks of a replica use */
-    {"strips", 1},       /* of columns: more make a set in tiles, with common directions */
-    {"rows", 0},         /* of training, where there are vectors of rows */
-    {"gather_ns", 1},    /* an element put together on a replica */
-    {"program_ns", 20},  /* an element of a shard, in both programs of a step */
-    {"row_ns", 0.3},     /* an element of a vector of rows, in an operation */
-    {"loss_ns", 10},     /* a loss of a row there, or a derivative */
-    {"backup", 1},       /* backup copies */
-    {"own_hosts", 0},    /* shards have hosts of their own */
+    {"gigabits", 10},       /* of a host's link, in either direction */
+    {"latency_us", 100},    /* one way */
+    {"spread", 0.1},        /* (slowest − fastest) / mean of the replicas */
+    {"chunks", 1000},       /* a replica's */
+    {"flush_ms", 1000},     /* as the job says */
+    {"message_us", 10},     /* the coordinator's, to receive or to send one */
+    {"fold_us", 1},         /* the same of FOLD or FOLDED: they come together */
+    {"id_ns", 100},         /* of the coordinator, for each flush that one of these lists */
+    {"lists", 1},           /* flushes of a turn are folded by one message */
+    {"worker_us", 10},      /* the same of a worker */
+    {"stream_ns", 1.4},     /* a byte through TLS, at either end */
+    {"pack_ns", 0.55},      /* a byte of bulk packed, before it is sent */
+    {"unpack_ns", 0.45},    /* the same unpacked */
+    {"point_left", 1},      /* of the bytes of a point, when packed; .42 where it is a direction */
+    {"sums_left", 0.66},    /* the same of the sums of a gradient */
+    {"rows_left", .97},     /* of vectors of rows that replicas fetch */
+    {"row_sums_left", .61}, /* and of sums by rows */
+    {"fold_ns", 2},         /* an element folded */
+    {"listed_ns", 4},       /* the same of a sparse slice */
+    {"share", 1},           /* of its columns that a flush has anything of */
+    {"needs", 1},           /* of its columns that the chunks of a replica use */
+    {"strips", 1},          /* of columns: more make a set in tiles, with common directions */
+    {"rows", 0},            /* of training, where there are vectors of rows */
+    {"gather_ns", 1},       /* an element put together on a replica */
+    {"program_ns", 20},     /* an element of a shard, in both programs of a step */
+    {"row_ns", 0.3},        /* an element of a vector of rows, in an operation */
+    {"loss_ns", 10},        /* a loss of a row there, or a derivative */
+    {"backup", 1},          /* backup copies */
+    {"own_hosts", 0},       /* shards have hosts of their own */
 };
 
 static struct parameter *find(const char *name) {
@@ -88,7 +89,8 @@ struct bulk_cost bulk_of(const struct message *message) {
         return (struct bulk_cost){0};
     bool rows = point ? kinds[parameters->evaluation % 4096].takes_rows
                       : kinds[message->stage.flush.evaluation % 4096].sums_rows;
-    double left = rows ? model.rows_left : point ? model.point_left : model.sums_left;
+    double of_rows = point ? model.rows_left : model.row_sums_left;
+    double left = rows ? of_rows : point ? model.point_left : model.sums_left;
     double bytes = rows ? sizeof(double) : point ? model.point_bytes : model.sum_bytes;
     bytes *= point ? (double)parameters->count * (rows ? model.row_scale : model.column_scale)
                    : sums_of(&message->stage);
@@ -166,6 +168,7 @@ void model_read(int argc, char **argv) {
     model.point_left = value_of("point_left");
     model.sums_left = value_of("sums_left");
     model.rows_left = value_of("rows_left");
+    model.row_sums_left = value_of("row_sums_left");
     model.id_ns = value_of("id_ns");
     model.gather_ns = value_of("gather_ns");
     model.program_ns = value_of("program_ns");

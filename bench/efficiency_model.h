@@ -14,8 +14,8 @@ extern struct model {
     double point_bytes;             /* fetched, an element of the point */
     double sum_bytes, sum_ns;       /* staged and folded, an element of the sums of a gradient */
     double message_ns, fold_message_ns, id_ns, worker_ns, gather_ns, program_ns;
-    double stream_ns, pack_ns, unpack_ns;    /* a byte that is sent; one before it is packed */
-    double point_left, sums_left, rows_left; /* of each byte, when it is packed */
+    double stream_ns, pack_ns, unpack_ns; /* a byte that is sent; one before it is packed */
+    double point_left, sums_left, rows_left, row_sums_left; /* of each byte, when it is packed */
 } model;
 
 /* What the command line sets, by its name; ends the program with status 64 if there is none. */

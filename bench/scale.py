@@ -158,7 +158,7 @@ def observe(job, process, crowd, chunks, replicas, compute_ms, seconds, profile)
     if perf:
         perf.terminate()
         perf.wait()
-    run(COORDINATOR, 'cancel', job)
+    process.until(lambda: not run(COORDINATOR, 'cancel', job).status, 'it is cancelled')
     process.wait()
     told = crowd.end()
     evaluations = after['dml_evaluations_total'] - before['dml_evaluations_total']

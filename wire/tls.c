@@ -22,6 +22,7 @@
 
 enum {
     RECORD_BYTES = 16384,         /* of text in a record, at most */
+    UNSENT_KEPT_BYTES = 4096,     /* room for what waits that a connection keeps when it is idle */
     UNSENT_BYTES = 64 << 10,      /* no more text is encrypted while so much waits */
     RECEIVED_BYTES = 64 << 10,    /* read at once */
     TURN_BYTES = 1 << 20,         /* received or sent before other connections have their turn */
@@ -58,6 +59,16 @@ static size_t tls_socket_unsent(const struct tls_socket *socket) {
     return socket->unsent_end - socket->unsent_at;
 }
 
+/* All was sent. What bulk took is given back: of many connections few send any at a time. */
+static void forget_sent(struct tls_socket *socket) {
+    socket->unsent_at = socket->unsent_end = 0;
+    if (socket->unsent_capacity <= UNSENT_KEPT_BYTES)
+        return;
+    free(socket->unsent);
+    socket->unsent = NULL;
+    socket->unsent_capacity = 0;
+}
+
 /* Offers to the socket what is queued: 0, or −1 and errno. */
 static int tls_socket_flush(struct tls_socket *socket) {
     while (socket->unsent_at < socket->unsent_end) {
@@ -70,7 +81,7 @@ static int tls_socket_flush(struct tls_socket *socket) {
         assert((size_t)sent <= tls_socket_unsent(socket));
         socket->unsent_at += (size_t)sent;
     }
-    socket->unsent_at = socket->unsent_end = 0;
+    forget_sent(socket);
     return 0;
 }
 
@@ -227,7 +238,8 @@ static SSL_CTX *make_context(const SSL_METHOD *method) {
     SSL_CTX_set_recv_max_early_data(context, 0);
     SSL_CTX_set_default_read_buffer_len(context, RECEIVED_BYTES);
     SSL_CTX_set_read_ahead(context, 1);
-    SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY); /* a flood of messages must not hold us */
+    SSL_CTX_clear_mode(context, SSL_MODE_AUTO_RETRY);    /* a flood of messages must not hold us */
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS); /* while a connection is idle */
     if (SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) &&
         SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) &&
         SSL_CTX_set_ciphersuites(context, CIPHER) && SSL_CTX_set1_groups_list(context, "X25519") &&

@@ -22,7 +22,6 @@
 
 static_assert(offsetof(struct inlet, holder) == 0, "inlet_keep() finds the inlet by it");
 static_assert(INLET_STRANGER_BYTES >= FRAME_HEADER_BYTES, "a header is read at once");
-static_assert(INLET_STRANGER_BYTES < INLET_BUFFER_BYTES, "a buffer only grows");
 static_assert(HUGE_PAGE_BYTES % BULK_ALIGNMENT == 0, "huge pages are aligned as bulk is");
 
 /* ---- receiving ---- */
@@ -54,21 +53,12 @@ static void inlet_keep(struct bulk_holder *holder, struct kept_bulk *kept) {
 }
 
 void inlet_init(struct inlet *inlet, struct channel *channel, bool stranger) {
-    *inlet = (struct inlet){.holder.keep = inlet_keep,
-                            .channel = channel,
-                            .stranger = stranger,
-                            .buffer_bytes = stranger ? INLET_STRANGER_BYTES : INLET_BUFFER_BYTES};
-    inlet->buffer = memory_new(inlet->buffer_bytes, 1);
+    *inlet = (struct inlet){.holder.keep = inlet_keep, .channel = channel, .stranger = stranger};
     receive(inlet, INLET_HEADER, inlet->raw_header, FRAME_HEADER_BYTES);
 }
 
 void inlet_trust(struct inlet *inlet) {
-    if (!inlet->stranger)
-        return;
-    assert(inlet->buffer_end <= INLET_STRANGER_BYTES);
     inlet->stranger = false;
-    inlet->buffer_bytes = INLET_BUFFER_BYTES;
-    inlet->buffer = memory_resize(inlet->buffer, inlet->buffer_bytes, 1);
 }
 
 void inlet_release(struct inlet *inlet) {
@@ -275,10 +265,21 @@ static enum inlet_state end_of_stream(struct inlet *inlet, const char *why) {
     return bad(inlet, FRAME_CUT_SHORT, NULL);
 }
 
+/* While nothing comes there is none: of many connections few bring anything at a time. */
+static void drop_buffer(struct inlet *inlet) {
+    assert(inlet->buffer_at == inlet->buffer_end);
+    free(inlet->buffer);
+    inlet->buffer = NULL;
+    inlet->buffer_at = inlet->buffer_end = inlet->buffer_bytes = 0;
+}
+
 /* One system call reads the missing bytes into their place and whatever follows into the buffer,
  * which is empty. So many small messages come with one call, and bulk comes without a copy. */
 static enum inlet_state read_more(struct inlet *inlet) {
     assert(inlet->buffer_at == inlet->buffer_end);
+    if (!make_room(&inlet->buffer, &inlet->buffer_bytes,
+                   inlet->stranger ? INLET_STRANGER_BYTES : INLET_BUFFER_BYTES))
+        return bad(inlet, FRAME_NO_MEMORY, NULL);
     size_t lack = inlet->needed - inlet->got;
     struct iovec places[2] = {{inlet->place + inlet->got, lack},
                               {inlet->buffer, inlet->buffer_bytes}};
@@ -291,8 +292,8 @@ static enum inlet_state read_more(struct inlet *inlet) {
     if (length < 0 && (errno == EAGAIN || errno == EINTR))
         return INLET_WAIT;
     if (length < 0 && errno == EPROTO && channel_error(inlet->channel)) {
-        /* A program with another key, or with none, comes again and again. So only the first
-         * failure of each kind is logged: enough for whoever looks for the cause here. */
+        /* A program with another key comes again and again: the first failure of each kind is
+         * enough for whoever looks for the cause here. */
         enum frame_error error = channel_error(inlet->channel);
         const char *key = channel_other_key(inlet->channel);
         if (!frame_error_counts[error])
@@ -322,9 +323,10 @@ enum inlet_state inlet_next(struct inlet *inlet, struct message *message) {
         if (inlet->got < inlet->needed) {
             enum inlet_state state = inlet->drained ? INLET_WAIT : read_more(inlet);
             inlet->drained = inlet->drained && state == INLET_MESSAGE;
-            if (state != INLET_MESSAGE)
-                return state;
-            continue;
+            if (state == INLET_MESSAGE)
+                continue;
+            drop_buffer(inlet);
+            return state;
         }
         if (inlet->part == INLET_BULK)
             return bulk_is_there(inlet, message);

@@ -43,7 +43,7 @@ struct inlet {
     struct bulk current;            /* of the message handed out */
     struct shared_mapping *mapping; /* where `current` lies, or NULL; `known` holds the reference */
 
-    /* What was received beyond `needed`. */
+    /* What was received beyond `needed`; NULL while the connection is idle. */
     uint8_t *buffer;
     size_t buffer_at, buffer_end, buffer_bytes;
     bool drained; /* the system had no more at the last read */

@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define HOSTS_MAX 1024         /* as REPLICAS_MAX */
+#define HOSTS_MAX 4096         /* as REPLICAS_MAX */
 #define HOSTS_FAILURES_MAX 3   /* of one worker running, before it avoids the host */
 #define HOSTS_TRIES_MAX 10     /* of one worker, if it avoids every host that answers */
 #define HOSTS_LOST_SECONDS 300 /* for which hosts are tried while all are set aside */

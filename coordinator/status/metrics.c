@@ -136,13 +136,17 @@ static void write_run(FILE *out, const struct live *live) {
                                    !strcmp(live_phase(phase), now));
 }
 
+/* Before the first worker is ready there is no sample, and so no group. */
 static void write_devices(FILE *out, const struct coordinator *c) {
-    metrics_describe(out, "dml_process_device", METRIC_GAUGE,
-                     "What the process computes on; always 1.");
+    bool described = false;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         struct worker_view worker = coordinator_worker(c, i);
         if (!*worker.device)
             continue;
+        if (!described)
+            metrics_describe(out, "dml_process_device", METRIC_GAUGE,
+                             "What the process computes on; always 1.");
+        described = true;
         fprintf(out, "dml_process_device{role=\"%s\",index=\"%" PRIu32 "\",device=",
                 role_name(worker.role), worker.index);
         metrics_write_quoted(out, worker.device);

@@ -15,6 +15,16 @@ from harness import DEADLINE_SECONDS
 RECONNECT_SECONDS = 12
 SETTINGS = {'rows': 3000, 'max_steps': 20, 'shards': 2, 'replicas': 4, 'checkpoint_seconds': 0.5,
             'reconnect_seconds': RECONNECT_SECONDS}
+# What is trained: lines, steps over common directions with vectors of rows on the shards, the same
+# in tiles, and working sets of l1.
+METHODS = {
+    'lines': {},
+    'directions': {'directions': 6, 'history': 4, 'precondition': 'none',
+                   'gradient_tolerance': 1e-13, 'max_steps': 12},
+    'l1': {'l1': 3e-4, 'l2': 0},
+    'tiles': {'strip_columns': 3000, 'directions': 3, 'history': 3, 'precondition': 'none',
+              'max_steps': 8},
+}
 # Replicas pause before chunks, so that there is time for faults.
 SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '60000'}
 END_SECONDS = DEADLINE_SECONDS  # on a busy machine a run that loses packets takes three minutes
@@ -24,11 +34,11 @@ class Hosted:
     """`now` is the process of the last start, `home` the machine it is on. Each machine has a
     replica, and the first two have a shard each; with `workers_on` only these machines have."""
 
-    def __init__(self, network, workers_on=None, **settings):
-        self.network = network
+    def __init__(self, network, workers_on=None, method='lines', **settings):
+        self.network, self.method = network, method
         quiet = network.folder / 'quiet'
         quiet.mkdir()
-        settings = {**SETTINGS, **settings}
+        settings = {**SETTINGS, **METHODS[method], **settings}
         self.expected = faults.quiet(faults.make_job(quiet, **settings))
         self.job = faults.make_job(network.shared, **settings,
                                    hosts=[machine.name for machine in workers_on or network.machines])
@@ -95,7 +105,8 @@ class Hosted:
         for member in 'model_sha256', 'steps', 'loss':
             assert result[member] == self.expected[member], \
                 f'{member} is {result[member]}, the quiet run had {self.expected[member]}'
-        faults.check_counted_once(self, faults.chunks_of(self))
+        # Labels and sizes are of rows: of the tiles of a row, one is read.
+        faults.check_counted_once(self, faults.chunks_of(self), in_parts=self.method == 'tiles')
         self.check_nobody_left()
         parts = [path for path in self.state.rglob('*')
                  if '.tmp' in path.name and self.state / 'shards' not in path.parents]

@@ -14,6 +14,9 @@ LOST_SECONDS = 20  # whoever is out of reach for so long counts as lost
 PLACES = [('send_HELLO', 4), ('send_SHARD_SETUP', 2), ('send_REPLICA_SETUP', 3), ('state_attempt', 1),
           ('send_EVALUATE', 20), ('send_FOLD', 30), ('state_accept', 30), ('send_CHECKPOINT', 1),
           ('state_step_commit', 1), ('send_READ', 1), ('send_READ', 1)]
+# In the middle of a search over the span of directions, or beside a working set: its programs, and
+# its evaluations of products and second derivatives.
+AMID_A_SEARCH = [('send_PROGRAM', 60), ('send_EVALUATE', 60), ('state_accept', 60)]
 
 
 def schedule(function):
@@ -30,7 +33,7 @@ def amid(run, rng, machine=None):
         run.until_step(rng.randint(0, 8))
         yield
     else:
-        place, visits = rng.choice(PLACES)
+        place, visits = rng.choice(PLACES if run.method == 'lines' else PLACES + AMID_A_SEARCH)
         run.start_held(machine, place, rng.randint(1, visits))
         yield
         run.go_on()

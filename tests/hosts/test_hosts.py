@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """A job on several machines of which some fail, or do not reach others: the model is that of a quiet
-run on one machine. A seed says what goes wrong and when; `--seeds 1-50` or `--seeds 7` runs these."""
+run on one machine. A seed says what is trained, and what goes wrong and when; `--seeds 1-50` or
+`--seeds 7` runs these."""
 
 import concurrent.futures
 import random
@@ -9,7 +10,7 @@ import sys
 import time
 
 from machines import Network, check_possible
-from runs import SLOW, Hosted
+from runs import METHODS, SLOW, Hosted
 from schedules import SCHEDULES
 import fencing  # noqa: F401  its schedules
 from harness import main, tests
@@ -32,7 +33,7 @@ def run_schedule(seed):
     rng = random.Random(seed)
     remote_storage = rng.random() < 0.3
     with Network(4, remote_storage, environment=SLOW) as network:
-        run = Hosted(network)
+        run = Hosted(network, method=method_of(seed))
         start = time.monotonic()
         try:
             again_on = SCHEDULES[name_of_schedule(seed)](run, rng)
@@ -50,6 +51,10 @@ def name_of_schedule(seed):
     return list(SCHEDULES)[seed % len(SCHEDULES)]
 
 
+def method_of(seed):
+    return list(METHODS)[seed % len(METHODS)]
+
+
 def run_alone(seed):
     """In a process of its own, so that several run at once."""
     return subprocess.run([sys.executable, __file__, '--seeds', str(seed)], capture_output=True,
@@ -57,7 +62,7 @@ def run_alone(seed):
 
 
 def add_test(seed, function):
-    function.__name__ = f'seed {seed}: {name_of_schedule(seed)}'
+    function.__name__ = f'seed {seed}: {method_of(seed)}, {name_of_schedule(seed)}'
     tests.append(function)
 
 

@@ -432,7 +432,7 @@ def an_unknown_key_of_csv_is_named(folder):
 
 for key, value in [('l2', '-1'), ('history', '201'), ('history', '0'), ('max_steps', '-5'),
                    ('gradient_tolerance', '-1e-3'), ('loss_tolerance', '-1'), ('shards', '257'),
-                   ('replicas', '1025'), ('threads', '257'), ('bad_lines', '-1'),
+                   ('replicas', '4097'), ('threads', '257'), ('bad_lines', '-1'),
                    ('max_seconds', '-1'), ('flush_ms', '-1'), ('reconnect_seconds', '-1'),
                    ('checkpoint_seconds', '-1')]:
     def out_of_range(folder, key=key, value=value):

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -121,6 +122,51 @@ def the_metrics_of_the_record_are_served_and_written_for_node_exporter(folder):
     assert metrics_text.read(file.read_text())[0] == samples
     before = file.stat().st_ino
     assert dml('metrics', state, '-o', file).status == 0 and file.stat().st_ino != before, 'renamed'
+
+
+def listener_in(state):
+    state.mkdir(exist_ok=True)
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(state / 'control.sock'))
+    listener.listen()
+    return listener
+
+
+def answer_once_all_have_asked(listeners, answer):
+    visitors = [listener.accept()[0] for listener in listeners]
+    for visitor in visitors:
+        with visitor:
+            visitor.recv(100)
+            visitor.sendall(answer)
+
+
+@test
+def coordinators_are_asked_all_at_once_and_none_that_is_mute_or_gone_hides_another(folder):
+    train(small_job(folder))
+    recorded, empty, gone = folder / 'job.state', folder / 'empty.state', folder / 'gone.state'
+    runs = json.dumps(dml('jobs', recorded, '--json').json['folders'][0]).encode()
+    shutil.copytree(recorded, gone)
+    listener_in(gone).close()
+    empty.mkdir()
+    answering = [folder / f'{i}.state' for i in range(30)]
+    mute = [folder / 'mute.state', folder / 'other-mute.state']
+    listeners, _silent = list(map(listener_in, answering)), list(map(listener_in, mute))
+    states = [mute[0], *answering[:20], gone, empty, *answering[20:], mute[1], recorded]
+    readable = [state for state in states if state not in (*mute, empty)]
+    for command in 'metrics', 'jobs':
+        threading.Thread(target=answer_once_all_have_asked, args=(listeners, runs), daemon=True).start()
+        told = dml(command, *states, *(['--json'] if command == 'jobs' else []))
+        said = re.findall(r'(\S+\.state): the coordinator, .*, has not answered', told.stderr)
+        assert said == list(map(str, mute)) and str(empty) in told.stderr, told
+        if command == 'jobs':
+            assert told.status == AGAIN, told
+            assert [item['folder'] for item in told.json['folders']] == list(map(str, readable))
+            continue
+        samples, wrong = metrics_text.read(told.stdout)
+        found = [(dict(labels)['state'], value) for (name, labels), value in samples.items()
+                 if name == 'dml_state_readable']
+        assert not wrong and found == [(str(state), state in readable) for state in states], told
+        assert sum(name == 'dml_live_model_run' for name, _ in samples) == len(readable), told
 
 
 @test

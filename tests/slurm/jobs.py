@@ -23,11 +23,12 @@ PATH = f'{BUILD}:{os.environ["PATH"]}'
 SLOW = {'DML_SHUFFLE': '7', 'DML_PAUSE_US': '50000'}
 
 
-def make_job(folder):
+def make_job(folder, **settings):
     """A job file that says nothing of hosts, and the hash of the model that it gives here."""
     data = write_data(folder)
-    job = write_job(folder, data=[data.name], l2=1e-4, max_steps=30, gradient_tolerance=1e-7,
-                    loss_tolerance=0, checkpoint_seconds=0, reconnect_seconds=5)
+    settings = {'l2': 1e-4, 'max_steps': 30, 'gradient_tolerance': 1e-7, **settings}
+    job = write_job(folder, data=[data.name], loss_tolerance=0, checkpoint_seconds=0,
+                    reconnect_seconds=5, **settings)
     return job, train(job, '--state', folder / 'laptop.state')['model_sha256']
 
 

@@ -62,6 +62,28 @@ def one_node_after_another_is_lost_and_the_last_goes_on(folder):
         check_end(job, watcher, expected)
 
 
+def loses_two_nodes(folder, **settings):
+    config, expected = make_job(folder, **settings)
+    with Cluster() as cluster, Watcher(folder / 'job.state') as watcher:
+        job = Job(cluster, config, folder / 'job.state', DML_PAUSE_US='200000')
+        for step, name in (2, 'n4'), (4, 'n2'):
+            job.until_step(step)
+            cluster.kill_node(name)
+            cluster.start_node(name)
+        check_end(job, watcher, expected)
+
+
+@long_test
+def nodes_lost_amid_searches_over_common_directions_cost_no_bit(folder):
+    loses_two_nodes(folder, directions=6, history=4, precondition='none', max_steps=12,
+                    gradient_tolerance=1e-13)
+
+
+@long_test
+def nodes_lost_beside_working_sets_of_l1_cost_no_bit(folder):
+    loses_two_nodes(folder, l1=3e-4, l2=0)
+
+
 @long_test
 def a_job_that_has_ended_is_not_begun_again_from_a_node_without_its_slurmd(folder):
     """What watches over the first node lives on there."""
