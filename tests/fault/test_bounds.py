@@ -120,7 +120,7 @@ def stopped(folder, flush_ms, pause_us, **settings):
     holds a whole interval's work. What it reported before stays counted. Returns what the run told,
     and what events told of chunks that went to others."""
     job = make_job(folder, rows=40000, gradient_tolerance=1, portion_chunks=2, flush_ms=flush_ms,
-                   **settings)  # one evaluation
+                   directions=0, **settings)  # one evaluation
     expected = quiet(job)
     fired = folder / 'fired'
     with run_of(job, 'stopped', DML_SHUFFLE='5', DML_PAUSE_US=str(pause_us),

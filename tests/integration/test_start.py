@@ -152,7 +152,7 @@ def a_model_of_something_else_is_refused_as_a_start_and_begins_no_run(folder):
         assert 'is nothing to start from' in refused.stderr and why in refused.stderr, refused
         assert runs_of(state) == []
     missing = dml('run', job, '--start', folder / 'none')
-    assert missing.status == BAD_DATA and 'none holds no model' in missing.stderr, missing
+    assert missing.status == BAD_DATA and 'none: No such file' in missing.stderr, missing
 
 
 @test
