@@ -98,7 +98,7 @@ def what_is_wrong_with_a_row_is_said(folder):
         dml.open(folder / 'nothing')
         raise AssertionError
     except dml.Error as error:
-        assert 'holds no model' in str(error) and error.code == -65
+        assert 'No such file' in str(error) and error.code == -65
     model.close()
     try:
         model.predict(rows)

@@ -56,7 +56,7 @@ static void what_is_no_model_is_refused(void **state) {
     (void)state;
     struct dml_model *model = opened_numbers();
     dml_model_close(model);
-    assert_says(dml_model_open("no-such-folder", &model), DML_DATA, "holds no model");
+    assert_says(dml_model_open("no-such-folder", &model), DML_DATA, "No such file");
     assert_null(model);
     write_file("model.json", "{}", 2);
     assert_says(dml_model_open(folder, &model), DML_DATA, "no format_version");
