@@ -132,7 +132,7 @@ struct absent {
 
 /* Whether a feature brings something with it. */
 static inline bool columns_derive(const struct columns *columns, uint32_t pack, uint32_t feature) {
-    return columns->derivation[pack] && columns->derives[pack][feature];
+    return columns->derives[pack] && columns->derives[pack][feature];
 }
 
 /* Writes what its value brings to `made`, unless that is NULL, and answers how many these are: a

@@ -36,10 +36,6 @@ LANES_INLINE void load_history(enum history_type type, half_lanes *out, const vo
         *out = (half_lanes){narrow[0], narrow[1], narrow[2], narrow[3]};
 }
 
-LANES_INLINE double history_at(enum history_type type, const void *stored, size_t i) {
-    return type == HISTORY_DOUBLE ? ((const double *)stored)[i] : ((const float *)stored)[i];
-}
-
 LANES_INLINE const void *history_from(enum history_type type, const void *stored, size_t i) {
     return (const char *)stored + i * history_size(type);
 }

@@ -53,6 +53,12 @@ void history_store(enum history_type type, size_t n, void *stored, double *round
 /* stored = a, rounded to the history's type. */
 void history_round(enum history_type type, size_t n, void *stored, const double *a);
 
+/* An element of a stored vector. */
+static inline double history_at(enum history_type type, const void *stored, size_t i) {
+    return type == HISTORY_DOUBLE ? ((const double *)stored)[i]
+                                  : (double)((const float *)stored)[i];
+}
+
 /* out = stored. */
 void history_expand(enum history_type type, size_t n, double *out, const void *stored);
 

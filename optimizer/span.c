@@ -381,9 +381,10 @@ enum span_answer span_begin(struct span *span, const struct window *window,
                           .reach = settings->first,
                           .damping = settings->damping,
                           .kept = *kept};
-    if (span->kept.slopes)
-        begin_known(span, window, &before);
-    return span->kept.slopes ? (keeps ? SPAN_CURVED : SPAN_SECOND) : keeps ? SPAN_NEWEST : SPAN_ALL;
+    if (!span->kept.slopes)
+        return keeps ? SPAN_NEWEST : SPAN_ALL;
+    begin_known(span, window, &before);
+    return keeps ? SPAN_CURVED : SPAN_SECOND;
 }
 
 enum span_answer span_next(struct span *span, const struct window *window,

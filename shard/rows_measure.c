@@ -85,6 +85,18 @@ static bool is_at(const struct row_vectors *rows, const struct operation *where)
            !memcmp(at->u, where->u, at->count * sizeof at->u[0]);
 }
 
+/* Whether v is that of a trial, and not Z. */
+static bool moves(const struct operation *where) {
+    return where && where->count;
+}
+
+/* v of all rows, where it need not be found; else NULL. */
+static const double *known_margins(const struct row_vectors *rows, const struct operation *where) {
+    if (!moves(where))
+        return rows->margins;
+    return is_at(rows, where) ? rows->trial : NULL;
+}
+
 /* From here on v is known of all rows. */
 static void note_point(struct row_vectors *rows, const struct operation *where) {
     struct row_point *at = &rows->at;
@@ -111,11 +123,11 @@ static void add_products(const struct row_piece *piece, const struct operation *
 /* v, in place of the derivatives. The products with all directions are read but once a trial. */
 static void find_margins(const struct row_piece *piece, const struct operation *where) {
     const struct row_vectors *rows = piece->rows;
+    const double *known = known_margins(rows, where);
     size_t n = piece_numbers(piece);
-    bool moves = where && where->count, known = moves && is_at(rows, where);
-    memcpy(piece->derivatives, (known ? rows->trial : rows->margins) + piece_at(piece),
+    memcpy(piece->derivatives, (known ? known : rows->margins) + piece_at(piece),
            n * sizeof(double));
-    if (known || !moves)
+    if (known)
         return;
     add_products(piece, where);
     memcpy(rows->trial + piece_at(piece), piece->derivatives, n * sizeof(double));
@@ -265,15 +277,14 @@ static const struct operation *drawing_alone(const struct row_vectors *rows,
                                              const struct row_measure *measure) {
     const struct operation *first = measure->operations[0];
     bool draws = first->code == OPERATION_ROWS_SECOND || first->code == OPERATION_ROWS_CURVED;
-    bool there = !measure->at || !measure->at->count || is_at(rows, measure->at);
+    bool there = known_margins(rows, measure->at);
     return measure->count == 1 && draws && !draws_all(first) && there ? first : NULL;
 }
 
 /* Asks for no losses of rows that were not drawn. */
 static void measure_drawn(struct row_piece *piece, const struct row_measure *measure,
                           const struct operation *operation, struct block_sums *block) {
-    const struct row_vectors *rows = piece->rows;
-    const double *margins = measure->at && measure->at->count ? rows->trial : rows->margins;
+    const double *margins = known_margins(piece->rows, measure->at);
     if (piece->held)
         return;
     piece_find_drawn(piece, operation, margins + piece_at(piece));
@@ -295,7 +306,7 @@ static void measure_piece(struct row_piece *piece, const struct row_measure *mea
         find_held_losses(piece);
     else
         find_losses(piece);
-    if (measure->at && measure->at->count)
+    if (moves(measure->at))
         memcpy(piece->rows->trial_derivatives + piece_at(piece), piece->derivatives,
                piece_numbers(piece) * sizeof(double));
     add_piece_to_all(piece, measure, blocks);
@@ -439,7 +450,7 @@ static void measure_rows(struct row_vectors *rows, const struct row_measure *mea
     pthread_mutex_init(&team.mutex, NULL);
     threads_run(threads_for(rows, measure), work_in_team, &team);
     pthread_mutex_destroy(&team.mutex);
-    if (measure->at && measure->at->count)
+    if (moves(measure->at))
         note_point(rows, measure->at);
     if (advances(measure))
         rows->at.count = 0;

@@ -51,11 +51,6 @@ static void read_product(const struct row_piece *piece, uint32_t slot, size_t fi
                    rows_product(piece->rows, slot, piece_at(piece) + first * outputs));
 }
 
-static double number_at(enum history_type type, const void *stored, size_t i) {
-    return type == HISTORY_DOUBLE ? ((const double *)stored)[i]
-                                  : (double)((const float *)stored)[i];
-}
-
 /* Margins of all slots of rows that were drawn, from row `tile->rows` of the tile on: an output of
  * a row each. */
 static void gather_rows(const struct row_piece *piece, size_t count, const uint16_t *row,
@@ -68,7 +63,7 @@ static void gather_rows(const struct row_piece *piece, size_t count, const uint1
         double *to = tile->plain + s;
         for (size_t i = 0; i < count; i++)
             for (size_t k = 0; k < outputs; k++, to += slots)
-                *to = number_at(type, product, row[i] * outputs + k);
+                *to = history_at(type, product, row[i] * outputs + k);
     }
 }
 
@@ -207,7 +202,7 @@ static void drawn_dots(const struct row_piece *piece, const struct operation *op
         const void *product = piece_product(piece, operation->slots[s]);
         for (size_t i = 0; i < of->count; i++)
             for (size_t at = of->row[i] * outputs; at < (of->row[i] + 1) * outputs; at++)
-                sums[s] += number_at(piece->rows->stored, product, at) * piece->curved[at];
+                sums[s] += history_at(piece->rows->stored, product, at) * piece->curved[at];
     }
 }
 

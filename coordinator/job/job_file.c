@@ -193,9 +193,8 @@ static int refuse_misplaced(const char *place, const char *name, const struct ke
 
 /* What every syntax error tells. */
 #define SYNTAX                                                                                     \
-    "allowed: lines of the form KEY = VALUE; a list is written as { \"a\", \"b\" }, and # starts " \
-    "a "                                                                                           \
-    "comment"
+    "allowed: lines of the form KEY = VALUE; a list is written as { \"a\", \"b\" }, and "          \
+    "# starts a comment"
 
 static int unknown_key(const char *place, const char *name, const char *section) {
     const struct key *key = misplaced(name, section);
