@@ -16,6 +16,10 @@ void log_open(const char *program, enum log_level level);
 
 void log_line(enum log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Writes `text`, whole lines, as the last of this process, which ends now: a thread that would log
+ * waits from here on. So what a command says of its end stands last, whatever is at work beside. */
+void log_last(const char *text);
+
 #define log_at(level, ...)                                                                         \
     do {                                                                                           \
         if ((level) <= log_level_now)                                                              \

@@ -65,7 +65,9 @@ static _Noreturn void end_process(struct loop *loop, int number, const char *why
         kill(loop->child, number);
     if (loop->leave)
         loop->leave(loop->context);
-    fprintf(stderr, "dml-coordinator: %s; the same command goes on from here\n", why);
+    char text[160];
+    snprintf(text, sizeof text, "dml-coordinator: %s; the same command goes on from here\n", why);
+    log_last(text);
     _exit(-ERROR_AGAIN);
 }
 

@@ -165,6 +165,47 @@ static void the_loop_turns_while_a_child_runs(void **state) {
     assert_int_equal(beside->loop.child, 0);
 }
 
+static int log_for_ever(void *context) {
+    struct beside *beside = context;
+    log_info("at work");
+    send_byte(beside);
+    while (!beside->done)
+        log_info("still at work");
+    return 0;
+}
+
+/* Is told to stop amid work that logs. */
+static _Noreturn void be_stopped(struct beside *beside, int said) {
+    struct loop_work *work;
+    char byte;
+    dup2(said, STDERR_FILENO);
+    loop_begin(log_for_ever, beside, &work);
+    assert_int_equal(read(beside->ends[0], &byte, 1), 1);
+    loop_stop(&beside->loop, SIGTERM, "terminated");
+    abort();
+}
+
+static void what_a_stop_says_is_the_last_line_whatever_work_logs(void **state) {
+    static const char last[] =
+        "\ndml-coordinator: terminated; the same command goes on from here\n";
+    char path[] = "/tmp/dml-test-XXXXXX", text[sizeof last];
+    int said = mkstemp(path), status;
+    unlink(path);
+    for (int turn = 0; turn < 20; turn++) {
+        assert_int_equal(ftruncate(said, 0), 0);
+        assert_int_equal(lseek(said, 0, SEEK_SET), 0);
+        pid_t child = fork();
+        if (!child)
+            be_stopped(*state, said);
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_true(WIFEXITED(status) && WEXITSTATUS(status) == -ERROR_AGAIN);
+        off_t start = lseek(said, 0, SEEK_END) - (off_t)strlen(last);
+        assert_int_equal(pread(said, text, sizeof text, start), strlen(last));
+        assert_memory_equal(text, last, strlen(last));
+    }
+    close(said);
+}
+
 static bool has_turned(const void *context) {
     return ((const struct beside *)context)->turns >= 2;
 }
@@ -189,6 +230,8 @@ SUITE(loop) {
         cmocka_unit_test_setup_teardown(a_signal_is_handled_while_work_is_beside_the_loop, set_up,
                                         tear_down),
         cmocka_unit_test_setup_teardown(the_loop_turns_while_a_child_runs, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_a_stop_says_is_the_last_line_whatever_work_logs,
+                                        set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_turns_the_loop_until_something_holds_keeps_an_error,
                                         set_up, tear_down),
     };
