@@ -245,12 +245,12 @@ int dml_scorer_of_sparse(const struct dml_model *model, struct dml_scorer **scor
 /* A text as a cell of CSV has it: blanks around it count in categories alone. */
 static bool put_text(struct dml_scorer *scorer, struct table_row *row, uint32_t column,
                      const char *text) {
-    if (scorer->format.column[column].kind != COLUMN_CATEGORY)
-        text += strspn(text, " ");
+    bool trims = scorer->format.column[column].kind != COLUMN_CATEGORY;
+    while (trims && *text == ' ')
+        text++;
     size_t length = strlen(text);
-    if (scorer->format.column[column].kind != COLUMN_CATEGORY)
-        while (length && text[length - 1] == ' ')
-            length--;
+    while (trims && length && text[length - 1] == ' ')
+        length--;
     bytes_clear(&scorer->text);
     char *copy = bytes_extend(&scorer->text, length + TEXT_END_BYTES);
     memcpy(copy, text, length);

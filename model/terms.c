@@ -54,6 +54,12 @@ static uint64_t feature_of(const struct model *model, uint32_t column, enum feat
     return table_feature(model->layout.table->ids, column, role, NULL, 0);
 }
 
+/* One of 64 by the upper bits of an id, which is a hash: most ids have none of those that say that
+ * a number is missing. */
+static uint64_t missing_bit(uint64_t id) {
+    return UINT64_C(1) << (id >> 57 & 63);
+}
+
 static int compare_missing(const void *a, const void *b) {
     const struct missing *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
@@ -69,7 +75,7 @@ static struct missing missing_of(const struct model *model, uint32_t column) {
 
 /* ---- ranks ---- */
 
-#define INDEXED_LEAST 1024  /* fewer are found by searching */
+#define INDEXED_LEAST 8     /* fewer are found by searching */
 #define NUMBERS_A_FEATURE 4 /* else they take more memory than the model */
 
 /* The upper bits of an id that is a hash, without the one that all have. */
@@ -137,8 +143,10 @@ void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
     for (uint32_t i = 0; i < columns; i++) {
         const struct table *table = model->layout.table;
         const struct table_column *column = &table->column[i];
-        if (column->kind == COLUMN_NUMBER)
-            mapper->missing[mapper->missing_count++] = missing_of(model, i);
+        if (column->kind == COLUMN_NUMBER) {
+            mapper->missing[mapper->missing_count] = missing_of(model, i);
+            mapper->missing_bits |= missing_bit(mapper->missing[mapper->missing_count++].id);
+        }
         if (!column->edges)
             continue;
         mapper->bins[i] = memory_new(column->edges + (size_t)1, sizeof(uint64_t));
@@ -174,6 +182,8 @@ static void add_known_term(uint64_t rank, double value, struct terms *terms) {
 /* If the feature says that a number is missing: adds the mean of that number, and returns true. */
 static bool add_mean(const struct term_mapper *mapper, uint64_t id, struct terms *terms) {
     struct missing key = {.id = id};
+    if (!(mapper->missing_bits & missing_bit(id)))
+        return false;
     const struct missing *missing =
         bsearch(&key, mapper->missing, mapper->missing_count, sizeof key, compare_missing);
     if (missing)

@@ -62,6 +62,7 @@ struct term_mapper {
     const struct model *model;
     struct missing *missing; /* by rising id; owned */
     uint32_t missing_count;
+    uint64_t missing_bits; /* of their ids */
     struct rank_index index;
     uint64_t **bins;     /* of each column: the rank of each of its bins, or NULL; owned */
     bool *told;          /* of each column: whether a warning said that a file lacks it; owned */
