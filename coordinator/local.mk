@@ -85,6 +85,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/publish/publish.c coordinator/publish/publish.h \
 	coordinator/command/help.c \
 	coordinator/command/init.c \
+	coordinator/command/proposal.c coordinator/command/proposal.h \
 	coordinator/command/about_model.c coordinator/command/about_model.h \
 	coordinator/command/ask.c coordinator/command/ask.h \
 	coordinator/command/check.c \

@@ -98,8 +98,8 @@ static int check_sides(const struct split *split, uint32_t count,
     if (share == 0 || (split->held_out && split->held_out < rows))
         return 0;
     return error_set(ERROR_DATA,
-                     "a holdout of %g has %s of the %llu rows: take another share, files of "
-                     "their own, or none: holdout = { }",
+                     "a holdout of %g has %s of the %llu rows (rows that are alike stay together): "
+                     "take another share, files of their own, or none: holdout = { }",
                      share, split->held_out ? "all" : "none", (unsigned long long)rows);
 }
 

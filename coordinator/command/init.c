@@ -4,211 +4,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
-#include "base/log.h"
 #include "base/memory.h"
-#include "base/resources.h"
 #include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
+#include "coordinator/command/proposal.h"
 #include "coordinator/job/job.h"
 #include "data/address.h"
 #include "data/date.h"
-#include "data/profile.h"
-#include "model/score.h"
-
-/* What is proposed. */
-struct proposal {
-    const char *data;
-    struct source_options reading;
-    struct profile profile;
-    const char *objective;
-    uint32_t dates; /* the bit of the format that most columns of dates have; 0: there is none */
-};
-
-/* ---- how columns are taken ---- */
-
-/* Names that labels often have. */
-static const char *const label_names[] = {
-    "label", "target",   "class",     "y",    "outcome", "churn",    "default", "response",
-    "click", "survived", "diagnosis", "diag", "fraud",   "is_fraud", "spam",    "bought"};
-
-/* One that has such a name is the label, unless the user said which. Columns of one name are warned
- * of here, and one that is not there is refused. */
-static int find_label(struct proposal *proposal) {
-    struct table *table = NULL;
-    int code = source_columns(proposal->data, &proposal->reading, false, &table);
-    for (size_t k = 0; table && k < sizeof label_names / sizeof *label_names; k++)
-        for (uint32_t i = 0; i < table->columns && !proposal->reading.label; i++)
-            if (table->column[i].name && !strcasecmp(table->column[i].name, label_names[k]))
-                proposal->reading.label = memory_copy_string(table->column[i].name);
-    table_free(table);
-    return code;
-}
-
-/* Reads the file. What is told of it meanwhile is for those who have no remarks to read. */
-static int look(struct proposal *proposal) {
-    enum log_level level = log_level_now;
-    profile_release(&proposal->profile);
-    log_level_now = level == LOG_DEBUG ? level : LOG_ERROR;
-    int code = profile_read(proposal->data, &proposal->reading, cpus_usable(), &proposal->profile);
-    log_level_now = level;
-    return code;
-}
-
-/* What exports of databases, spreadsheets and programs write for a cell without a value, besides
- * the words that a job takes by itself. */
-static const char *const exported_missing_words[] = {"?",    "NA",   "N/A",  "NaN",  "nan", "null",
-                                                     "NULL", "none", "None", "<NA>", "n/a", "#N/A",
-                                                     "\\N",  "-",    "--",   ".",    NULL};
-
-/* If a cell of a column of numbers is refused, it may be such a word. */
-static int look_past_words(struct proposal *proposal) {
-    int code = look(proposal);
-    if (code != ERROR_DATA || proposal->reading.missing)
-        return code;
-    char *why = memory_copy_string(error_text());
-    error_clear();
-    proposal->reading.missing = exported_missing_words;
-    if (look(proposal)) { /* it is something else, which was told better before */
-        error_clear();
-        proposal->reading.missing = NULL;
-        error_set(code, "%s", why);
-    } else {
-        code = 0;
-    }
-    free(why);
-    return code;
-}
-
-/* A first line above texts alone holds names if none of its texts occurs again: a job would take it
- * for a row, in doubt. */
-static int look_for_names(struct proposal *proposal) {
-    int code = look_past_words(proposal);
-    if (code || !proposal->profile.report.names_doubtful)
-        return code;
-    proposal->reading.header = CSV_HEADER_YES;
-    code = find_label(proposal);
-    return code ? code : look(proposal);
-}
-
-/* Whether the texts of a column are nearly all different, as names and sentences are. */
-static bool all_differ(const struct column_profile *seen) {
-    return seen->different > 20 &&
-           (double)seen->different > 0.5 * fmin((double)seen->cells, PROFILE_DIFFERENT_MAX);
-}
-
-/* Whether numbers count the rows, as an index or an id does: each is the next one of another. */
-static bool numbers_rows(const struct profile *profile, const struct column_profile *seen) {
-    double rows = (double)profile->report.rows;
-    return seen->whole && rows > 20 && seen->most - seen->least + 1 == rows &&
-           (double)seen->different >= fmin(rows, PROFILE_DIFFERENT_MAX);
-}
-
-static bool may_be_labels(const struct profile *profile) {
-    const struct column_profile *labels = &profile->labels;
-    return profile->label_count && !(profile->texts && all_differ(labels)) &&
-           !(!profile->texts && numbers_rows(profile, labels));
-}
-
-/* The last column is the label, of those that are neither empty, as where a delimiter ends each
- * line, nor sentences or names, nor count the rows, as the index that pandas puts last. */
-static int look_for_labels(struct proposal *proposal) {
-    const struct profile *profile = &proposal->profile;
-    const bool told = proposal->reading.label;
-    int code = look_for_names(proposal);
-    const bool table = source_is_table(profile->report.format); /* others have no such choice */
-    while (!code && !told && table && profile->report.label_column > 1 && !may_be_labels(profile)) {
-        free((void *)proposal->reading.label);
-        proposal->reading.label = memory_format("%u", profile->report.label_column - 1);
-        code = look(proposal);
-    }
-    return code;
-}
-
-static bool stands_for_missing(const struct label_profile *label) {
-    const char *const *word = table_missing_words;
-    while (*word && (!label->text || strcmp(*word, label->text) != 0))
-        word++;
-    return *word;
-}
-
-/* Where all other labels are numbers, a word for a missing one is no class. */
-static int look_at_labels(struct proposal *proposal) {
-    const struct profile *profile = &proposal->profile;
-    int code = look_for_labels(proposal);
-    uint32_t texts = 0, words = 0;
-    for (uint32_t i = 0; i < profile->label_count; i++) {
-        texts += profile->label[i].text != NULL;
-        words += stands_for_missing(&profile->label[i]);
-    }
-    if (code || !texts || texts > words || texts == profile->label_count)
-        return code;
-    proposal->reading.missing = table_missing_words;
-    return look(proposal);
-}
-
-/* From so many words on, in the mean, texts that differ are sentences and no names. */
-#define SENTENCE_WORDS 3.0
-
-enum use { USE_AS_FOUND, USE_AS_DATE, USE_AS_TEXT, USE_AS_CATEGORY, USE_AS_NUMBER, USE_NOT };
-
-static bool holds_dates(const struct profile *profile, uint32_t i) {
-    const struct column_profile *seen = &profile->column[i];
-    return profile->report.table->column[i].kind == COLUMN_CATEGORY && seen->cells &&
-           date_formats_first(seen->dates);
-}
-
-/* A job has one format of dates: that of most columns. Of a column that fits several it is the
- * first. */
-static uint32_t find_dates(const struct profile *profile) {
-    uint32_t best = 0, most = 0;
-    for (uint32_t i = 0; i < profile->columns; i++) {
-        uint32_t bit = holds_dates(profile, i) ? profile->column[i].dates : 0, count = 0;
-        bit &= ~bit + 1;
-        for (uint32_t k = 0; bit && k < profile->columns; k++)
-            count += holds_dates(profile, k) && profile->column[k].dates & bit;
-        best = count > most ? bit : best;
-        most = count > most ? count : most;
-    }
-    return best;
-}
-
-static enum use use_of(const struct proposal *proposal, uint32_t i) {
-    const struct profile *profile = &proposal->profile;
-    const struct table_column *column = &profile->report.table->column[i];
-    const struct column_profile *seen = &profile->column[i];
-    if (column->is_part)
-        return USE_AS_FOUND;
-    if (column->kind == COLUMN_DATE || column->kind == COLUMN_WORDS)
-        return column->kind == COLUMN_DATE ? USE_AS_DATE : USE_AS_TEXT;
-    if (table_uses(column) && !column->found) /* as --set says */
-        return column->kind == COLUMN_NUMBER ? USE_AS_NUMBER : USE_AS_CATEGORY;
-    if (column->kind == COLUMN_SKIPPED || (table_uses(column) && !seen->cells))
-        return USE_NOT;
-    if (column->kind == COLUMN_NUMBER && numbers_rows(profile, seen))
-        return USE_NOT;
-    if (column->kind == COLUMN_NUMBER && column->padded)
-        return all_differ(seen) ? USE_NOT : USE_AS_CATEGORY;
-    if (holds_dates(profile, i))
-        return seen->dates & proposal->dates ? USE_AS_DATE : USE_NOT;
-    if (column->kind == COLUMN_CATEGORY && all_differ(seen))
-        return seen->words >= SENTENCE_WORDS ? USE_AS_TEXT : USE_NOT;
-    return USE_AS_FOUND;
-}
-
-/* ---- the objective ---- */
-
-static const char *objective_for(const struct profile *profile) {
-    const struct column_profile *labels = &profile->labels;
-    if (labels->different == 2)
-        return "logistic";
-    return profile->texts || (labels->whole && labels->different <= 10) ? "softmax" : "squared";
-}
 
 /* ---- writing ---- */
 
@@ -238,7 +45,7 @@ static void put_columns(const struct proposal *proposal, const char *key, enum u
                         FILE *file) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < proposal->profile.columns; i++) {
-        if (use_of(proposal, i) != use)
+        if (proposal_use(proposal, i) != use)
             continue;
         fprintf(file, count++ ? ", " : "    %s = { ", key);
         put_column(&proposal->profile, i, file);
@@ -269,7 +76,7 @@ static void put_label(const struct label_profile *label, FILE *file) {
 /* A label that stands for a missing cell elsewhere may be one of those that nobody knows. */
 static void put_doubtful_labels(const struct profile *profile, FILE *file) {
     for (uint32_t i = 0; i < profile->label_count; i++)
-        if (stands_for_missing(&profile->label[i]))
+        if (proposal_means_missing(&profile->label[i]))
             fprintf(file,
                     "# %s is a class here. If it says that the label is not known: list it in "
                     "csv { missing },\n# and set bad_lines to %llu, to leave such rows out.\n",
@@ -345,14 +152,15 @@ static void put_seen(const struct column_profile *seen, const struct table_colum
 static void put_use(const struct proposal *proposal, uint32_t i, FILE *file) {
     const struct column_profile *seen = &proposal->profile.column[i];
     const struct table_column *column = &proposal->profile.report.table->column[i];
-    enum use use = use_of(proposal, i);
-    const bool counts = numbers_rows(&proposal->profile, seen);
+    enum use use = proposal_use(proposal, i);
+    const bool counts = proposal_numbers_rows(&proposal->profile, seen);
     const char *why = !seen->cells                              ? ""
                       : column->kind == COLUMN_NUMBER && counts ? ", as it only numbers the rows"
-                      : column->kind == COLUMN_NUMBER      ? ", as nearly all of these codes differ"
-                      : holds_dates(&proposal->profile, i) ? ", as a job has one date_format"
-                                                           : ", as nearly all texts differ";
-    if (holds_dates(&proposal->profile, i))
+                      : column->kind == COLUMN_NUMBER ? ", as nearly all of these codes differ"
+                      : proposal_holds_dates(&proposal->profile, i)
+                          ? ", as a job has one date_format"
+                          : ", as nearly all texts differ";
+    if (proposal_holds_dates(&proposal->profile, i))
         fprintf(file, ": dates, %s", date_formats_first(seen->dates));
     if (use == USE_AS_TEXT)
         fputs(": sentences, whose words are features", file);
@@ -473,22 +281,6 @@ static char *job_path(const char *data) {
     return memory_format("%.*s.conf", (int)length, name);
 }
 
-static int check_labels(const struct proposal *proposal) {
-    const struct profile *profile = &proposal->profile;
-    const bool array = profile->report.columns && !source_is_table(profile->report.format);
-    const char *how =
-        array
-            ? " in its rows: `labels` in a job file names the file that has them; dml-tasks(7) has "
-              "such a job, under Images"
-        : profile->columns ? ": say which column has them, with --set csv.label=COLUMN"
-                           : "";
-    if (!profile->label_count)
-        return error_set(ERROR_DATA, "%s has no labels%s", proposal->data, how);
-    if (profile->labels.different < 2)
-        return error_set(ERROR_DATA, "%s has the same label in all rows%s", proposal->data, how);
-    return 0;
-}
-
 /* What to look at, and what to type next. */
 static void tell(const struct proposal *proposal, const char *path) {
     const struct profile *profile = &proposal->profile;
@@ -496,7 +288,7 @@ static void tell(const struct proposal *proposal, const char *path) {
     uint32_t left_out = 0;
     printf("wrote %s: ", path);
     for (uint32_t i = 0; i < profile->columns; i++)
-        left_out += use_of(proposal, i) == USE_NOT;
+        left_out += proposal_use(proposal, i) == USE_NOT;
     if (profile->report.label_column) {
         char name[COLUMN_TEXT];
         printf("the label is %s (--set csv.label=COLUMN takes another), ",
@@ -542,19 +334,10 @@ int command_init(const struct options *options) {
     int code = job_set_reading(options->settings, options->settings_count, false, &proposal.reading,
                                &none);
     if (!code)
-        code = find_label(&proposal);
-    proposal.reading.label_optional = true; /* rows without one are counted */
+        code = proposal_make(&proposal);
     if (!code)
-        code = look_at_labels(&proposal);
-    if (!code)
-        code = check_labels(&proposal);
-    if (!code) {
-        proposal.objective = objective_for(&proposal.profile);
-        proposal.dates = find_dates(&proposal.profile);
         code = write_proposal(&proposal, path);
-    }
-    profile_release(&proposal.profile);
-    score_options_release(&proposal.reading);
+    proposal_release(&proposal);
     source_beside_release(&none);
     free(path);
     free(data);

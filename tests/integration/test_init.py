@@ -178,6 +178,20 @@ def words_that_exports_write_for_missing_cells_are_found_and_written(folder):
 
 
 @test
+def commas_between_semicolons_are_decimal_points(folder):
+    for missing in ('', '-'):
+        number = lambda k: missing if k % 9 == 5 else f'{k / 8:.3f}'.replace('.', ',')
+        rows = [f'{number(k)};{k % 7};{k % 2}\n' for k in range(100)]
+        (folder / 'data.csv').write_text('a;b;label\n' + ''.join(rows))
+        text, _ = proposed(folder)
+        assert 'decimal = ","' in text and 'delimiter' not in text, text
+        assert '1 a, number, 0 to 12.375, 89 different, 11 missing' in text, text
+    (folder / 'data.csv').write_text('a,label\n' + ''.join(f'"{k + 1},{k + 100}",{k % 2}\n' for k in range(100)))
+    finished = dml('init', folder / 'data.csv', '-o', '-')
+    assert finished.status == BAD_DATA and 'if it parts thousands' in finished.stderr, finished
+
+
+@test
 def what_set_says_of_columns_is_in_the_job(folder):
     table(folder / 'data.csv', ['code', 'when', 'said', 'n', 'y'],
           lambda k: (k % 7, f'2024-01-{1 + k % 28:02}', 'a word or two', ['x', k][k % 10 > 0], k % 2))

@@ -1,0 +1,258 @@
+/* What `init` proposes: how columns are taken, which one is the label, and the objective. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/resources.h"
+#include "coordinator/command/proposal.h"
+#include "data/date.h"
+#include "model/score.h"
+
+/* ---- how columns are taken ---- */
+
+/* Names that labels often have. */
+static const char *const label_names[] = {
+    "label", "target",   "class",     "y",    "outcome", "churn",    "default", "response",
+    "click", "survived", "diagnosis", "diag", "fraud",   "is_fraud", "spam",    "bought"};
+
+/* One that has such a name is the label, unless the user said which. Columns of one name are warned
+ * of here, and one that is not there is refused. */
+static int find_label(struct proposal *proposal) {
+    struct table *table = NULL;
+    int code = source_columns(proposal->data, &proposal->reading, false, &table);
+    for (size_t k = 0; table && k < sizeof label_names / sizeof *label_names; k++)
+        for (uint32_t i = 0; i < table->columns && !proposal->reading.label; i++)
+            if (table->column[i].name && !strcasecmp(table->column[i].name, label_names[k]))
+                proposal->reading.label = memory_copy_string(table->column[i].name);
+    table_free(table);
+    return code;
+}
+
+/* Reads the file. What is told of it meanwhile is for those who have no remarks to read. */
+static int look(struct proposal *proposal) {
+    enum log_level level = log_level_now;
+    profile_release(&proposal->profile);
+    log_level_now = level == LOG_DEBUG ? level : LOG_ERROR;
+    int code = profile_read(proposal->data, &proposal->reading, cpus_usable(), &proposal->profile);
+    log_level_now = level;
+    return code;
+}
+
+/* What exports of databases, spreadsheets and programs write for a cell without a value, besides
+ * the words that a job takes by itself. */
+static const char *const exported_missing_words[] = {"?",    "NA",   "N/A",  "NaN",  "nan", "null",
+                                                     "NULL", "none", "None", "<NA>", "n/a", "#N/A",
+                                                     "\\N",  "-",    "--",   ".",    NULL};
+
+/* Whether the file is read so. If not, what is wrong with it is not told. */
+static bool is_read_with(struct proposal *proposal, const char *const *missing, bool commas) {
+    struct source_options *reading = &proposal->reading;
+    reading->missing = missing;
+    reading->decimal = commas ? "," : reading->decimal;
+    const char *delimiter = reading->delimiter;
+    reading->delimiter = commas ? ";" : delimiter; /* where commas part cells, they are no points */
+    bool read = !look(proposal);
+    reading->delimiter = delimiter;
+    error_clear();
+    return read;
+}
+
+/* Whether some column's texts are, most of them, numbers with commas. */
+static bool has_commas(const struct profile *profile) {
+    for (uint32_t i = 0; i < profile->columns; i++) {
+        const struct column_profile *seen = &profile->column[i];
+        if (seen->dressed > seen->cells / 2 && strchr(seen->example, ','))
+            return true;
+    }
+    return false;
+}
+
+/* If a cell of a column of numbers is refused, it may be such a word, or a number as spreadsheets
+ * of many countries write it, with semicolons between the cells. */
+static int look_past_words(struct proposal *proposal) {
+    const struct source_options given = proposal->reading;
+    const char *const *words = given.missing ? given.missing : exported_missing_words;
+    bool may_have_commas = !given.decimal && (!given.delimiter || *given.delimiter == ';');
+    int code = look(proposal);
+    if (code ? code != ERROR_DATA : !may_have_commas || !has_commas(&proposal->profile))
+        return code;
+    char *why = memory_copy_string(error_text());
+    bool read = (code && is_read_with(proposal, words, false)) ||
+                (may_have_commas && (is_read_with(proposal, given.missing, true) ||
+                                     is_read_with(proposal, words, true)));
+    if (read) {
+        if (proposal->reading.decimal && !given.decimal)
+            proposal->reading.decimal = memory_copy_string(","); /* owned, as if it was given */
+        code = 0;
+    } else { /* it is something else, which was told better before */
+        proposal->reading = given;
+        code = code ? error_set(code, "%s", why) : look(proposal);
+    }
+    free(why);
+    return code;
+}
+
+/* A first line above texts alone holds names if none of its texts occurs again: a job would take it
+ * for a row, in doubt. */
+static int look_for_names(struct proposal *proposal) {
+    int code = look_past_words(proposal);
+    if (code || !proposal->profile.report.names_doubtful)
+        return code;
+    proposal->reading.header = CSV_HEADER_YES;
+    code = find_label(proposal);
+    return code ? code : look(proposal);
+}
+
+/* Whether the texts of a column are nearly all different, as names and sentences are. */
+static bool all_differ(const struct column_profile *seen) {
+    return seen->different > 20 &&
+           (double)seen->different > 0.5 * fmin((double)seen->cells, PROFILE_DIFFERENT_MAX);
+}
+
+/* Each is the next one of another. */
+bool proposal_numbers_rows(const struct profile *profile, const struct column_profile *seen) {
+    double rows = (double)profile->report.rows;
+    return seen->whole && rows > 20 && seen->most - seen->least + 1 == rows &&
+           (double)seen->different >= fmin(rows, PROFILE_DIFFERENT_MAX);
+}
+
+static bool may_be_labels(const struct profile *profile) {
+    const struct column_profile *labels = &profile->labels;
+    return profile->label_count && !(profile->texts && all_differ(labels)) &&
+           !(!profile->texts && proposal_numbers_rows(profile, labels));
+}
+
+/* The last column is the label, of those that are neither empty, as where a delimiter ends each
+ * line, nor sentences or names, nor count the rows, as the index that pandas puts last. */
+static int look_for_labels(struct proposal *proposal) {
+    const struct profile *profile = &proposal->profile;
+    const bool told = proposal->reading.label;
+    int code = look_for_names(proposal);
+    const bool table = source_is_table(profile->report.format); /* others have no such choice */
+    while (!code && !told && table && profile->report.label_column > 1 && !may_be_labels(profile)) {
+        free((void *)proposal->reading.label);
+        proposal->reading.label = memory_format("%u", profile->report.label_column - 1);
+        code = look(proposal);
+    }
+    return code;
+}
+
+bool proposal_means_missing(const struct label_profile *label) {
+    const char *const *word = table_missing_words;
+    while (*word && (!label->text || strcmp(*word, label->text) != 0))
+        word++;
+    return *word;
+}
+
+/* Where all other labels are numbers, a word for a missing one is no class. */
+static int look_at_labels(struct proposal *proposal) {
+    const struct profile *profile = &proposal->profile;
+    int code = look_for_labels(proposal);
+    uint32_t texts = 0, words = 0;
+    for (uint32_t i = 0; i < profile->label_count; i++) {
+        texts += profile->label[i].text != NULL;
+        words += proposal_means_missing(&profile->label[i]);
+    }
+    if (code || !texts || texts > words || texts == profile->label_count)
+        return code;
+    proposal->reading.missing = table_missing_words;
+    return look(proposal);
+}
+
+/* From so many words on, in the mean, texts that differ are sentences and no names. */
+#define SENTENCE_WORDS 3.0
+
+bool proposal_holds_dates(const struct profile *profile, uint32_t i) {
+    const struct column_profile *seen = &profile->column[i];
+    return profile->report.table->column[i].kind == COLUMN_CATEGORY && seen->cells &&
+           date_formats_first(seen->dates);
+}
+
+/* A job has one format of dates: that of most columns. Of a column that fits several it is the
+ * first. */
+static uint32_t find_dates(const struct profile *profile) {
+    uint32_t best = 0, most = 0;
+    for (uint32_t i = 0; i < profile->columns; i++) {
+        uint32_t bit = proposal_holds_dates(profile, i) ? profile->column[i].dates : 0, count = 0;
+        bit &= ~bit + 1;
+        for (uint32_t k = 0; bit && k < profile->columns; k++)
+            count += proposal_holds_dates(profile, k) && profile->column[k].dates & bit;
+        best = count > most ? bit : best;
+        most = count > most ? count : most;
+    }
+    return best;
+}
+
+enum use proposal_use(const struct proposal *proposal, uint32_t i) {
+    const struct profile *profile = &proposal->profile;
+    const struct table_column *column = &profile->report.table->column[i];
+    const struct column_profile *seen = &profile->column[i];
+    if (column->is_part)
+        return USE_AS_FOUND;
+    if (column->kind == COLUMN_DATE || column->kind == COLUMN_WORDS)
+        return column->kind == COLUMN_DATE ? USE_AS_DATE : USE_AS_TEXT;
+    if (table_uses(column) && !column->found) /* as --set says */
+        return column->kind == COLUMN_NUMBER ? USE_AS_NUMBER : USE_AS_CATEGORY;
+    if (column->kind == COLUMN_SKIPPED || (table_uses(column) && !seen->cells))
+        return USE_NOT;
+    if (column->kind == COLUMN_NUMBER && proposal_numbers_rows(profile, seen))
+        return USE_NOT;
+    if (column->kind == COLUMN_NUMBER && column->padded)
+        return all_differ(seen) ? USE_NOT : USE_AS_CATEGORY;
+    if (proposal_holds_dates(profile, i))
+        return seen->dates & proposal->dates ? USE_AS_DATE : USE_NOT;
+    if (column->kind == COLUMN_CATEGORY && all_differ(seen))
+        return seen->words >= SENTENCE_WORDS ? USE_AS_TEXT : USE_NOT;
+    return USE_AS_FOUND;
+}
+
+/* ---- the objective ---- */
+
+static const char *objective_for(const struct profile *profile) {
+    const struct column_profile *labels = &profile->labels;
+    if (labels->different == 2)
+        return "logistic";
+    return profile->texts || (labels->whole && labels->different <= 10) ? "softmax" : "squared";
+}
+
+/* ---- all of it ---- */
+
+static int check_labels(const struct proposal *proposal) {
+    const struct profile *profile = &proposal->profile;
+    const bool array = profile->report.columns && !source_is_table(profile->report.format);
+    const char *how =
+        array
+            ? " in its rows: `labels` in a job file names the file that has them; dml-tasks(7) has "
+              "such a job, under Images"
+        : profile->columns ? ": say which column has them, with --set csv.label=COLUMN"
+                           : "";
+    if (!profile->label_count)
+        return error_set(ERROR_DATA, "%s has no labels%s", proposal->data, how);
+    if (profile->labels.different < 2)
+        return error_set(ERROR_DATA, "%s has the same label in all rows%s", proposal->data, how);
+    return 0;
+}
+
+int proposal_make(struct proposal *proposal) {
+    int code = find_label(proposal);
+    proposal->reading.label_optional = true; /* rows without one are counted */
+    if (!code)
+        code = look_at_labels(proposal);
+    if (!code)
+        code = check_labels(proposal);
+    if (code)
+        return code;
+    proposal->objective = objective_for(&proposal->profile);
+    proposal->dates = find_dates(&proposal->profile);
+    return 0;
+}
+
+void proposal_release(struct proposal *proposal) {
+    profile_release(&proposal->profile);
+    score_options_release(&proposal->reading);
+}

@@ -1,0 +1,38 @@
+/* How a table is best trained on, as far as a look at it tells: what `init` writes into a job. */
+#ifndef DML_COORDINATOR_COMMAND_PROPOSAL_H
+#define DML_COORDINATOR_COMMAND_PROPOSAL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "data/profile.h"
+#include "data/source.h"
+
+struct proposal {
+    const char *data;              /* the file; borrowed */
+    struct source_options reading; /* as the user says, and then as it can be read */
+    struct profile profile;
+    const char *objective;
+    uint32_t dates; /* the bit of the format that most columns of dates have; 0: there is none */
+};
+
+/* Completes a proposal that has `data` and `reading`. Reads the file, some times if cells or labels
+ * are spelt in ways that a job has to know. Errors of source_read(), and ERROR_DATA for labels that
+ * teach nothing. Release it in any case. */
+int proposal_make(struct proposal *proposal);
+void proposal_release(struct proposal *proposal);
+
+/* How column i, from 0, is used: as it is by itself, or as the job says. */
+enum use { USE_AS_FOUND, USE_AS_DATE, USE_AS_TEXT, USE_AS_CATEGORY, USE_AS_NUMBER, USE_NOT };
+enum use proposal_use(const struct proposal *proposal, uint32_t i);
+
+/* Whether numbers count the rows, as an index or an id does. */
+bool proposal_numbers_rows(const struct profile *profile, const struct column_profile *seen);
+
+/* Whether column i holds dates, all of one format. */
+bool proposal_holds_dates(const struct profile *profile, uint32_t i);
+
+/* Whether a label is a word for a missing one. */
+bool proposal_means_missing(const struct label_profile *label);
+
+#endif
