@@ -373,7 +373,8 @@ static int order_binary(struct distinct_label *seen, const char *positive) {
     return 0;
 }
 
-static int make_classes(struct labels *labels, const struct pack *first, const char *positive) {
+static int make_classes(struct labels *labels, const struct split *split, const char *positive) {
+    const struct pack *first = split->packs[0];
     uint32_t count = labels->classes = labels->numbers.count + labels->texts.count;
     struct distinct_label *seen = list_seen(labels, count);
     int code = 0;
@@ -382,9 +383,10 @@ static int make_classes(struct labels *labels, const struct pack *first, const c
                          pack_source(first));
     else if (count == 1)
         code = error_set(ERROR_DATA,
-                         "%s: all rows have the same label, \"%s\": two classes at "
+                         "%s: all rows%s have the same label, \"%s\": two classes at "
                          "least are needed",
-                         pack_source(first), seen[0].name);
+                         pack_source(first), split->held_out ? " that are trained on" : "",
+                         seen[0].name);
     else if (labels->kind == LABEL_BINARY)
         code = order_binary(seen, positive);
     labels->class_name = memory_new(count, sizeof *labels->class_name);
@@ -480,7 +482,7 @@ int labels_find(struct labels *labels, const struct split *split,
     if (!code && labels->kind != LABEL_LISTS)
         find_other_texts(labels, split);
     if (!code && labels->kind != LABEL_TARGET)
-        code = make_classes(labels, split->packs[0], options->positive);
+        code = make_classes(labels, split, options->positive);
     if (!code && labels->kind == LABEL_LISTS)
         find_lists(labels, split);
     return code;

@@ -99,6 +99,46 @@ static void put_spellings(const struct profile *profile, FILE *file) {
         }
 }
 
+/* Whether `part` is one of the texts between separators and blanks behind them. */
+static bool has_part(const char *list, char separator, const char *part) {
+    const size_t length = strlen(part);
+    for (const char *at = list; at; at = strchr(at, separator)) {
+        at += *at == separator;
+        at += strspn(at, " ");
+        if (!strncmp(at, part, length) && (!at[length] || at[length] == separator))
+            return true;
+    }
+    return false;
+}
+
+/* What parts a label into several, one of which is a label of other rows; 0: nothing does. */
+static char separator_of(const struct profile *profile, const char *list) {
+    for (const char *separator = ",;|"; *separator; separator++)
+        for (uint32_t i = 0; strchr(list, *separator) && i < profile->label_count; i++) {
+            const char *other = profile->label[i].text;
+            if (other && *other && strcmp(other, list) != 0 && has_part(list, *separator, other))
+                return *separator;
+        }
+    return 0;
+}
+
+/* Labels of which one is a part of another may be lists. */
+static void put_lists(const struct profile *profile, FILE *file) {
+    for (uint32_t i = 0; i < profile->label_count; i++) {
+        const char *list = profile->label[i].text;
+        const char separator = list ? separator_of(profile, list) : 0;
+        if (!separator)
+            continue;
+        fputs("# If labels such as ", file);
+        terminal_put_cut(file, false, STYLE_PLAIN, list, LABEL_SHOWN);
+        fprintf(file,
+                " are lists, so that a row can have several classes, or none:\n"
+                "# objective = multilabel, with multilabel { separator = \"%c\" }\n",
+                separator);
+        return;
+    }
+}
+
 static void put_labels(const struct profile *profile, FILE *file) {
     const struct column_profile *labels = &profile->labels;
     if (profile->texts || labels->different <= 10) {
@@ -114,6 +154,7 @@ static void put_labels(const struct profile *profile, FILE *file) {
     fputs(".\n", file);
     put_doubtful_labels(profile, file);
     put_spellings(profile, file);
+    put_lists(profile, file);
     if (!profile->texts && labels->different > 2 && labels->whole)
         fputs("# Other objectives for such labels: ordinal if their order counts, poisson if they "
               "count events,\n# squared if they are quantities.\n",

@@ -211,6 +211,24 @@ def labels_in_two_spellings_are_pointed_out(folder):
 
 
 @test
+def labels_that_are_parts_of_others_are_pointed_out(folder):
+    texts = ['red', 'red;green', 'blue', 'green;blue;red']
+    table(folder / 'data.csv', ['a', 'label'], lambda k: (k % 7, texts[k % 4]))
+    text, _ = proposed(folder)
+    assert '# If labels such as red;green are lists' in text and 'separator = ";"' in text, text
+    (folder / 'data.conf').write_text(text.replace('objective = softmax',
+                                                   'objective = multilabel\nmultilabel { separator = ";" }'))
+    assert train(folder / 'data.conf', '--fresh')['converged']
+    (folder / 'data.conf').unlink()
+    texts = ['dark', 'red, dark', 'reddish;brown']
+    table(folder / 'data.csv', ['a', 'label'], lambda k: (k % 7, f'"{texts[k % 3]}"'))
+    assert 'are lists' in proposed(folder)[0]
+    texts = ['red', 'dark red', 'reddish;brown']
+    table(folder / 'data.csv', ['a', 'label'], lambda k: (k % 7, texts[k % 3]))
+    assert 'are lists' not in proposed(folder)[0]
+
+
+@test
 def few_rows_are_all_trained_on(folder):
     table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, k % 2), count=10)
     text, result = proposed(folder)

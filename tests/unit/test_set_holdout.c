@@ -404,6 +404,10 @@ static void a_share_that_leaves_a_side_empty_is_refused(void **state) {
     assert_int_equal(merge_code(files, &options, &set, &made), ERROR_DATA);
     assert_non_null(strstr(error_text(), "has all of the 2 rows"));
     error_clear();
+    options.holdout = 0.3; /* one of the two */
+    assert_int_equal(merge_code(files, &options, &set, &made), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "all rows that are trained on have the same label"));
+    error_clear();
 }
 
 SUITE(set_holdout) {
