@@ -1,23 +1,28 @@
 #!/usr/bin/env python3
-"""Common directions on random problems, beside an optimum that was found otherwise.
+"""Common directions on random problems, beside bounds of the optimum that were found otherwise.
 
     bench/directions.py [--l1] [--set KEY=VALUE]... [--fallen] [NUMBER...]
 
 Each problem is made from its number: columns, labels, weights, loss and settings are drawn. It is
-trained as closely as double precision allows, with and without common directions. F* is the least
-of both and of a Newton method (newton.py), which shares no code with the programs. All numbers
-without any; A-B stands for all from A to B. --fallen tells only what falls short. --l1 gives each
-problem an l1, and working sets take the place of directions. The columns:
+trained as closely as double precision allows, with and without common directions, and F of either
+run is compared with a lower bound of F* (certificate.py, which shares no code with the programs).
+All numbers without any; A-B stands for all from A to B. --fallen tells only what falls short. --l1
+gives each problem an l1: with and without stand for steps over working sets, and of masked pairs
+alone. The columns:
 
-    with, without   F − F*, relatively, at the end of the run with and without directions
+    with, without   F − the lower bound, relatively, at the end of the run with and without directions
+    bounds          what the upper bound is above the lower, relatively: where this is large, it is the
+                    bounds that say little, and not dml that is far off
+    model           how F of the model that was written differs from F that the run told, relatively
     steps           of either run
     rounds          trials in the span, a step
-    newton          the same gap of newton.py, and what it says that it lacks
-    end             the reason
+    end             the reasons of both
 
-A '!' stands before a gap of more than 1e-9 with directions, unless it is no larger than without;
-the exit status is 1 then. Problems that have no optimum come last: they must end with a reason. It
-needs numpy, scipy and scikit-learn. Run it in the build folder, like the tests.
+A '!' stands before a run with directions, or over working sets, that is more than 1e-9 above the
+upper bound; with l2 alone unless it is no larger than without. A '?' stands where the lower bound
+does not rule that out, where F is below it, or the model has another F. The exit status is 1 then.
+Problems that have no optimum come last: they must end with a reason. It needs numpy, scipy and
+scikit-learn. Run it in the build folder, like the tests.
 """
 
 import argparse
@@ -28,20 +33,21 @@ import pathlib
 import sqlite3
 import sys
 import tempfile
-import warnings
 
 import numpy as np
-import scipy.linalg
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
+import certificate  # noqa: E402
 import gaps  # noqa: E402
 import losses  # noqa: E402
 import newton  # noqa: E402
-from harness import COORDINATOR, Process, heed_interrupts, words, write_job  # noqa: E402
+from harness import (COORDINATOR, Process, heed_interrupts, read_safetensors, words,  # noqa: E402
+                     write_job)
 
 PROBLEMS = 150
 GAP = 1e-9
-ROUNDING = 1e-13       # differences of F that no program can tell
+ROUNDING = 1e-13       # relative differences of F that no program can tell
+LEAST = 1e-15          # a difference of F that none can tell, labels being about 1
 FIRST_SHARE = 1e-6     # of F at the start: a smaller F* is measured by this
 CLOSE = {'gradient_tolerance': 1e-13, 'loss_tolerance': 1e-15, 'gap_tolerance': 1e-14,
          'max_steps': 3000, 'max_seconds': 60, 'history': 30}
@@ -192,69 +198,71 @@ class WeightedSoftmax(newton.Loss):
         d, p = super().derivative(m)
         return d * self.rows * self.share, p
 
-    def times(self, p, change):
-        return super().times(p, change) * self.rows * self.share
-
     def blocks(self, p):
         for a, b, weights in super().blocks(p):
             yield a, b, weights * self.rows * self.share[:, 0]
 
 
-def prepared(problem, weights):
-    """Columns as they are penalised; centred, where the intercept makes up for it."""
-    x, share = problem.x, weights / weights.sum()
-    mean = share @ x
-    if problem.settings.get('intercept', True):
-        x = x - mean
+def scaling_of(problem, weights):
+    """What columns are centred by, where the intercept makes up for it, and divided by, as F has them."""
+    x, share = certificate.LONG(problem.x), weights / weights.sum()
+    mean, deviation = share @ x, np.ones(x.shape[1])
     if problem.settings.get('standardise'):
-        deviation = np.sqrt(share @ (problem.x - mean) ** 2)
-        varies = deviation > 1e-14 * np.abs(problem.x).max(axis=0)
-        x = x / np.where(varies, deviation, 1)
-    return x
+        deviation = np.sqrt(share @ (x - mean) ** 2)
+        varies = deviation > 1e-14 * np.abs(x).max(axis=0)
+        deviation = np.where(varies, deviation, 1)
+    return mean if problem.settings.get('intercept', True) else 0 * mean, deviation
 
 
-def minimum(problem, x, loss, free=0):
-    """The last `free` columns are not penalised."""
-    intercept = problem.settings.get('intercept', True) and not free
-    l1, l2, of_intercept = problem.settings.get('l1'), problem.settings['l2'], (
-        0.0 if intercept else 1e15)
-    of = newton.Barrier(x, loss, l1, l2, of_intercept) if l1 else (
-        newton.Problem(x, loss, l2, of_intercept))
-    if free:
-        of.penalty[-1 - free:-1] = 0
-    with np.errstate(all='ignore'), warnings.catch_warnings():
-        warnings.simplefilter('ignore', scipy.linalg.LinAlgWarning)
-        if l1:
-            of.l1[of.shape[0] - 1 - free:] = 0
-            return newton.sparse_minimum(of)
-        least, lacking, *_ = newton.minimum(of, relative=1e-16)
-    return least, lacking
+def parts_of(problem, model):
+    """The problems that F is the sum of, each with weights and intercepts to start from."""
+    weights = certificate.LONG(np.ones(len(problem.y)) if problem.weights is None
+                               else problem.weights)
+    mean, deviation = scaling_of(problem, weights)
+    x, (w, b) = (problem.x - mean) / deviation, model
+    b, w = b + mean @ w, w * deviation[:, None]
+    free = np.ones((len(x), len(b)))
+    penalties = problem.settings.get('l1', 0.0), problem.settings['l2']
 
+    def one(loss, w=w, b=b, x=x, free=free):
+        return certificate.Problem(x, loss, *penalties, free), w, b
 
-def ordinal(problem, x, weights):
-    """A row a threshold; each threshold has a column."""
-    above = [(problem.y > k).astype(float) for k in range(CLASSES - 1)]
-    at = np.kron(np.eye(CLASSES - 1), np.ones((len(x), 1)))
-    rows = np.hstack([np.vstack([x] * (CLASSES - 1)), at])
-    loss = gaps.Weighted(CURVES['logistic'], np.concatenate(above),
-                         np.concatenate([weights] * (CLASSES - 1)))
-    loss.share = loss.share * (CLASSES - 1)
-    return minimum(problem, rows, loss, free=CLASSES - 1)
-
-
-def optimum(problem):
-    weights = problem.weights if problem.weights is not None else np.ones(len(problem.y))
-    x = prepared(problem, weights)
     if problem.objective == 'softmax':
-        return minimum(problem, x, WeightedSoftmax(problem.y, weights))
-    if problem.objective == 'ordinal':
-        return ordinal(problem, x, weights)
-    if problem.objective == 'one_vs_rest':
-        apart = [minimum(problem, x, gaps.Weighted(CURVES['logistic'],
-                                                   (problem.y == k).astype(float), weights))
-                 for k in range(CLASSES)]
-        return tuple(map(sum, zip(*apart)))
-    return minimum(problem, x, gaps.Weighted(CURVES[problem.objective], problem.y, weights))
+        yield one(WeightedSoftmax(problem.y, weights))
+    elif problem.objective == 'one_vs_rest':
+        for k in range(CLASSES):
+            of_class = gaps.Weighted(CURVES['logistic'], (problem.y == k).astype(float), weights)
+            yield one(of_class, w[:, [k]], b[:, [k]])
+    elif problem.objective == 'ordinal':
+        thresholds = CLASSES - 1     # a row a threshold; each threshold has an intercept
+        above = [(problem.y > k).astype(float) for k in range(thresholds)]
+        loss = gaps.Weighted(CURVES['logistic'], np.concatenate(above), np.tile(weights, thresholds))
+        loss.share = loss.share * thresholds
+        yield one(loss, w, b.reshape(-1, 1), np.tile(x, (thresholds, 1)),
+                  np.kron(np.eye(thresholds), np.ones((len(x), 1))))
+    else:
+        yield one(gaps.Weighted(CURVES[problem.objective], problem.y, weights))
+
+
+def model_of(problem, folder):
+    """Features × outputs, and the intercepts in one row, or none."""
+    arrays = read_safetensors((folder / 'job.state/models/current').resolve() / 'model.safetensors')
+    (outputs, features), weight = arrays['weight']
+    w = np.zeros((problem.x.shape[1], outputs), certificate.LONG)
+    w[np.array(arrays['feature_id'][1], int) - 1] = np.reshape(weight, (outputs, features)).T
+    intercept = problem.settings.get('intercept', True)
+    return w, certificate.LONG([arrays['bias'][1]] if intercept else np.zeros((0, outputs)))
+
+
+def optimum(problem, model):
+    """The bounds of F*, from a model on, and the model's F. It matters for the time alone where the
+    search begins: the bounds hold by themselves."""
+    parts = list(parts_of(problem, model))
+    with np.errstate(all='ignore'):
+        of_model = sum(part.value(w, part.margins(w, b)) for part, w, b in parts)
+    found = [certificate.bounds_of(*part) for part in parts]
+    return certificate.Bounds(sum(bounds.above for bounds in found),
+                              sum(bounds.gap for bounds in found)), of_model
 
 
 # ---- runs ----
@@ -285,13 +293,13 @@ def job_of(problem, folder):
 
 
 def sparser(problem, number):
-    """The same with an l1 below what makes all weights 0, and no directions."""
+    """The same with an l1 below what makes all weights 0, over working sets."""
     rng = np.random.default_rng(2000 + number)
     x, y = problem.x - problem.x.mean(axis=0), problem.y - problem.y.mean()
     deviation = x.std(axis=0) if problem.settings.get('standardise') else 1
     most = (np.abs(x.T @ y) / np.where(deviation > 0, deviation, 1)).max() / len(y)
     problem.settings['l1'] = float(max(most, 1e-6) * 10 ** rng.uniform(-4, -0.5))
-    if problem.settings['precondition'] == 'block':
+    if problem.settings['precondition'] in ('block', 'none'):  # a block is not for l1
         problem.settings['precondition'] = 'auto'
     return problem
 
@@ -300,25 +308,40 @@ def row_of(number, folder, settings, l1=False):
     problem = sparser(drawn(number), number) if l1 else drawn(number)
     job = job_of(problem, folder)
     ours = trained(job, CLOSE | ({} if l1 else {'directions': 20}) | settings)
-    rounds, first = told_of(folder, ours['run'])
+    (rounds, first), model = told_of(folder, ours['run']), model_of(problem, folder)
     plain = trained(job, CLOSE | ({'precondition': 'none'} if l1 else {'directions': 0}) | settings)
-    least, lacking = optimum(problem)
-    star = min(ours['loss'], plain['loss'], least)
-    unit = max(star, FIRST_SHARE * first, ROUNDING)
-    return {'name': problem.name, 'with': (ours['loss'] - star) / unit,
-            'without': (plain['loss'] - star) / unit, 'newton': (least - star) / unit,
-            'lacks': lacking / unit, 'steps': ours['steps'], 'plain_steps': plain['steps'],
-            'rounds': rounds, 'reason': ours['reason']}
+    bounds, of_model = optimum(problem, model)
+    unit = max(float(bounds.above), FIRST_SHARE * first, ROUNDING)
+
+    def above(f, other):
+        return float(f - other) / unit if abs(f - other) > LEAST else 0.0
+
+    gap = float(bounds.gap) / unit
+    return {'name': problem.name, 'with': above(ours['loss'], bounds.above) + gap,
+            'without': above(plain['loss'], bounds.above) + gap, 'bounds': gap,
+            'model': above(of_model, ours['loss']), 'rounds': rounds, 'steps': ours['steps'],
+            'plain_steps': plain['steps'], 'reasons': f'{ours["reason"]} / {plain["reason"]}',
+            'allowed': GAP if l1 else max(GAP, above(plain['loss'], bounds.above) + ROUNDING)}
+
+
+def is_short(row):
+    return row['with'] - row['bounds'] > row['allowed']
+
+
+def is_unknown(row):
+    differs = max(-row['with'], row['bounds'], abs(row['model']))
+    return not differs <= GAP       # not a number, too
 
 
 def is_wrong(row):
-    return row['with'] > max(GAP, row['without'] + ROUNDING)
+    return is_short(row) or is_unknown(row)
 
 
 def line_of(number, row):
-    return (f'{"!" if is_wrong(row) else " "}{number:4}{row["with"]:9.1e}{row["without"]:9.1e}'
-            f'{row["steps"]:6}{row["plain_steps"]:6}{row["rounds"]:6.1f}{row["newton"]:9.1e}'
-            f'{row["lacks"]:9.1e}  {row["reason"]:20} {row["name"]}')
+    mark = '!' if is_short(row) else '?' if is_unknown(row) else ' '
+    return (f'{mark}{number:4}{row["with"]:9.1e}{row["without"]:9.1e}{row["bounds"]:9.1e}'
+            f'{row["model"]:9.1e}{row["steps"]:6}{row["plain_steps"]:6}{row["rounds"]:6.1f}  '
+            f'{row["reasons"]:40} {row["name"]}')
 
 
 # ---- problems without an optimum ----

@@ -33,12 +33,12 @@ import sys
 import tempfile
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
 from harness import (COORDINATOR, SHARED, Process, heed_interrupts, lines_of,  # noqa: E402
                      read_safetensors, write_job)
+from certificate import quadratic_minimiser  # noqa: E402
 from newton import Loss, read  # noqa: E402
 from problems import copied  # noqa: E402
 
@@ -152,31 +152,6 @@ def hessian(problem, curvature, active, damping):
     return found
 
 
-def quadratic_minimiser(h, g, w, l1, side):
-    """Of g·(v − w) + (v − w)·H(v − w)/2 + l1 |v|₁, by active sets: the free weights go towards their
-    minimum, until one of them is 0 and leaves; then the one that gains most comes in again."""
-    v, free = w.copy(), side != 0
-    for _ in range(20 * len(w)):
-        goal = np.zeros_like(v)
-        rest = h @ np.where(free, 0, -w)
-        goal[free] = w[free] - scipy.linalg.solve(
-            h[np.ix_(free, free)], (g + l1 * side + rest)[free], assume_a='pos')
-        crossing = free & (goal * side < 0)
-        if crossing.any():
-            shares = np.where(crossing, v / np.where(crossing, v - goal, 1), np.inf)
-            first = np.argmin(shares)
-            v = v + max(0, shares[first]) * (goal - v)
-            v[first], free[first] = 0, False
-            continue
-        v = goal
-        slope = np.where(free, 0, g + h @ (v - w))
-        enters = np.argmax(np.abs(slope))
-        if abs(slope[enters]) <= l1 * (1 + 1e-12):
-            break
-        free[enters], side[enters] = True, -np.sign(slope[enters])
-    return v
-
-
 def searched(problem, w, f, promised, step):
     """The first of halved steps where F falls enough, and its length; None if none does."""
     t = 1.0
@@ -214,7 +189,8 @@ def minimum(problem, tell=lambda *_: None):
         here, gradient = w[columns, outputs], r[columns, outputs]
         side = np.where(here != 0, np.sign(here), -np.sign(gradient))
         h = hessian(problem, curvature, (columns, outputs), damping)
-        v = quadratic_minimiser(h, gradient, here, l1, side)
+        change, free = quadratic_minimiser(h, gradient, here, l1, side)
+        v = np.where(free, here + change, 0)
         step = np.zeros_like(w)
         step[columns, outputs] = v - here
         promised = (gradient * (v - here)).sum() + l1 * (np.abs(v).sum() - np.abs(here).sum())
