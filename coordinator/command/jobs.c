@@ -234,17 +234,30 @@ static int prune_opened(const struct options *options, struct store *store, cons
     return code;
 }
 
+/* Who only looks need not be one who may write. */
+static int prune_open(const struct options *options, const char *state,
+                      struct record_reader *reader) {
+    if (!options->dry_run) {
+        *reader = (struct record_reader){.state = state, .lock = -1};
+        int code = state_lock(state, &reader->lock);
+        return code ? code : store_open_existing(state, &reader->store);
+    }
+    int code = record_reader_open(state, reader);
+    if (!code && reader->maybe_live)
+        log_warning("%s: a coordinator may be at work there; what it has half-written is told as "
+                    "left over",
+                    state);
+    return code;
+}
+
 static int prune_folder(const struct options *options, const char *state, json_t *all) {
-    struct store *store = NULL;
-    int lock;
-    int code = state_lock(state, &lock);
-    if (code)
-        return code;
-    code = store_open_existing(state, &store);
+    struct record_reader reader;
+    int code = prune_open(options, state, &reader);
     if (!code)
-        code = prune_opened(options, store, state, all);
-    int closed = store ? store_close(store) : 0;
-    state_unlock(lock);
+        code = prune_opened(options, reader.store, state, all);
+    int closed = reader.store ? store_close(reader.store) : 0;
+    reader.store = NULL;
+    record_reader_close(&reader);
     return code ? code : closed;
 }
 

@@ -1,5 +1,6 @@
 #include "coordinator/publish/prune.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,13 +19,15 @@
 #include "data/pack.h"
 #include "data/set.h"
 
-/* The names in a folder of the state; none if it cannot be listed. */
-static char **names_in(const char *folder) {
-    char **names;
-    if (!folder_names(folder, &names))
-        return names;
+/* The names in a folder of the state; none if it cannot be listed, but for want of permission: what
+ * the caller may not see is not known to be needless. */
+static int names_in(const char *folder, char ***names) {
+    int code = folder_names(folder, names);
+    if (!code || code == ERROR_PERMISSION)
+        return code;
     error_clear();
-    return memory_new(1, sizeof *names);
+    *names = memory_new(1, sizeof **names);
+    return 0;
 }
 
 static void add(struct prune_list *list, const char *kind, const char *path, int64_t run) {
@@ -85,14 +88,13 @@ static struct origin origin_of(const char *path) {
     return origin;
 }
 
-/* Whether a newer pack of the same file is there. Runs do not record the files of a holdout and of
- * test data: of those the newest pack is kept. */
-static bool is_replaced(const char *path) {
+/* Whether a newer pack of the same file is among the names of its folder. Runs do not record the
+ * files of a holdout and of test data: of those the newest pack is kept. */
+static bool is_replaced(const char *path, char *const *names) {
     struct origin own = origin_of(path);
     char *folder = path_folder(path);
-    char **names = names_in(folder);
     bool replaced = !own.source;
-    for (char **name = names; *name && !replaced; name++) {
+    for (char *const *name = names; *name && !replaced; name++) {
         if (!name_ends(*name, ".pack"))
             continue;
         char *other_path = path_join(folder, *name);
@@ -102,13 +104,13 @@ static bool is_replaced(const char *path) {
         free(other.source);
         free(other_path);
     }
-    names_free(names);
     free(folder);
     free(own.source);
     return replaced;
 }
 
-static bool is_needed_pack(const struct needs *needs, const char *name, const char *path) {
+static bool is_needed_pack(const struct needs *needs, const char *name, const char *path,
+                           char *const *names) {
     switch (needs_pack(needs, name)) {
     case PACK_NEEDED:
         return true;
@@ -117,20 +119,23 @@ static bool is_needed_pack(const struct needs *needs, const char *name, const ch
     case PACK_UNKNOWN:
         break;
     }
-    return needs->unfinished || !is_replaced(path);
+    return needs->unfinished || !is_replaced(path, names);
 }
 
-/* What kind of thing a name in one of these folders is if it is not needed; NULL if it is. */
-typedef const char *check_name(const struct needs *needs, const char *name, const char *path);
+/* What kind of thing a name, one of `names`, is if it is not needed; NULL if it is. */
+typedef const char *check_name(const struct needs *needs, const char *name, const char *path,
+                               char *const *names);
 
-static const char *check_pack(const struct needs *needs, const char *name, const char *path) {
+static const char *check_pack(const struct needs *needs, const char *name, const char *path,
+                              char *const *names) {
     if (name_ends(name, ".set"))
         return is_needed_set(needs, path) ? NULL : "set";
-    return name_ends(name, ".pack") && !is_needed_pack(needs, name, path) ? "pack" : NULL;
+    return name_ends(name, ".pack") && !is_needed_pack(needs, name, path, names) ? "pack" : NULL;
 }
 
-static const char *check_checkpoint(const struct needs *needs, const char *name, const char *path) {
-    (void)path;
+static const char *check_checkpoint(const struct needs *needs, const char *name, const char *path,
+                                    char *const *names) {
+    (void)path, (void)names;
     char *end;
     long long run = strtoll(name, &end, 10);
     return run > 0 && !*end && !needs_checkpoints(needs, run) ? "checkpoint" : NULL;
@@ -138,26 +143,32 @@ static const char *check_checkpoint(const struct needs *needs, const char *name,
 
 /* Only of a model that was read back wrongly, which is kept while its run can go on: find_models()
  * finds the others. */
-static const char *check_model(const struct needs *needs, const char *name, const char *path) {
-    (void)path;
+static const char *check_model(const struct needs *needs, const char *name, const char *path,
+                               char *const *names) {
+    (void)path, (void)names;
     char *end;
     long long run = strtoll(name, &end, 10);
     return run > 0 && !strcmp(end, ".failed") && !needs_failed(needs, run) ? "leftover" : NULL;
 }
 
-static void find_in(const char *state, const char *folder, check_name *check,
-                    const struct needs *needs, struct prune_list *list) {
-    char *place = path_join(state, folder);
-    char **names = names_in(place);
-    for (char **name = names; *name; name++) {
+static int find_in(const char *state, const char *folder, check_name *check,
+                   const struct needs *needs, struct prune_list *list) {
+    char *place = path_join(state, folder), **names = NULL;
+    int code = names_in(place, &names);
+    for (char **name = names; !code && *name; name++) {
         char *path = path_join(place, *name);
-        const char *kind = name_is_temporary(*name) ? "leftover" : check(needs, *name, path);
+        const char *kind = NULL;
+        if (access(path, R_OK) && errno == EACCES)
+            code = error_set_errno(ERROR_PERMISSION, "cannot read %s", path);
+        else
+            kind = name_is_temporary(*name) ? "leftover" : check(needs, *name, path, names);
         if (kind)
             add(list, kind, path, 0);
         free(path);
     }
     names_free(names);
     free(place);
+    return code;
 }
 
 int prune_find(struct store *store, const char *state, struct prune_list *list) {
@@ -166,12 +177,14 @@ int prune_find(struct store *store, const char *state, struct prune_list *list) 
     int code = needs_read(store, &needs);
     if (!code)
         code = find_models(store, state, &needs, list);
-    if (!code) {
-        find_in(state, "models", check_model, &needs, list);
-        find_in(state, "shards", check_checkpoint, &needs, list);
-        find_in(state, "packs", check_pack, &needs, list);
+    if (!code)
+        code = find_in(state, "models", check_model, &needs, list);
+    if (!code)
+        code = find_in(state, "shards", check_checkpoint, &needs, list);
+    if (!code)
+        code = find_in(state, "packs", check_pack, &needs, list);
+    if (!code)
         list->bytes_kept = file_bytes(state) - list->bytes;
-    }
     needs_release(&needs);
     return code;
 }

@@ -14,7 +14,7 @@
  * something is unfinished.
  *
  * A kill at any instant leaves a valid state: each thing is gone or whole, and nothing that is left
- * needs it. The caller holds the lock of the state folder. */
+ * needs it. The caller holds the lock of the state folder, or only looks. */
 #ifndef DML_COORDINATOR_PUBLISH_PRUNE_H
 #define DML_COORDINATOR_PUBLISH_PRUNE_H
 
@@ -39,7 +39,8 @@ struct prune_list {
     uint64_t bytes_kept; /* of all else in the state folder */
 };
 
-/* Lists it; release the list also after a failure. */
+/* Lists it; release the list also after a failure. ERROR_PERMISSION: there is something that the
+ * caller may not read. */
 int prune_find(struct store *store, const char *state, struct prune_list *list);
 void prune_release(struct prune_list *list);
 

@@ -70,6 +70,29 @@ def a_folder_that_may_not_be_read_is_told_as_such_with_what_its_owner_can_do(fol
 
 
 @test
+def another_user_is_told_what_prune_would_remove_if_all_may_be_read(folder):
+    state = folder / 'job.state'
+    for number in range(3):
+        train(small_job(folder, l2=10.0 ** -number, keep_models=1))
+    owners = dml('prune', state, '--dry-run', '--json').json
+    assert owners['folders'][0]['removed'], owners
+    readable(state)
+    refused = as_other('prune', state, '--dry-run')
+    assert refused.status == PERMISSION and f'cannot list {state}/packs' in refused.stderr, refused
+    (state / 'packs').chmod(0o755)
+    packs = [path for path in (state / 'packs').iterdir() if path.suffix == '.pack']
+    packs[0].chmod(0o600)
+    refused = as_other('prune', state, '--dry-run')
+    assert refused.status == PERMISSION and f'cannot read {packs[0]}' in refused.stderr, refused
+    packs[0].chmod(0o644)
+    before = contents(state)
+    told = as_other('prune', state, '--dry-run', '--json')
+    assert told.status == 0 and told.json == owners, told
+    refused = as_other('prune', state)
+    assert refused.status == PERMISSION and contents(state) == before, refused
+
+
+@test
 def a_state_that_cannot_be_made_is_answered_with_the_option_for_another(folder):
     train(small_job(folder))
     readable(folder / 'job.state')
