@@ -164,11 +164,12 @@ static int work_on_scaling(void *context) {
     struct training *run = context;
     const struct set_info *info = set_info(run->set);
     int code = column_rules_find(run->job, info, &run->rules);
+    /* First: without a block wide data needs no moments, and their two reads of all values. */
+    if (!code && run->preconditioner.form == PRECONDITION_HEAVY)
+        code = choose_block(run);
     if (!code && scaling_needs_moments(run->job, info, run->preconditioner.form)) {
         code = training_find_moments(run);
-        if (!code && run->preconditioner.form == PRECONDITION_HEAVY)
-            code = choose_block(run);
-        if (!code && scaling_needs_moments(run->job, info, run->preconditioner.form))
+        if (!code)
             code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form,
                                   &run->moments, &run->rules, &run->scaling);
     }
