@@ -138,7 +138,7 @@ static uint32_t *order_columns(struct columns *columns, const struct column_buil
     const uint64_t *values = builder->values;
     uint32_t *column = sort_by_frequency(values, columns->count);
     columns->id = memory_new(columns->count, sizeof *columns->id);
-    columns->values = memory_new(columns->count, sizeof *columns->values);
+    columns->values = memory_new((size_t)columns->count + 1, sizeof *columns->values);
     for (uint32_t i = 0; i < columns->count; i++) {
         columns->id[column[i]] = builder->id[i];
         columns->values[column[i]] = values[i];
