@@ -53,9 +53,15 @@ static bool add_split_pack(struct column_builder *builder, uint32_t p, uint32_t 
 }
 
 /* The features of a pack are numbered by first appearance already. */
+static bool is_only_pack(const struct split *split) {
+    return split->count == 1 && !split->side[0];
+}
+
 static void take_only_pack(struct columns *columns, struct column_builder *builder) {
     const struct pack *pack = builder->split->packs[0];
     columns->count = pack->facts->features;
+    if (!pack->table)
+        return; /* it needs no copies: find_orders() */
     columns->of_pack[0] = memory_new(columns->count, sizeof(uint32_t));
     for (uint32_t i = 0; i < columns->count; i++)
         columns->of_pack[0][i] = i;
@@ -96,7 +102,7 @@ static int number_packs(struct columns *columns, struct column_builder *builder)
 static int collect(struct columns *columns, struct column_builder *builder) {
     const struct split *split = builder->split;
     int code = 0;
-    if (split->count == 1 && !split->side[0])
+    if (is_only_pack(split))
         take_only_pack(columns, builder);
     else
         code = number_packs(columns, builder);
@@ -131,20 +137,6 @@ static uint64_t *sum_counts(const struct columns *columns, const struct column_b
                 values[columns->of_pack[p][i]] += count[i];
     }
     return values;
-}
-
-/* Answers the column of each number by first appearance. */
-static uint32_t *order_columns(struct columns *columns, const struct column_builder *builder) {
-    const uint64_t *values = builder->values;
-    uint32_t *column = sort_by_frequency(values, columns->count);
-    columns->id = memory_new(columns->count, sizeof *columns->id);
-    columns->values = memory_new((size_t)columns->count + 1, sizeof *columns->values);
-    for (uint32_t i = 0; i < columns->count; i++) {
-        columns->id[column[i]] = builder->id[i];
-        columns->values[column[i]] = values[i];
-    }
-    columns_renumber(columns, builder->split, column);
-    return column;
 }
 
 static int reject_name(const struct pack *pack, uint32_t feature, const char *before) {
@@ -279,24 +271,41 @@ static uint32_t *sort_by_id(const uint64_t *id, uint32_t count) {
 /* Of many columns either takes long, and needs nothing of the other. */
 struct ordering {
     struct columns *columns;
-    const struct column_builder *builder;
-    uint32_t *column; /* of each number by first appearance */
+    const uint64_t *id, *values; /* by first appearance */
+    uint32_t *column;            /* of each number by first appearance */
 };
 
 static void find_order(void *context, unsigned part) {
     struct ordering *ordering = context;
-    if (part)
-        ordering->column = order_columns(ordering->columns, ordering->builder);
-    else
-        ordering->columns->order = sort_by_id(ordering->builder->id, ordering->columns->count);
+    struct columns *columns = ordering->columns;
+    if (part) {
+        columns->order = sort_by_id(ordering->id, columns->count);
+        return;
+    }
+    uint32_t *column = ordering->column = sort_by_frequency(ordering->values, columns->count);
+    columns->id = memory_new(columns->count, sizeof *columns->id);
+    columns->values = memory_new((size_t)columns->count + 1, sizeof *columns->values);
+    for (uint32_t i = 0; i < columns->count; i++) {
+        columns->id[column[i]] = ordering->id[i];
+        columns->values[column[i]] = ordering->values[i];
+    }
 }
 
 static void find_orders(struct columns *columns, const struct column_builder *builder,
                         unsigned threads) {
-    struct ordering ordering = {.columns = columns, .builder = builder};
+    const struct split *split = builder->split;
+    bool as_packed = !builder->id; /* the only pack has all as it is */
+    struct ordering ordering = {.columns = columns,
+                                .id = as_packed ? split->packs[0]->id : builder->id,
+                                .values = as_packed ? split->packs[0]->count : builder->values};
     threads_share(columns->count < WORTH_A_THREAD ? 1 : threads, 2, find_order, &ordering);
     for (uint32_t i = 0; i < columns->count; i++)
         columns->order[i] = ordering.column[columns->order[i]];
+    if (as_packed) {
+        columns->of_pack[0] = ordering.column;
+        return;
+    }
+    columns_renumber(columns, split, ordering.column);
     free(ordering.column);
 }
 
@@ -336,7 +345,7 @@ int columns_find(struct columns *columns, const struct split *split,
     bytes_init(&builder.order);
     dictionary_init(&builder.dictionary);
     int code = collect(columns, &builder);
-    if (!code) {
+    if (!code && builder.id) {
         builder.values = sum_counts(columns, &builder);
         builder.room = columns->count;
         code = columns_prepare(columns, &builder, options);
