@@ -250,9 +250,9 @@ enum optimizer_want common_direction_measured(struct lbfgs *o, const double *sca
     if (!(o->slope < 0) || !isfinite(o->slope) || !isfinite(window->gram[newest][newest]) ||
         !isfinite(largest))
         return lbfgs_retry(o, SAFEGUARD_HISTORY_RESET, program);
+    /* Nothing else needs it outside the window. */
     program_add(program,
-                &(struct operation){
-                    .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_D, .c = REGISTER_D});
+                &(struct operation){.code = OPERATION_SWAP, .a = REGISTER_T, .b = REGISTER_D});
     return common_evaluate(o, COMMON_PRODUCT);
 }
 
