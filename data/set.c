@@ -142,8 +142,7 @@ static int map_texts(struct set *set) {
 /* How many values the text had of each column, and what the words of a table weigh, if they do. */
 static int map_counts(struct set *set) {
     const void *counts = NULL;
-    bool weighs =
-        set->table && table_has_texts(set->table) && table_weighs_words(set->table);
+    bool weighs = set->table && table_has_texts(set->table) && table_weighs_words(set->table);
     uint64_t features = set->facts->features;
     int code = container_array(&set->container, SET_COUNTS, (weighs ? 2 : 1) * features,
                                sizeof(uint64_t), &counts);

@@ -53,7 +53,7 @@ struct set_info {
     const char *const *feature_names;    /* by column, or NULL: CSV */
     const struct table *table; /* CSV: what the columns of the files are, with the means of the
                                   training rows; or NULL */
-    const uint64_t *counts; /* by column, how many values the training rows had in the text */
+    const uint64_t *counts;    /* by column, how many values the training rows had in the text */
     const double *idf;         /* CSV with texts: by column, what a word weighs (data/merge.h), 0 of
                                   others; or NULL */
     const int16_t *exponent;   /* base exponents (numeric/fixed.h), `features` + 1 with that

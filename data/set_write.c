@@ -304,7 +304,8 @@ static int make_all_chunks(struct set_writer *writer, unsigned threads) {
 /* Finds those of some columns. */
 static void find_some_exponents(void *context, unsigned part) {
     struct set_writer *writer = context;
-    uint64_t columns = (uint64_t)writer->columns.count + 1, first = (uint64_t)part * COLUMNS_OF_PART;
+    uint64_t columns = (uint64_t)writer->columns.count + 1,
+             first = (uint64_t)part * COLUMNS_OF_PART;
     uint64_t end = first + COLUMNS_OF_PART < columns ? first + COLUMNS_OF_PART : columns;
     bool ones = writer->plan.trained.type == VALUE_ONES;
     const uint64_t *count = writer->columns.values;

@@ -65,8 +65,8 @@ void checksum_add_own(json_t *all);
 /* ERROR_DATA if the object has that member and another hash. */
 int checksum_check_own(const json_t *all, const char *path);
 
-/* ERROR_DATA if a member is present and differs from the hash of what was read, that of the tensors'
- * file among them. The paths are for the message. */
+/* ERROR_DATA if a member is present and differs from the hash of what was read, that of the
+ * tensors' file among them. The paths are for the message. */
 int checksum_check(const json_t *all, const char *json_path, const char *of_tensors,
                    const char *tensors_path);
 

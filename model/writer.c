@@ -45,8 +45,8 @@ struct model_writer {
     uint64_t received;
     bool finished;
     struct tensors_hashes hashes; /* empty until they are asked for */
-    json_t *names;     /* of the features of the file; NULL until a view needs them */
-    const char **name; /* the strings in `names` */
+    json_t *names;                /* of the features of the file; NULL until a view needs them */
+    const char **name;            /* the strings in `names` */
 };
 
 static size_t rank_bytes(const struct model_writer *writer) {
