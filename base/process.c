@@ -95,3 +95,26 @@ void threads_run(unsigned threads, void *(*work)(void *context), void *context) 
     for (unsigned i = 0; i < started; i++)
         pthread_join(others[i], NULL);
 }
+
+struct shared {
+    void (*work)(void *context, unsigned part);
+    void *context;
+    unsigned parts;
+    atomic_uint begun;
+};
+
+static void *take_parts(void *argument) {
+    struct shared *shared = argument;
+    for (;;) {
+        unsigned part = atomic_fetch_add(&shared->begun, 1);
+        if (part >= shared->parts)
+            return NULL;
+        shared->work(shared->context, part);
+    }
+}
+
+void threads_share(unsigned threads, unsigned parts, void (*work)(void *context, unsigned part),
+                   void *context) {
+    struct shared shared = {.work = work, .context = context, .parts = parts};
+    threads_run(threads < parts ? threads : parts, take_parts, &shared);
+}

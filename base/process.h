@@ -32,4 +32,9 @@ int thread_start(pthread_t *thread, void *(*work)(void *context), void *context)
  * if the system has no more. What `work` answers does not count. */
 void threads_run(unsigned threads, void *(*work)(void *context), void *context);
 
+/* Does each of `parts` parts of a work once, on up to `threads` threads at once, as above. */
+typedef void parts_function(unsigned threads, unsigned parts,
+                            void (*work)(void *context, unsigned part), void *context);
+parts_function threads_share;
+
 #endif

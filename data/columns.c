@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "data/merge.h"
 
 static unsigned frequency_class(uint64_t count) {
@@ -52,9 +53,15 @@ static bool add_split_pack(struct column_builder *builder, uint32_t p, uint32_t 
 }
 
 /* The features of a pack are numbered by first appearance already. */
+static bool is_only_pack(const struct split *split) {
+    return split->count == 1 && !split->side[0];
+}
+
 static void take_only_pack(struct columns *columns, struct column_builder *builder) {
     const struct pack *pack = builder->split->packs[0];
     columns->count = pack->facts->features;
+    if (!pack->table)
+        return; /* it needs no copies: find_orders() */
     columns->of_pack[0] = memory_new(columns->count, sizeof(uint32_t));
     for (uint32_t i = 0; i < columns->count; i++)
         columns->of_pack[0][i] = i;
@@ -95,7 +102,7 @@ static int number_packs(struct columns *columns, struct column_builder *builder)
 static int collect(struct columns *columns, struct column_builder *builder) {
     const struct split *split = builder->split;
     int code = 0;
-    if (split->count == 1 && !split->side[0])
+    if (is_only_pack(split))
         take_only_pack(columns, builder);
     else
         code = number_packs(columns, builder);
@@ -130,19 +137,6 @@ static uint64_t *sum_counts(const struct columns *columns, const struct column_b
                 values[columns->of_pack[p][i]] += count[i];
     }
     return values;
-}
-
-static void order_columns(struct columns *columns, const struct column_builder *builder) {
-    const uint64_t *values = builder->values;
-    uint32_t *column = sort_by_frequency(values, columns->count);
-    columns->id = memory_new(columns->count, sizeof *columns->id);
-    columns->values = memory_new(columns->count, sizeof *columns->values);
-    for (uint32_t i = 0; i < columns->count; i++) {
-        columns->id[column[i]] = builder->id[i];
-        columns->values[column[i]] = values[i];
-    }
-    columns_renumber(columns, builder->split, column);
-    free(column);
 }
 
 static int reject_name(const struct pack *pack, uint32_t feature, const char *before) {
@@ -191,6 +185,8 @@ struct id_and_column {
 #define DIGITS (1u << DIGIT_BITS)
 #define SHORT_BITS 32
 
+#define WORTH_A_THREAD 65536 /* columns */
+
 /* Where the entries of each digit begin, from how many there are. */
 static void begin_digits(uint32_t next[DIGITS]) {
     uint32_t sum = 0;
@@ -222,51 +218,95 @@ static void sort_short_by_digit(const uint64_t *from, uint64_t *to, uint32_t cou
         to[next[from[i] >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-static void sort_long_ids(struct columns *columns, uint64_t largest) {
-    size_t bytes = columns->count * sizeof(struct id_and_column);
+static void sort_long_ids(const uint64_t *id, uint32_t count, uint64_t largest, uint32_t *order) {
+    size_t bytes = count * sizeof(struct id_and_column);
     struct id_and_column *entries = memory_map(bytes), *other = memory_map(bytes);
-    for (uint32_t i = 0; i < columns->count; i++)
-        entries[i] = (struct id_and_column){columns->id[i], i};
+    for (uint32_t i = 0; i < count; i++)
+        entries[i] = (struct id_and_column){id[i], i};
     for (unsigned shift = 0; shift < 64 && largest >> shift; shift += DIGIT_BITS) {
-        sort_long_by_digit(entries, other, columns->count, shift);
+        sort_long_by_digit(entries, other, count, shift);
         struct id_and_column *sorted = other;
         other = entries;
         entries = sorted;
     }
-    for (uint32_t i = 0; i < columns->count; i++)
-        columns->order[i] = entries[i].column;
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = entries[i].column;
     memory_unmap(entries, bytes);
     memory_unmap(other, bytes);
 }
 
 /* An id and its column are one word. */
-static void sort_short_ids(struct columns *columns, uint64_t largest) {
-    size_t bytes = columns->count * sizeof(uint64_t);
+static void sort_short_ids(const uint64_t *id, uint32_t count, uint64_t largest, uint32_t *order) {
+    size_t bytes = count * sizeof(uint64_t);
     uint64_t *entries = memory_map(bytes), *other = memory_map(bytes);
-    for (uint32_t i = 0; i < columns->count; i++)
-        entries[i] = columns->id[i] << SHORT_BITS | i;
+    for (uint32_t i = 0; i < count; i++)
+        entries[i] = id[i] << SHORT_BITS | i;
     for (unsigned shift = 0; shift < SHORT_BITS && largest >> shift; shift += DIGIT_BITS) {
-        sort_short_by_digit(entries, other, columns->count, SHORT_BITS + shift);
+        sort_short_by_digit(entries, other, count, SHORT_BITS + shift);
         uint64_t *sorted = other;
         other = entries;
         entries = sorted;
     }
-    for (uint32_t i = 0; i < columns->count; i++)
-        columns->order[i] = (uint32_t)entries[i];
+    for (uint32_t i = 0; i < count; i++)
+        order[i] = (uint32_t)entries[i];
     memory_unmap(entries, bytes);
     memory_unmap(other, bytes);
 }
 
 /* Most ids are short: those of texts with numbers, but not hashes. */
-static void sort_by_id(struct columns *columns) {
+static uint32_t *sort_by_id(const uint64_t *id, uint32_t count) {
     uint64_t largest = 0;
-    for (uint32_t i = 0; i < columns->count; i++)
-        largest = columns->id[i] > largest ? columns->id[i] : largest;
-    columns->order = memory_new(columns->count, sizeof *columns->order);
+    for (uint32_t i = 0; i < count; i++)
+        largest = id[i] > largest ? id[i] : largest;
+    uint32_t *order = memory_new(count, sizeof *order);
     if (largest >> SHORT_BITS)
-        sort_long_ids(columns, largest);
+        sort_long_ids(id, count, largest, order);
     else
-        sort_short_ids(columns, largest);
+        sort_short_ids(id, count, largest, order);
+    return order;
+}
+
+/* ---- both orders ---- */
+
+/* Of many columns either takes long, and needs nothing of the other. */
+struct ordering {
+    struct columns *columns;
+    const uint64_t *id, *values; /* by first appearance */
+    uint32_t *column;            /* of each number by first appearance */
+};
+
+static void find_order(void *context, unsigned part) {
+    struct ordering *ordering = context;
+    struct columns *columns = ordering->columns;
+    if (part) {
+        columns->order = sort_by_id(ordering->id, columns->count);
+        return;
+    }
+    uint32_t *column = ordering->column = sort_by_frequency(ordering->values, columns->count);
+    columns->id = memory_new(columns->count, sizeof *columns->id);
+    columns->values = memory_new((size_t)columns->count + 1, sizeof *columns->values);
+    for (uint32_t i = 0; i < columns->count; i++) {
+        columns->id[column[i]] = ordering->id[i];
+        columns->values[column[i]] = ordering->values[i];
+    }
+}
+
+static void find_orders(struct columns *columns, const struct column_builder *builder,
+                        unsigned threads) {
+    const struct split *split = builder->split;
+    bool as_packed = !builder->id; /* the only pack has all as it is */
+    struct ordering ordering = {.columns = columns,
+                                .id = as_packed ? split->packs[0]->id : builder->id,
+                                .values = as_packed ? split->packs[0]->count : builder->values};
+    threads_share(columns->count < WORTH_A_THREAD ? 1 : threads, 2, find_order, &ordering);
+    for (uint32_t i = 0; i < columns->count; i++)
+        columns->order[i] = ordering.column[columns->order[i]];
+    if (as_packed) {
+        columns->of_pack[0] = ordering.column;
+        return;
+    }
+    columns_renumber(columns, split, ordering.column);
+    free(ordering.column);
 }
 
 /* Two columns with one id could not be told apart: sets and models know columns by their ids. */
@@ -305,20 +345,19 @@ int columns_find(struct columns *columns, const struct split *split,
     bytes_init(&builder.order);
     dictionary_init(&builder.dictionary);
     int code = collect(columns, &builder);
-    if (!code) {
+    if (!code && builder.id) {
         builder.values = sum_counts(columns, &builder);
         builder.room = columns->count;
         code = columns_prepare(columns, &builder, options);
     }
     if (!code)
-        order_columns(columns, &builder);
+        find_orders(columns, &builder, options->threads);
     builder_release(&builder); /* there can be many columns, and sorting them takes room, too */
     if (!code) {
         columns_list_absent(columns, split);
         if (columns->crosses)
             crosses_find_levels(columns->crosses, columns->count);
         columns_weigh_words(columns, split);
-        sort_by_id(columns);
         code = take_names(columns, split);
         if (!code)
             code = check_ids(columns, split);

@@ -53,7 +53,7 @@ static inline enum row_side split_side(const struct split *split, uint32_t pack,
 struct columns {
     uint32_t count;
     uint64_t *id;       /* original id of each column */
-    uint64_t *values;   /* how many values the text had of each */
+    uint64_t *values;   /* how many values the text had of each, with room for one more */
     const char **name;  /* into the packs, or NULL */
     uint32_t *order;    /* columns by rising id */
     uint32_t **of_pack; /* for each pack: column of each of its features, or DICTIONARY_NONE */

@@ -441,6 +441,16 @@ int moments_find(struct set *set, unsigned threads, struct moments *moments) {
     return code;
 }
 
+void moments_of_squares(const struct set_info *data, const double *squares,
+                        struct moments *moments) {
+    *moments = (struct moments){.mean = memory_new(data->features, sizeof *moments->mean),
+                                .variance = memory_new(data->features, sizeof *moments->variance),
+                                .nonzero = memory_new(data->features, sizeof *moments->nonzero),
+                                .rows = data->rows};
+    memcpy(moments->variance, squares, data->features * sizeof *squares);
+    memcpy(moments->nonzero, data->counts, data->features * sizeof *data->counts);
+}
+
 static int read_squares(struct set *set, unsigned threads, double *squares) {
     struct moments_pass pass;
     begin(&pass, set, READ_SQUARES, threads);

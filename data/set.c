@@ -139,14 +139,15 @@ static int map_texts(struct set *set) {
     return container_table(container, SET_TABLE, &set->table);
 }
 
-/* What the words of a table weigh, if they do. */
-static int map_idf(struct set *set) {
+/* How many values the text had of each column, and what the words of a table weigh, if they do. */
+static int map_counts(struct set *set) {
     const void *counts = NULL;
-    if (!set->table || !table_has_texts(set->table) || !table_weighs_words(set->table))
-        return 0;
+    bool weighs = set->table && table_has_texts(set->table) && table_weighs_words(set->table);
     uint64_t features = set->facts->features;
-    int code = container_array(&set->container, SET_COUNTS, 2 * features, sizeof(double), &counts);
-    set->info.idf = code ? NULL : (const double *)counts + features;
+    int code = container_array(&set->container, SET_COUNTS, (weighs ? 2 : 1) * features,
+                               sizeof(uint64_t), &counts);
+    set->info.counts = counts;
+    set->info.idf = code || !weighs ? NULL : (const double *)counts + features;
     return code;
 }
 
@@ -259,7 +260,7 @@ int set_open(const char *path, struct set **opened) {
     if (!code)
         code = map_texts(set);
     if (!code)
-        code = map_idf(set);
+        code = map_counts(set);
     if (!code) {
         fill_info(set);
         code = check_bounds(set);

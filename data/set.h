@@ -53,6 +53,7 @@ struct set_info {
     const char *const *feature_names;    /* by column, or NULL: CSV */
     const struct table *table; /* CSV: what the columns of the files are, with the means of the
                                   training rows; or NULL */
+    const uint64_t *counts;    /* by column, how many values the training rows had in the text */
     const double *idf;         /* CSV with texts: by column, what a word weighs (data/merge.h), 0 of
                                   others; or NULL */
     const int16_t *exponent;   /* base exponents (numeric/fixed.h), `features` + 1 with that
@@ -222,6 +223,12 @@ struct moments {
  * not a number. Release it in any case. */
 int moments_find(struct set *set, unsigned threads, struct moments *moments);
 void moments_release(struct moments *moments);
+
+/* What moments_size() and moments_share_unit() need, of the mean squares of columns that are known,
+ * without a look at the rows: means are 0, variances squares, and a value of the text counts as one
+ * that is not 0. Release it. */
+void moments_of_squares(const struct set_info *data, const double *squares,
+                        struct moments *moments);
 
 /* The mean square of each column about 0, Σ w·x²/Σ w: squares[features]. Of moments that are known,
  * else (`known` is all zero) from one read, whose bits follow from the set alone, too, and which is

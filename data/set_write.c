@@ -299,33 +299,50 @@ static int make_all_chunks(struct set_writer *writer, unsigned threads) {
 
 /* ---- exponents ---- */
 
-/* Base exponents of the columns and, as of a column of ones, of the intercept. */
-static int find_exponents(struct set_writer *writer) {
-    uint32_t columns = writer->columns.count;
-    bool weighted = writer->row_weights.weighted, ones = writer->plan.trained.type == VALUE_ONES;
+#define COLUMNS_OF_PART 65536
+
+/* Finds those of some columns. */
+static void find_some_exponents(void *context, unsigned part) {
+    struct set_writer *writer = context;
+    uint64_t columns = (uint64_t)writer->columns.count + 1,
+             first = (uint64_t)part * COLUMNS_OF_PART;
+    uint64_t end = first + COLUMNS_OF_PART < columns ? first + COLUMNS_OF_PART : columns;
+    bool ones = writer->plan.trained.type == VALUE_ONES;
+    const uint64_t *count = writer->columns.values;
     double *sum = writer->absolute_sum;
-    uint64_t *count = memory_new((size_t)columns + 1, sizeof *count);
-    memcpy(count, writer->columns.values, columns * sizeof *count);
-    count[columns] = writer->plan.trained.rows;
-    /* The sums of unweighted ones need no look at the values. */
-    for (uint32_t i = 0; i <= columns && !weighted; i++)
-        sum[i] = ones || i == columns ? (double)count[i] : sum[i];
-    writer->exponent = memory_new((size_t)columns + 1, sizeof *writer->exponent);
-    int code = 0, uniform = 0;
-    for (uint32_t i = 0; i <= columns && !code; i++) {
+    for (uint64_t i = first; i < end; i++) {
+        /* The sums of unweighted ones need no look at the values. */
+        if (!writer->row_weights.weighted && (ones || i + 1 == columns))
+            sum[i] = (double)count[i];
         writer->exponent[i] = (int16_t)fixed_exponent(sum[i], count[i]);
-        /* Without weights, sums out of range still tell how large derivatives can get. */
-        if (weighted && i < columns && !isfinite(sum[i]))
-            code = error_set(ERROR_DATA,
+    }
+}
+
+/* Without weights, sums out of range still tell how large derivatives can get. */
+static int check_weighted_sums(const struct set_writer *writer) {
+    for (uint32_t i = 0; i < writer->columns.count; i++)
+        if (!isfinite(writer->absolute_sum[i]))
+            return error_set(ERROR_DATA,
                              "column %llu: its values times the rows' weights leave the range of "
                              "numbers; scale the column",
                              (unsigned long long)writer->columns.id[i]);
-    }
-    writer->facts.uniform =
-        (uint8_t)fixed_uniform((uint64_t)columns + 1, writer->exponent, sum, count, &uniform);
+    return 0;
+}
+
+/* Base exponents of the columns and, as of a column of ones, of the intercept. */
+static int find_exponents(struct set_writer *writer, unsigned threads) {
+    uint64_t columns = (uint64_t)writer->columns.count + 1;
+    int code = writer->row_weights.weighted ? check_weighted_sums(writer) : 0, uniform = 0;
+    if (code)
+        return code;
+    writer->columns.values[columns - 1] = writer->plan.trained.rows;
+    writer->exponent = memory_new(columns, sizeof *writer->exponent);
+    threads_share(threads, (unsigned)((columns + COLUMNS_OF_PART - 1) / COLUMNS_OF_PART),
+                  find_some_exponents, writer);
+    writer->facts.uniform = (uint8_t)fixed_uniform(columns, writer->exponent, writer->absolute_sum,
+                                                   writer->columns.values, &uniform);
     writer->facts.uniform_exponent = uniform;
-    free(count);
-    return code;
+    return 0;
 }
 
 /* ---- the file ---- */
@@ -419,11 +436,12 @@ static size_t of_class_bytes(const struct set_writer *writer) {
 
 static int write_counts(struct container_writer *container, const struct columns *columns) {
     size_t bytes = columns->count * sizeof(uint64_t);
+    if (!columns->idf)
+        return container_section(container, SET_COUNTS, columns->values, bytes);
     uint8_t *both = memory_new(2, bytes);
     memcpy(both, columns->values, bytes);
-    if (columns->idf)
-        memcpy(both + bytes, columns->idf, bytes);
-    int code = container_section(container, SET_COUNTS, both, columns->idf ? 2 * bytes : bytes);
+    memcpy(both + bytes, columns->idf, bytes);
+    int code = container_section(container, SET_COUNTS, both, 2 * bytes);
     free(both);
     return code;
 }
@@ -473,7 +491,7 @@ static int write_file(struct set_writer *writer, const char *path, unsigned thre
     writer->absolute_sum = memory_new((size_t)writer->columns.count + 1, sizeof(double));
     code = make_all_chunks(writer, threads);
     if (!code)
-        code = find_exponents(writer);
+        code = find_exponents(writer, threads);
     if (!code) {
         fill_facts(writer);
         code = write_set_sections(writer);

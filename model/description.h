@@ -55,8 +55,9 @@ json_t *description_json(const struct model_layout *layout, uint64_t features, c
 #define CHECKSUM_TENSORS "tensors_sha256"
 #define CHECKSUM_JSON "json_sha256"
 
-/* Puts both members into `all`; they replace members of these names. */
-void checksum_add(json_t *all, const void *tensors, size_t length);
+/* Puts both members into `all`, of which one is the hash of the tensors' file; they replace members
+ * of these names. */
+void checksum_add(json_t *all, const char *of_tensors);
 
 /* The same of an object that is written as a file of its own: CHECKSUM_JSON alone. */
 void checksum_add_own(json_t *all);
@@ -64,9 +65,9 @@ void checksum_add_own(json_t *all);
 /* ERROR_DATA if the object has that member and another hash. */
 int checksum_check_own(const json_t *all, const char *path);
 
-/* ERROR_DATA if a member is present and differs from the hash of what was read. The paths are for
- * the message. */
-int checksum_check(const json_t *all, const char *json_path, const void *tensors, size_t length,
+/* ERROR_DATA if a member is present and differs from the hash of what was read, that of the
+ * tensors' file among them. The paths are for the message. */
+int checksum_check(const json_t *all, const char *json_path, const char *of_tensors,
                    const char *tensors_path);
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "base/hash.h"
 #include "base/layout.h"
+#include "base/process.h"
 #include "data/source.h"
 #include "data/table.h"
 #include "objective/objective.h"
@@ -161,6 +162,8 @@ struct model {
  * for its models/current. ERROR_DATA unless it is a whole model of a version that this program
  * knows. */
 int model_open(const char *path, struct model **model);
+/* The same; `share` is threads_share(), or NULL where no thread may be started. */
+int model_open_by(const char *path, parts_function *share, struct model **model);
 void model_close(struct model *model); /* harmless on NULL */
 
 /* The library of a plug-in's model is found there, not where it was in training. The text must

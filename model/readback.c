@@ -289,7 +289,7 @@ static int check_rows(const struct readback *readback, const struct model *model
 
 int readback_check(const struct readback *readback, const char *folder, const char *sha256) {
     struct model *model = NULL;
-    int code = model_open(folder, &model);
+    int code = model_open_by(folder, threads_share, &model);
     if (!code && strcmp(model->sha256, sha256))
         code = error_set(ERROR_DATA, "%s has the hash %s, and was written with %s", folder,
                          model->sha256, sha256);

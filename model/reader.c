@@ -233,10 +233,9 @@ static int map_tensors(const char *path, struct model *model, struct tensors *te
 }
 
 /* The hash in model.json, if any, shows damage, and two files that do not belong together. */
-static int check_parameters(const char *tensors_path, const char *json_path, struct model *model,
-                            const struct tensors *tensors) {
+static int check_parameters(const char *tensors_path, const char *json_path,
+                            const struct model *model, const struct tensors *tensors) {
     const char *stored = json_string_value(json_object_get(model->details, "model_sha256"));
-    tensors_hash(tensors, model->mapping, model->sha256);
     if (stored && strcmp(stored, model->sha256))
         return error_set(ERROR_DATA, "%s is damaged: its parameters do not have the hash in %s",
                          tensors_path, json_path);
@@ -245,8 +244,9 @@ static int check_parameters(const char *tensors_path, const char *json_path, str
     return 0;
 }
 
-static int open_files(const char *path, struct model *model) {
+static int open_files(const char *path, parts_function *share, struct model *model) {
     struct tensors tensors;
+    struct tensors_hashes hashes;
     const char *name = strrchr(path, '/');
     char *folder = find_folder(path);
     char *tensors_path = path_join(folder, name ? name + 1 : path);
@@ -258,11 +258,13 @@ static int open_files(const char *path, struct model *model) {
         code = read_layout(json_path, model);
     if (!code)
         code = read_table(json_path, model);
-    if (!code)
+    if (!code) {
+        tensors_hash(&tensors, model->mapping, model->mapping_bytes, share, &hashes);
+        memcpy(model->sha256, hashes.parameters, SHA256_TEXT);
         code = check_parameters(tensors_path, json_path, model, &tensors);
+    }
     if (!code)
-        code = checksum_check(model->details, json_path, model->mapping, model->mapping_bytes,
-                              tensors_path);
+        code = checksum_check(model->details, json_path, hashes.file, tensors_path);
     free(tensors_path);
     free(json_path);
     model->folder = folder;
@@ -295,6 +297,10 @@ static int refuse_path(const char *path) {
 }
 
 int model_open(const char *path, struct model **result) {
+    return model_open_by(path, NULL, result);
+}
+
+int model_open_by(const char *path, parts_function *share, struct model **result) {
     char *tensors_path = find_tensors(path);
     if (!tensors_path && is_folder(path) && access(path, X_OK))
         return error_set_errno(ERROR_PERMISSION,
@@ -302,7 +308,7 @@ int model_open(const char *path, struct model **result) {
     if (!tensors_path)
         return refuse_path(path);
     struct model *model = memory_new(1, sizeof *model);
-    int code = open_files(tensors_path, model);
+    int code = open_files(tensors_path, share, model);
     free(tensors_path);
     if (code) {
         model_close(model);

@@ -15,6 +15,9 @@
 #define ALIGNMENT 64
 #define PREFIX_BYTES 8 /* the header's length */
 
+/* The hashes of a shorter file take less than a millisecond. */
+#define WORTH_A_THREAD (UINT64_C(1) << 20)
+
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are mapped as they are stored");
 static_assert(sizeof(double) == 8 && sizeof(size_t) == 8, "tensors are mapped as they are stored");
 
@@ -232,7 +235,8 @@ static uint64_t weights_of(const struct tensors *tensors) {
                                  : tensors->features * tensors->rows;
 }
 
-void tensors_hash(const struct tensors *tensors, const void *file, char text[SHA256_TEXT]) {
+static void hash_parameters(const struct tensors *tensors, const void *file,
+                            char text[SHA256_TEXT]) {
     struct sha256 *sha = sha256_new();
     if (tensors->vector.count)
         sha256_add(sha, at(file, tensors->weight), weights_of(tensors) * sizeof(double));
@@ -247,6 +251,38 @@ void tensors_hash(const struct tensors *tensors, const void *file, char text[SHA
             sha256_add(sha, bias + k, sizeof *bias);
     }
     sha256_finish(sha, text);
+}
+
+static void hash_file(const void *file, size_t length, char text[SHA256_TEXT]) {
+    struct sha256 *sha = sha256_new();
+    sha256_add(sha, file, length);
+    sha256_finish(sha, text);
+}
+
+struct hashing {
+    const struct tensors *tensors;
+    const void *file;
+    size_t length;
+    struct tensors_hashes *hashes;
+};
+
+static void find_hash(void *context, unsigned part) {
+    const struct hashing *hashing = context;
+    if (part)
+        hash_parameters(hashing->tensors, hashing->file, hashing->hashes->parameters);
+    else
+        hash_file(hashing->file, hashing->length, hashing->hashes->file);
+}
+
+void tensors_hash(const struct tensors *tensors, const void *file, size_t length,
+                  parts_function *share, struct tensors_hashes *hashes) {
+    struct hashing hashing = {tensors, file, length, hashes};
+    if (share && length >= WORTH_A_THREAD) {
+        share(2, 2, find_hash, &hashing);
+        return;
+    }
+    find_hash(&hashing, 0);
+    find_hash(&hashing, 1);
 }
 
 static bool all_finite(const double *value, uint64_t count) {

@@ -15,6 +15,7 @@
 
 #include "base/layout.h"
 #include "base/hash.h"
+#include "base/process.h"
 
 struct model_family;
 
@@ -63,8 +64,14 @@ int tensors_place_vector(const char *path, const json_t *header, size_t data, si
 /* Reads and checks the header of a file in memory. ERROR_DATA names `path`. */
 int tensors_parse(const char *path, const void *file, size_t length, struct tensors *tensors);
 
-/* The hash that names a model: see model_writer_hash(). */
-void tensors_hash(const struct tensors *tensors, const void *file, char text[SHA256_TEXT]);
+struct tensors_hashes {
+    char parameters[SHA256_TEXT]; /* what names a model: see model_writer_hash() */
+    char file[SHA256_TEXT];       /* of the whole file */
+};
+
+/* Finds both hashes of a file of `length` bytes; `share` does so side by side, unless NULL. */
+void tensors_hash(const struct tensors *tensors, const void *file, size_t length,
+                  parts_function *share, struct tensors_hashes *hashes);
 
 /* Whether every parameter is finite. */
 bool tensors_finite(const struct tensors *tensors, const void *file);

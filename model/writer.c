@@ -44,9 +44,9 @@ struct model_writer {
     uint64_t parameters;     /* n */
     uint64_t received;
     bool finished;
-    char sha256[SHA256_TEXT]; /* of the parameters; empty until it is asked for */
-    json_t *names;            /* of the features of the file; NULL until a view needs them */
-    const char **name;        /* the strings in `names` */
+    struct tensors_hashes hashes; /* empty until they are asked for */
+    json_t *names;                /* of the features of the file; NULL until a view needs them */
+    const char **name;            /* the strings in `names` */
 };
 
 static size_t rank_bytes(const struct model_writer *writer) {
@@ -298,12 +298,33 @@ static void complete(struct model_writer *writer) {
     file_write_back(writer->descriptor);
 }
 
-int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
-                       const double *values) {
-    if (first > writer->parameters || count > writer->parameters - first ||
-        count > writer->parameters - writer->received)
-        return error_set(ERROR_INTERNAL, "more parameters were sent than the model %s has",
-                         writer->folder);
+static bool all_are_finite(const double *values, uint64_t count) {
+    bool finite = true;
+    for (uint64_t i = 0; i < count; i++)
+        finite &= isfinite(values[i]) != 0;
+    return finite;
+}
+
+/* Weights that are one a feature, most parameters of most models, have their places by rank alone.
+ * Puts those that come first, and answers how many. */
+static uint64_t put_ranked(struct model_writer *writer, uint64_t first, uint64_t count,
+                           const double *values) {
+    const struct layout_tensor *weights = &writer->vector.tensor[0];
+    uint64_t end = weights->first + weights->rows;
+    if (has_vector(writer) || writer->scatter || weights->columns != 1 || first >= end)
+        return 0;
+    count = count < end - first ? count : end - first;
+    if (!all_are_finite(values, count))
+        return 0;
+    const uint32_t *rank = writer->rank + (first - weights->first);
+    double *weight = weight_of(writer);
+    for (uint64_t i = 0; i < count; i++)
+        weight[rank[i]] = positive_zero(values[i]);
+    return count;
+}
+
+static int put_each(struct model_writer *writer, uint64_t first, uint64_t count,
+                    const double *values) {
     struct layout_place place = {0};
     for (uint64_t i = 0; i < count; i++) {
         if (i == 0)
@@ -315,6 +336,19 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
                              (unsigned long long)(first + i), writer->folder, values[i]);
         put(writer, &place, positive_zero(values[i]));
     }
+    return 0;
+}
+
+int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
+                       const double *values) {
+    if (first > writer->parameters || count > writer->parameters - first ||
+        count > writer->parameters - writer->received)
+        return error_set(ERROR_INTERNAL, "more parameters were sent than the model %s has",
+                         writer->folder);
+    uint64_t done = put_ranked(writer, first, count, values);
+    int code = put_each(writer, first + done, count - done, values + done);
+    if (code)
+        return code;
     writer->received += count;
     assert(writer->received <= writer->parameters);
     if (writer->received == writer->parameters)
@@ -334,9 +368,10 @@ int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]) {
     int code = check_whole(writer);
     if (code)
         return code;
-    if (!*writer->sha256)
-        tensors_hash(&writer->tensors, writer->file, writer->sha256);
-    memcpy(text, writer->sha256, SHA256_TEXT);
+    if (!*writer->hashes.parameters)
+        tensors_hash(&writer->tensors, writer->file, writer->tensors.bytes, threads_share,
+                     &writer->hashes);
+    memcpy(text, writer->hashes.parameters, SHA256_TEXT);
     return 0;
 }
 
@@ -393,7 +428,7 @@ static int write_json(struct model_writer *writer, const json_t *details) {
     if (code)
         return code;
     json_t *all = description_json(writer->layout, writer->features, sha256, details);
-    checksum_add(all, writer->file, writer->tensors.bytes);
+    checksum_add(all, writer->hashes.file);
     code = write_object(writer->json_path, all);
     json_decref(all);
     return code;

@@ -303,6 +303,11 @@ static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradie
                                                  .gamma = o->settings.gap.bias_share});
 }
 
+/* A step in a span is along no line: that is measured by its first number all the same. */
+static bool has_slope(const struct lbfgs *o) {
+    return !common_runs(o);
+}
+
 void programs_measures(const struct lbfgs *o, struct bytes *program) {
     bool orthants = lbfgs_has_orthants(o);
     assert(o->data.weight_sum > 0 && !o->accepted);
@@ -319,7 +324,7 @@ void programs_measures(const struct lbfgs *o, struct bytes *program) {
         add_preconditioned(o, program, REGISTER_PH, REGISTER_H);
     if (orthants)
         add_pseudo_gradient(o, program, REGISTER_QH, REGISTER_T, REGISTER_H);
-    add(program, OPERATION_DOT, gradient, REGISTER_D);
+    add(program, OPERATION_DOT, gradient, has_slope(o) ? REGISTER_D : REGISTER_T);
     add(program, OPERATION_DOT, gradient, gradient);
     add(program, OPERATION_MAX_ABS, gradient, 0);
     add(program, OPERATION_DOT_REGULARIZED, REGISTER_T, REGISTER_T);
@@ -386,7 +391,7 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
     double loss = o->mean_loss + o->settings.l2 / 2 * scalars[MEASURED_NORM];
     const double *squares = scalars + tensors_at(o);
     struct measured measured = {.loss = loss,
-                                .slope = scalars[MEASURED_SLOPE],
+                                .slope = has_slope(o) ? scalars[MEASURED_SLOPE] : 0,
                                 .square = scalars[MEASURED_SQUARE],
                                 .max = scalars[MEASURED_MAX],
                                 .norms = norms_of(o->settings.tensors, squares),

@@ -121,6 +121,8 @@ void common_request(const struct lbfgs *o, struct optimizer_request *request) {
 
 /* ---- labels, weights and margins ---- */
 
+static enum optimizer_want measure_margins(struct lbfgs *o, struct bytes *program);
+
 static void add_take(struct bytes *program, enum row_vector vector, uint16_t slot) {
     program_add(program,
                 &(struct operation){.code = OPERATION_ROWS_TAKE, .vector = vector, .slot = slot});
@@ -166,10 +168,17 @@ enum optimizer_want common_point_measured(struct lbfgs *o, double largest, struc
     return common_evaluate(o, COMMON_MARGINS);
 }
 
+/* At the starting point Z is 0 on shards that were set up, as the margins there are. */
+static bool margins_are_zero(const struct lbfgs *o) {
+    return o->settings.from_zero && !o->settings.offsets && !is_tiled(o);
+}
+
 static enum optimizer_want begin_at_x(struct lbfgs *o, struct bytes *program) {
     if (o->started)
         return lbfgs_leave(o, program);
-    return products_run(o) ? lbfgs_start_trial(o, program) : take_margins(o, program);
+    if (products_run(o))
+        return lbfgs_start_trial(o, program);
+    return margins_are_zero(o) ? measure_margins(o, program) : take_margins(o, program);
 }
 
 static enum optimizer_want take_sizes(struct lbfgs *o, struct bytes *program) {
@@ -250,9 +259,9 @@ enum optimizer_want common_direction_measured(struct lbfgs *o, const double *sca
     if (!(o->slope < 0) || !isfinite(o->slope) || !isfinite(window->gram[newest][newest]) ||
         !isfinite(largest))
         return lbfgs_retry(o, SAFEGUARD_HISTORY_RESET, program);
+    /* Nothing else needs it outside the window. */
     program_add(program,
-                &(struct operation){
-                    .code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_D, .c = REGISTER_D});
+                &(struct operation){.code = OPERATION_SWAP, .a = REGISTER_T, .b = REGISTER_D});
     return common_evaluate(o, COMMON_PRODUCT);
 }
 
@@ -345,8 +354,8 @@ static enum optimizer_want product_evaluated(struct lbfgs *o, struct bytes *prog
     return measure_trial(o, span_begin(&o->common.span, window, &settings), program);
 }
 
-static enum optimizer_want margins_evaluated(struct lbfgs *o, struct bytes *program) {
-    add_take(program, ROWS_MARGINS, 0);
+/* Z is that at x. */
+static enum optimizer_want measure_margins(struct lbfgs *o, struct bytes *program) {
     o->common.margins = true;
     o->common.age = 0;
     o->common.span.kept.slopes = false; /* by the margins of before */
@@ -355,6 +364,11 @@ static enum optimizer_want margins_evaluated(struct lbfgs *o, struct bytes *prog
     double damping = o->common.span.damping; /* for the next search */
     o->common.span = (struct span){.damping = damping, .settings.damping = damping};
     return measure_trial(o, SPAN_LOSS, program);
+}
+
+static enum optimizer_want margins_evaluated(struct lbfgs *o, struct bytes *program) {
+    add_take(program, ROWS_MARGINS, 0);
+    return measure_margins(o, program);
 }
 
 /* ---- the gradient at the minimum ---- */

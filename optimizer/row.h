@@ -131,6 +131,7 @@ struct optimizer_settings {
     uint32_t outputs;    /* K, with a window or in tiles: margins of a row */
     bool weighted;       /* likewise: rows have weights */
     bool offsets;        /* likewise: rows have offsets */
+    bool from_zero;      /* of a linear model: all parameters are 0 at the starting point */
     bool single;         /* losses and gradients are computed in single precision */
     uint32_t tensors;    /* of the layout, if their norms are wanted; else 0 */
 };

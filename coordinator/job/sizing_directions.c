@@ -17,7 +17,8 @@
 
 /* More pairs help a direction little where steps have a window besides: but they do help, where
  * vectors are so short that pairs cost nothing. */
-#define HISTORY_BESIDE_DIRECTIONS 5
+#define HISTORY_BESIDE_DIRECTIONS 2
+#define HISTORY_BESIDE_DIRECTIONS_SEVERAL 5 /* of several outputs; fewer were not measured */
 #define PARAMETERS_THAT_COST (1u << 15)
 #define NUMBERS_THAT_COST (1u << 18) /* of a vector of rows */
 
@@ -85,7 +86,9 @@ static bool is_worth_it(const struct set_info *data, const struct objective_shap
 /* Of `pairs` that a run along lines would have: vectors that are short cost nothing. */
 static uint32_t pairs_beside(const struct objective_shape *shape, uint32_t pairs) {
     bool cost = objective_parameters(shape) >= PARAMETERS_THAT_COST;
-    return cost && pairs > HISTORY_BESIDE_DIRECTIONS ? HISTORY_BESIDE_DIRECTIONS : pairs;
+    uint32_t few =
+        shape->outputs > 1 ? HISTORY_BESIDE_DIRECTIONS_SEVERAL : HISTORY_BESIDE_DIRECTIONS;
+    return cost && pairs > few ? few : pairs;
 }
 
 /* Whether margins are what the data's rows and a point make alone, and their losses are known to

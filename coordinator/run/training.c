@@ -164,11 +164,12 @@ static int work_on_scaling(void *context) {
     struct training *run = context;
     const struct set_info *info = set_info(run->set);
     int code = column_rules_find(run->job, info, &run->rules);
+    /* First: without a block wide data needs no moments, and their two reads of all values. */
+    if (!code && run->preconditioner.form == PRECONDITION_HEAVY)
+        code = choose_block(run);
     if (!code && scaling_needs_moments(run->job, info, run->preconditioner.form)) {
         code = training_find_moments(run);
-        if (!code && run->preconditioner.form == PRECONDITION_HEAVY)
-            code = choose_block(run);
-        if (!code && scaling_needs_moments(run->job, info, run->preconditioner.form))
+        if (!code)
             code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form,
                                   &run->moments, &run->rules, &run->scaling);
     }
@@ -244,6 +245,11 @@ static enum summary_errors summary_errors_of(const struct job *job) {
                                                 : SUMMARY_MODEL;
 }
 
+/* NULL: at zero, or where tensors of a network start. */
+static const double *start_of(const struct training *run) {
+    return run->kronecker.factors ? run->kronecker.start : run->start.parameters;
+}
+
 /* Losses are in this unit of the labels. */
 static struct optimizer_settings optimizer_of(const struct training *run, double unit) {
     const struct job *job = run->job;
@@ -264,6 +270,7 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
         .outputs = run->shape.outputs,
         .weighted = set_info(run->set)->weighted,
         .offsets = set_info(run->set)->has_offsets,
+        .from_zero = !start_of(run),
         .single = run->shape.network.precision == PRECISION_FLOAT,
         .gap = run->estimates,
     };
@@ -319,7 +326,7 @@ static int make_coordinator(struct training *run) {
         .finer = run->finer,
         .set_path = run->set_path ? run->set_path : set_path(run->set),
         .run = run->name,
-        .start = run->kronecker.factors ? run->kronecker.start : run->start.parameters,
+        .start = start_of(run),
         .start_pairs = run->start.vectors,
         .start_pair_count = pairs_to_load(run),
         .pairs_kept = run->pairs_kept,

@@ -104,6 +104,20 @@ static void logistic_regression_takes_fewer_passes(void **state) {
     assert_same_optimum_sooner();
 }
 
+static void a_run_from_zero_needs_no_product_for_its_margins_there(void **state) {
+    (void)state;
+    struct minimization with, without;
+    make(ROWS_LOGISTIC, true);
+    struct optimizer_settings settings = settings_of(20);
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &without);
+    settings.from_zero = true;
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &with);
+    assert_int_equal(with.optimizer.evaluations + 1, without.optimizer.evaluations);
+    assert_memory_equal(with.x, without.x, problem.columns * sizeof *with.x);
+    free(with.x);
+    free(without.x);
+}
+
 static void so_do_squared_and_softmax_losses_with_weights(void **state) {
     (void)state;
     make(ROWS_SQUARED, true);
@@ -402,6 +416,7 @@ SUITE(common_directions) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(logistic_regression_takes_fewer_passes),
         cmocka_unit_test(so_do_squared_and_softmax_losses_with_weights),
+        cmocka_unit_test(a_run_from_zero_needs_no_product_for_its_margins_there),
         cmocka_unit_test(a_run_goes_on_from_what_it_wrote_at_any_request),
         cmocka_unit_test(a_run_that_is_rolled_back_anywhere_comes_to_the_same_bits),
         cmocka_unit_test(a_run_that_is_cancelled_anywhere_comes_to_the_same_bits),

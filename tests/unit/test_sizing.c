@@ -495,7 +495,7 @@ beside_directions_few_pairs_are_kept_of_long_vectors_and_as_many_of_short_ones(v
         .kind = OBJECTIVE_LOGISTIC, .features = 1615250, .outputs = 1, .intercept = true};
     struct sizing sizing = with_directions(&text, &shape);
     assert_int_equal(sizing.directions, 40);
-    assert_int_equal(sizing.history, 5);
+    assert_int_equal(sizing.history, 2);
     text.features = shape.features = 20000;
     sizing = with_directions(&text, &shape);
     assert_true(sizing.directions > 0);
