@@ -226,6 +226,27 @@ static void squares_are_those_of_the_moments(void **state) {
     }
 }
 
+static void sizes_of_columns_follow_from_their_squares(void **state) {
+    (void)state;
+    draw();
+    for (unsigned i = 0; i < ROWS; i++)
+        weight[i] = 1;
+    struct set *set = made_set("sizes", false, 0.3);
+    const struct set_info *info = set_info(set);
+    struct moments moments, sizes, none = {0};
+    double *squares = memory_new(COLUMNS, sizeof *squares);
+    assert_int_equal(moments_find(set, 2, &moments), 0);
+    assert_int_equal(moments_squares(set, 1, &none, squares), 0);
+    moments_of_squares(info, squares, &sizes);
+    for (uint32_t j = 0; j < info->features; j++)
+        assert_true(fabs(moments_size(&sizes, j) - moments_size(&moments, j)) <=
+                    1e-9 * moments_size(&moments, j));
+    free(squares);
+    moments_release(&sizes);
+    moments_release(&moments);
+    set_close(set);
+}
+
 static void squares_are_read_once_while_a_set_is_open(void **state) {
     (void)state;
     draw();
@@ -316,6 +337,7 @@ SUITE(moments) {
         cmocka_unit_test(they_have_the_same_bits_with_any_number_of_threads),
         cmocka_unit_test(threads_share_the_columns_of_wide_sets),
         cmocka_unit_test(squares_are_those_of_the_moments),
+        cmocka_unit_test(sizes_of_columns_follow_from_their_squares),
         cmocka_unit_test(squares_are_read_once_while_a_set_is_open),
         cmocka_unit_test(held_out_rows_do_not_count),
     };
