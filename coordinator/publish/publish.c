@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -145,6 +146,9 @@ static int announce(const struct publisher *publisher, const struct history_item
     int code = store_model_of(publisher->store, item->run, &folder, &sha256);
     if (code)
         return code;
+    /* "" if the database that had the run is lost: there is no run to note the end with. Looked at
+     * now, as the string is the store's: others may ask it for models while the command runs. */
+    bool recorded = *sha256;
     code = run_command(publisher, item, sha256, &status);
     if (code)
         return code;
@@ -152,7 +156,7 @@ static int announce(const struct publisher *publisher, const struct history_item
     char *end = WIFSIGNALED(status) ? memory_format("signal %d", WTERMSIG(status))
                                     : memory_format("status %d", WEXITSTATUS(status));
     char *text = memory_format("on_publish ended with %s", end);
-    if (*sha256) /* "" if the database that had the run is lost: there is no run to note it with */
+    if (recorded)
         code = store_event(publisher->store, item->run, "publish", text);
     log_info("%s", text);
     if (!code && status)

@@ -9,15 +9,19 @@ import sqlite3
 import sys
 import time
 
-from harness import (AGAIN, BAD_DATA, CONFIG, UNAVAILABLE, dml, lines_of, main, shared, test,
-                     train, write_job)
+from harness import (AGAIN, BAD_DATA, CONFIG, COORDINATOR, UNAVAILABLE, dml, lines_of, main,
+                     shared, test, train, write_job)
 from nightly import SLOW, Nights, check_model
 
 
-def publications(nights):
+def query(nights, sql):
     with contextlib.closing(sqlite3.connect(nights.state / 'dml.db')) as database:
-        return database.execute('SELECT kind, run, previous_run, settled_ms > 0 FROM publications '
-                                'ORDER BY publication').fetchall()
+        return database.execute(sql).fetchall()
+
+
+def publications(nights):
+    return query(nights, 'SELECT kind, run, previous_run, settled_ms > 0 FROM publications '
+                         'ORDER BY publication')
 
 
 def refused(nights, night=7):
@@ -361,8 +365,9 @@ def whatever_the_instant_of_a_kill_the_next_retrain_ends_where_it_would_have(fol
 # ---- publishing ----
 
 @test
-def on_publish_is_told_what_is_live(folder):
-    nights = Nights(folder, on_publish='env | grep ^DML_ > told; echo said')
+def on_publish_is_told_what_is_live_and_may_ask_its_coordinator(folder):
+    nights = Nights(folder, on_publish='env | grep ^DML_ > told; echo said; '
+                                       f'{COORDINATOR} jobs $DML_STATE > runs')
     nights.add(1)
     nights.good(cwd=folder)
     nights.add(2)
@@ -376,6 +381,9 @@ def on_publish_is_told_what_is_live(folder):
     assert told['DML_MODEL_SHA256'] == result['model_sha256'], told
     assert told['DML_STATE'] == str(nights.state.resolve()), told
     assert 'said' in finished.stderr and 'said' not in finished.stdout, finished
+    assert 'live' in (folder / 'runs').read_text(), finished
+    events = [text for text, in query(nights, "SELECT text FROM events WHERE kind = 'publish'")]
+    assert events == ['on_publish ended with status 0'] * 2, events
 
 
 @test
