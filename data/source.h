@@ -277,8 +277,9 @@ int source_columns(const char *path, const struct source_options *options, bool 
                    struct table **table);
 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
- * regular file, or lead to a pipe, or be "-". A file that is met again, under whatever name, is
- * left out with a warning. The list is NULL-terminated; free with names_free(). */
+ * regular file, or lead to a pipe, or be "-". What a glob cannot look at is ERROR_IO or
+ * ERROR_PERMISSION. A file that is met again, under whatever name, is left out with a warning. The
+ * list is NULL-terminated; free with names_free(). */
 int source_paths(const char *folder, const char *const *patterns, char ***paths);
 
 /* The same of files alone, with those that are met again. */

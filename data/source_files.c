@@ -1,5 +1,6 @@
 /* The files of some data: their paths, the files beside them, and what was found out about them. */
 #include <assert.h>
+#include <errno.h>
 #include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,12 +46,28 @@ bool source_is_stream(const char *path) {
     return source_is_input(path) || (stat(path, &status) == 0 && S_ISFIFO(status.st_mode));
 }
 
-/* Takes the regular files among the matches; glob() would sort by the locale. */
+/* Takes a match if it is a regular file. One that was removed meanwhile is none, but a link that
+ * leads nowhere may stand for rows: without them the model would be another one. */
+static int add_match(struct path_list *list, const char *path) {
+    struct stat status;
+    if (stat(path, &status) == 0) {
+        if (S_ISREG(status.st_mode))
+            add_path(list, path);
+        return 0;
+    }
+    if (errno == ENOENT && lstat(path, &status) && errno == ENOENT)
+        return 0;
+    return error_set_errno(ERROR_IO, "cannot look at %s", path);
+}
+
+/* glob() would sort by the locale. */
 static int add_matches(struct path_list *list, const char *pattern, const glob_t *matches) {
     size_t first = list->count;
-    for (size_t i = 0; i < matches->gl_pathc; i++)
-        if (is_regular(matches->gl_pathv[i]))
-            add_path(list, matches->gl_pathv[i]);
+    for (size_t i = 0; i < matches->gl_pathc; i++) {
+        int code = add_match(list, matches->gl_pathv[i]);
+        if (code)
+            return code;
+    }
     if (list->count > first) {
         qsort(list->path + first, list->count - first, sizeof *list->path, compare_bytewise);
         return 0;
@@ -75,13 +92,24 @@ static int expand_address(struct path_list *list, const char *pattern) {
     return code;
 }
 
+/* For glob(), which else leaves out the files of a folder that it cannot read. Leaves the number of
+ * the error for error_set_errno(). */
+static int stop_at(const char *folder, int error) {
+    if (error == ENOENT)
+        return 0;
+    errno = error;
+    (void)error_set_errno(ERROR_IO, "cannot look into %s", folder);
+    errno = error;
+    return 1;
+}
+
 static int expand(struct path_list *list, const char *pattern) {
     if (is_regular(pattern)) { /* whatever is in its name */
         add_path(list, pattern);
         return 0;
     }
     glob_t matches = {0};
-    int answer = glob(pattern, GLOB_NOSORT, NULL, &matches);
+    int answer = glob(pattern, GLOB_NOSORT, stop_at, &matches);
     int code = answer && answer != GLOB_NOMATCH
                    ? error_set_errno(ERROR_IO, "cannot look for %s", pattern)
                    : add_matches(list, pattern, &matches);

@@ -4,6 +4,8 @@
 #include "data/source.h"
 
 #include <stdatomic.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include <zstd.h>
 
 #include "tests/unit/data_fixture.h"
@@ -312,6 +314,29 @@ static void a_glob_without_match_is_an_error(void **state) {
     error_clear();
 }
 
+static void assert_cannot_look(const char *pattern, const char *what) {
+    const char *const patterns[] = {pattern, NULL};
+    char **paths;
+    assert_int_equal(source_paths(fixture_folder, patterns, &paths), ERROR_IO);
+    if (!strstr(error_text(), what))
+        fail_msg("%s", error_text());
+    error_clear();
+}
+
+/* Root may read any folder, but nobody without a descriptor. */
+static void what_a_glob_cannot_look_at_is_an_error_and_not_left_out(void **state) {
+    (void)state;
+    struct rlimit limit, none;
+    fixture_text("linked-a", "1");
+    assert_int_equal(symlink("nowhere", fixture_path("linked-b")), 0);
+    assert_cannot_look("linked-*", "linked-b");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    assert_cannot_look("linked-a*", "cannot look into");
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+}
+
 /* ---- three parts ---- */
 
 struct halves {
@@ -395,6 +420,7 @@ SUITE(source) {
         cmocka_unit_test(the_taker_can_end_the_reading),
         cmocka_unit_test(globs_are_expanded_bytewise_each_file_once),
         cmocka_unit_test(a_glob_without_match_is_an_error),
+        cmocka_unit_test(what_a_glob_cannot_look_at_is_an_error_and_not_left_out),
     };
     return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
 }
