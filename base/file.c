@@ -250,17 +250,21 @@ int folder_names(const char *path, char ***names) {
         return error_set_errno(ERROR_IO, "cannot list %s", path);
     size_t count = 0;
     *names = memory_new(1, sizeof **names);
-    for (struct dirent *entry; directory && (entry = readdir(directory));) {
+    errno = 0; /* readdir() tells an error from the end by this alone */
+    for (struct dirent *entry; directory && (entry = readdir(directory)); errno = 0) {
         if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
             continue;
         *names = memory_resize(*names, count + 2, sizeof **names);
         (*names)[count++] = memory_copy_string(entry->d_name);
         (*names)[count] = NULL;
     }
+    int code = errno ? error_set_errno(ERROR_IO, "cannot list %s", path) : 0;
     if (directory)
         closedir(directory);
     qsort(*names, count, sizeof **names, compare_names);
-    return 0;
+    if (code)
+        names_free(*names);
+    return code;
 }
 
 void names_free(char **names) {

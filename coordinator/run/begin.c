@@ -1,5 +1,4 @@
 /* The beginning of a run: a new one or one that goes on, and its starting point. */
-#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -139,31 +138,33 @@ static int open_start(struct training *run) {
 /* ---- a new run ---- */
 
 /* The largest number of a run that has a model in STATE/models; 0 if there is none. */
-static int64_t largest_model(const char *state) {
-    char *path = path_join(state, "models");
-    DIR *folder = opendir(path);
-    int64_t largest = 0;
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
+static int find_largest_model(const char *state, int64_t *largest) {
+    char **names = NULL, *path = path_join(state, "models");
+    int code = folder_names(path, &names);
+    *largest = 0;
+    for (char **name = names; !code && *name; name++) {
         char *end;
-        long long number = strtoll(entry->d_name, &end, 10);
-        if (!*end && number > largest && number < INT64_MAX)
-            largest = number;
+        long long number = strtoll(*name, &end, 10);
+        if (!*end && number > *largest && number < INT64_MAX)
+            *largest = number;
     }
-    if (folder)
-        closedir(folder);
+    if (!code)
+        names_free(names);
     free(path);
-    return largest;
+    return code;
 }
 
 /* The number must be larger than that of every model in STATE/models, too: if the database was
  * lost, a run with the number of an existing model would replace that model. */
 static int choose_number(const struct training *run, int64_t *number) {
-    int64_t beyond = largest_model(run->job->state) + 1;
-    int code = store_run_next(run->store, number);
-    if (!code && *number < beyond) {
+    int64_t largest;
+    int code = find_largest_model(run->job->state, &largest);
+    if (!code)
+        code = store_run_next(run->store, number);
+    if (!code && *number <= largest) {
+        *number = largest + 1;
         log_warning("%s/models has a model of run %lld that dml.db does not know: this is run %lld",
-                    run->job->state, (long long)beyond - 1, (long long)beyond);
-        *number = beyond;
+                    run->job->state, (long long)largest, (long long)*number);
     }
     return code;
 }

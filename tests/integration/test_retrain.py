@@ -9,7 +9,7 @@ import sqlite3
 import sys
 import time
 
-from harness import (AGAIN, BAD_DATA, CONFIG, COORDINATOR, UNAVAILABLE, dml, lines_of, main,
+from harness import (AGAIN, BAD_DATA, CONFIG, COORDINATOR, IO, UNAVAILABLE, dml, lines_of, main,
                      shared, test, train, write_job)
 from nightly import SLOW, Nights, check_model
 
@@ -350,6 +350,18 @@ def a_lost_database_costs_no_model_and_one_can_go_back_to_them(folder):
     back = dml('rollback', nights.job)
     assert back.status == 0 and nights.live() == 2, back
     assert nights.good()['reason'] == 'no new data' and nights.live() == 2
+
+
+@test
+def no_run_begins_where_the_models_that_it_must_not_replace_cannot_be_listed(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    nights.state.mkdir()
+    (nights.state / 'models').symlink_to('models')
+    finished = nights.retrain()
+    assert finished.status == IO, finished
+    assert f'cannot list {nights.state / "models"}: ' in finished.stderr, finished
+    assert query(nights, 'SELECT run FROM runs') == [], finished
 
 
 @test

@@ -1,4 +1,8 @@
-/* What is told of a file system, and who may write to it. */
+/* What is told of a file system, what a folder holds, and who may write to it. */
+#define _GNU_SOURCE
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,11 +27,37 @@ static void the_environment_decides_if_it_says_a_word_that_is_known(void **state
     assert_false(filesystem_is_network("/there/is/no/such/path"));
 }
 
+static bool reading_fails;
+
+/* In place of that of the C library: fails as it does when a disk or server does. */
+struct dirent *readdir(DIR *directory) {
+    union {
+        void *object;
+        struct dirent *(*function)(DIR *);
+    } real = {.object = dlsym(RTLD_NEXT, "readdir")};
+    if (!reading_fails)
+        return real.function(directory);
+    errno = EIO;
+    return NULL;
+}
+
 static void put(const char *name, const char *text) {
     FILE *file = fopen(inside(name), "w");
     assert_non_null(file);
     fputs(text, file);
     fclose(file);
+}
+
+static void a_folder_whose_reading_fails_is_not_taken_for_an_empty_one(void **state) {
+    (void)state;
+    char **names;
+    put("1", "");
+    assert_int_equal(folder_names(folder, &names), 0);
+    assert_string_equal(names[0], "1");
+    names_free(names);
+    reading_fails = true;
+    assert_int_equal(folder_names(folder, &names), ERROR_IO);
+    reading_fails = false;
 }
 
 /* Writes FOLDER/result. */
@@ -87,6 +117,8 @@ static void a_lock_file_that_is_gone_is_another_process_too(void **state) {
 SUITE(filesystem) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_environment_decides_if_it_says_a_word_that_is_known),
+        cmocka_unit_test_setup_teardown(a_folder_whose_reading_fails_is_not_taken_for_an_empty_one,
+                                        make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_process_writes_while_the_lock_file_names_it, make_folder,
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_process_that_another_replaced_puts_no_file_in_place,
