@@ -71,9 +71,9 @@ uint32_t summary_column_of(const struct model_layout *layout, uint64_t feature);
 
 /* Adds `scale` to a summary: for each feature of the file how large its values are, which tells a
  * huge estimate from one of small values. That is the deviation of a column, or of one that is
- * mostly 0 the root mean square of its other values. Reads the set twice. ERROR_DATA. */
-int summary_add_scales(struct set *set, unsigned threads, const struct model_writer *writer,
-                       json_t *summary);
+ * mostly 0 the root mean square of its other values. `moments` are those of the run's columns. */
+void summary_add_scales(const struct moments *moments, uint32_t columns,
+                        const struct model_writer *writer, json_t *summary);
 
 /* How many parameters are not aliased, and have a variance if one is known of all. */
 uint64_t summary_estimated(const struct summary_covariance *covariance);

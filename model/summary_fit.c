@@ -127,21 +127,16 @@ static double scale_of(const struct moments *moments, uint32_t column) {
     return mostly_zero ? moments_size(moments, column) : sqrt(moments->variance[column]);
 }
 
-int summary_add_scales(struct set *set, unsigned threads, const struct model_writer *writer,
-                       json_t *summary) {
-    const struct set_info *info = set_info(set);
-    struct moments moments;
-    int code = moments_find(set, threads, &moments);
+void summary_add_scales(const struct moments *moments, uint32_t columns,
+                        const struct model_writer *writer, json_t *summary) {
     uint64_t features = model_writer_features(writer);
     double *scale = memory_new(features, sizeof *scale);
-    for (uint32_t j = 0; j < info->features && !code; j++)
-        scale[model_writer_place(writer, j)] = scale_of(&moments, j);
+    for (uint32_t j = 0; j < columns; j++)
+        scale[model_writer_place(writer, j)] = scale_of(moments, j);
     json_t *list = json_array();
     for (uint64_t j = 0; j < features; j++)
         json_array_append_new(list, scale[j] > 0 && isfinite(scale[j]) ? json_real(scale[j])
                                                                        : json_null());
     json_object_set_new(summary, "scale", list);
-    moments_release(&moments);
     free(scale);
-    return code;
 }

@@ -18,6 +18,16 @@ static double count_parameters(const struct training *run,
     return effective ? covariance->trace : (double)summary_estimated(covariance);
 }
 
+/* Without its scale, a small column's estimate and error look as huge as those of one that parts
+ * the classes. In tiles moments would take more memory than all else here. */
+static int add_scales(struct training *run, json_t *summary) {
+    const struct set_info *info = set_info(run->set);
+    int code = info->strip_columns ? 0 : training_find_moments(run);
+    if (!code && !info->strip_columns)
+        summary_add_scales(&run->moments, info->features, run->recorder.writer, summary);
+    return code;
+}
+
 int summary_write(struct training *run, const struct summary_covariance *covariance,
                   const char *why) {
     struct model view;
@@ -34,7 +44,9 @@ int summary_write(struct training *run, const struct summary_covariance *covaria
         return code;
     json_t *fit = fit_json(&statistics);
     json_t *summary = summary_json(fit, covariance, why);
-    code = model_writer_summary(run->recorder.writer, summary);
+    code = add_scales(run, summary);
+    if (!code)
+        code = model_writer_summary(run->recorder.writer, summary);
     json_decref(fit);
     json_decref(summary);
     return code;

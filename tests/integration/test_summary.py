@@ -4,6 +4,7 @@ says in words what stands against them."""
 
 import json
 import math
+import random
 import sys
 
 from harness import BAD_DATA, USAGE, dml, main, test, train, write_job
@@ -177,6 +178,19 @@ def classes_that_a_column_parts_are_named(folder):
                     summary='model'))
     notes = ' '.join(summary_of(folder / 'job.state')[0]['notes'])
     assert 'parted' in notes and 'Huge' in notes, notes
+
+
+@test
+def a_column_of_small_values_is_not_taken_for_one_that_parts_the_classes(folder):
+    rng, rows = random.Random(3), rows_of('logistic')
+    write_csv(folder / 'rows.csv', [{'small': rng.gauss(0, 1e-4), **row} for row in rows])
+    train(write_job(folder, data=['rows.csv'], objective='logistic', l2=0, summary='model',
+                    csv={'skip': ['w']}))
+    table, found = summary_of(folder / 'job.state')
+    small = found['small']
+    assert abs(small['estimate']) > 100 and abs(small['statistic']) < 2, small
+    assert close(small['scale'], 1e-4, 0.2) and close(found['x']['scale'], 3 / math.sqrt(12), 0.1)
+    assert 'Huge' not in ' '.join(table['notes']), table['notes']
 
 
 @test
