@@ -92,31 +92,6 @@ void fit_free(struct fit *fit) {
     free(fit);
 }
 
-struct fit *fit_copy_empty(const struct fit *fit) {
-    struct fit *copy =
-        fit_new(fit->objective, fit->loss, fit->outputs, fit->intercept, fit->parameters);
-    copy->pass = fit->pass;
-    copy->has_offsets = fit->has_offsets;
-    copy->dispersion = fit->dispersion;
-    memcpy(copy->null_margin, fit->null_margin, fit->outputs * sizeof *fit->null_margin);
-    return copy;
-}
-
-void fit_merge(struct fit *fit, const struct fit *other) {
-    assert(fit->pass == other->pass && fit->classes == other->classes);
-    fit->rows += other->rows;
-    fit->has_offsets |= other->has_offsets;
-    exact_merge(&fit->weight, &other->weight);
-    exact_merge(&fit->half_deviance, &other->half_deviance);
-    exact_merge(&fit->pearson, &other->pearson);
-    exact_merge(&fit->likelihood, &other->likelihood);
-    exact_merge(&fit->null_a, &other->null_a);
-    exact_merge(&fit->null_b, &other->null_b);
-    exact_merge(&fit->null_half_deviance, &other->null_half_deviance);
-    for (uint32_t k = 0; k < fit->classes; k++)
-        exact_merge(&fit->class[k], &other -> class[k]);
-}
-
 /* ---- the rows of a pass ---- */
 
 /* Of lists both are sums over the classes: a logistic model for each. */

@@ -54,12 +54,6 @@ struct fit_row {
 /* Adds a row to the present pass. A row of weight 0 counts for nothing. */
 void fit_add(struct fit *fit, const struct fit_row *row);
 
-/* Adds the rows of another one in the same pass. */
-void fit_merge(struct fit *fit, const struct fit *other);
-
-/* Another one in the same pass, without rows. */
-struct fit *fit_copy_empty(const struct fit *fit);
-
 /* Ends the pass, after all rows were added. Returns whether another one is needed; it may need no
  * margins: fit_needs_margins(). */
 bool fit_next_pass(struct fit *fit);

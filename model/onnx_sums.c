@@ -31,7 +31,7 @@ struct sums {
     const char **dense;         /* columns that are multiplied by weights, */
     double *dense_weight;       /* and these, dense_count × width; owned */
     uint32_t dense_count;
-    size_t dense_room, dense_weight_room;
+    size_t dense_room;
     bool *used; /* of each feature: the graph has it; owned */
 };
 

@@ -114,49 +114,6 @@ double tail_student(double t, double freedom) {
     return 1 - 2 * factor * beta_fraction(0.5, a, root * root);
 }
 
-/* x^a·e^−x/Γ(a), without the difference of large logarithms where a is large. */
-static double gamma_factor(double a, double x) {
-    if (a < STIRLING_LEAST)
-        return exp(a * log(x) - x) / tgamma(a);
-    double excess = (x - a) / a; /* x/a − 1 */
-    return sqrt(a / (2 * M_PI)) * exp(-a * (excess - log1p(excess)) - stirling_rest(a));
-}
-
-/* The upper incomplete gamma function by its continued fraction (DLMF 8.9.2), over the factor. */
-static double gamma_fraction(double a, double x) {
-    double b = x + 1 - a;
-    struct fraction f = {.c = 1 / TINY, .d = 1 / b, .value = 1 / b};
-    for (int i = 1; i < TERMS_MAX; i++) {
-        b += 2;
-        if (fraction_step(&f, -i * (i - a), b))
-            break;
-    }
-    return f.value;
-}
-
-/* The lower one by its series (DLMF 8.7.1), over the factor. */
-static double gamma_series(double a, double x) {
-    double term = 1 / a, sum = term;
-    for (int i = 1; i < TERMS_MAX && term > sum * TERM_CHANGE / 4; i++) {
-        term *= x / (a + i);
-        sum += term;
-    }
-    return sum;
-}
-
-double tail_chi2(double x, double freedom) {
-    double a = freedom / 2;
-    if (isnan(x) || !(freedom > 0))
-        return NAN;
-    if (x <= 0)
-        return 1;
-    if (isinf(x) || isinf(freedom))
-        return isinf(freedom) ? 1 : 0;
-    x /= 2;
-    double factor = gamma_factor(a, x);
-    return x < a + 1 ? 1 - factor * gamma_series(a, x) : factor * gamma_fraction(a, x);
-}
-
 /* The root of log tail(q) = log p: bisection between bounds that are widened until they hold it.
  * That takes 60 to 120 tails, and a table needs few quantiles. */
 double quantile_student(double p, double freedom) {
@@ -178,8 +135,4 @@ double quantile_student(double p, double freedom) {
         else
             high = middle;
     }
-}
-
-double quantile_normal(double p) {
-    return quantile_student(p, INFINITY);
 }

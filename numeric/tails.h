@@ -10,13 +10,7 @@ double tail_normal(double z);
  * infinity: as tail_normal(). NaN for other `freedom`. */
 double tail_student(double t, double freedom);
 
-/* P(X ≥ x) of chi² with `freedom` > 0 degrees of freedom; 1 for x ≤ 0. */
-double tail_chi2(double x, double freedom);
-
-/* The z ≥ 0 with tail_normal(z) = p, 0 < p ≤ 1; NaN for other p. */
-double quantile_normal(double p);
-
-/* The t ≥ 0 with tail_student(t, freedom) = p. */
+/* The t ≥ 0 with tail_student(t, freedom) = p, 0 < p ≤ 1; NaN for other p. */
 double quantile_student(double p, double freedom);
 
 #endif

@@ -120,7 +120,7 @@
                    "changed_ms = excluded.changed_ms")                                             \
     X(HOST_PUT, "INSERT OR REPLACE INTO hosts (run, position, host, threads, workers, state, "     \
                 "why, failures, changed_ms) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")                   \
-    X(HOSTS, "SELECT host, threads, workers, state, why, failures, changed_ms FROM hosts "         \
+    X(HOSTS, "SELECT host, threads, workers, state, why, failures FROM hosts "                     \
              "WHERE run = ? ORDER BY position")                                                    \
     X(EVENT_INSERT, "INSERT INTO events (run, wall_ms, kind, text) VALUES (?, ?, ?, ?)")           \
     X(EVENTS, "SELECT event, wall_ms, kind, text FROM events WHERE run = ? AND event >= ? "        \

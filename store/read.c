@@ -216,7 +216,6 @@ static int take_host(void *context, sqlite3_stmt *row) {
         .state = column_text(row, 3),
         .why = column_text(row, 4),
         .failures = (uint64_t)sqlite3_column_int64(row, 5),
-        .changed_ms = sqlite3_column_int64(row, 6),
     };
     return hosts->each(hosts->context, &host);
 }

@@ -332,7 +332,6 @@ struct store_host {
     uint32_t workers;        /* that are up there */
     const char *state, *why; /* "up", "set aside", …; why a worker failed there last, or "" */
     uint64_t failures;       /* in all */
-    int64_t changed_ms;      /* only read */
 };
 /* Collected. */
 int store_host(struct store *store, int64_t run, const struct store_host *host);
