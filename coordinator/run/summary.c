@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
+#include "base/resources.h"
 #include "model/clusters.h"
 #include "coordinator/run/summary_parts.h"
 #include "model/summary.h"
@@ -18,13 +19,18 @@ static double count_parameters(const struct training *run,
     return effective ? covariance->trace : (double)summary_estimated(covariance);
 }
 
-/* Without its scale, a small column's estimate and error look as huge as those of one that parts
- * the classes. In tiles moments would take more memory than all else here. */
-static int add_scales(struct training *run, json_t *summary) {
+/* Without its scale a small column's estimate and error look as huge as those of one that parts the
+ * classes. What the run knows of moments may be made of squares alone. In tiles they would take
+ * more memory than all else here. */
+static int add_scales(const struct training *run, json_t *summary) {
     const struct set_info *info = set_info(run->set);
-    int code = info->strip_columns ? 0 : training_find_moments(run);
-    if (!code && !info->strip_columns)
-        summary_add_scales(&run->moments, info->features, run->recorder.writer, summary);
+    struct moments moments;
+    if (info->strip_columns)
+        return 0;
+    int code = moments_find(run->set, cpus_usable(), &moments);
+    if (!code)
+        summary_add_scales(&moments, info->features, run->recorder.writer, summary);
+    moments_release(&moments);
     return code;
 }
 
