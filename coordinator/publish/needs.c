@@ -290,7 +290,7 @@ int versions_superfluous(struct store *store, const char *state, uint32_t keep, 
  * still lists versions that are gone, and the next retrain selects and notes them again. */
 struct version_removal {
     const char *state;
-    int64_t *runs;
+    int64_t *runs; /* 0 in place of what cannot be removed */
     size_t count;
 };
 
@@ -300,7 +300,8 @@ static int work_on_removal(void *context) {
         failpoint(FAILPOINT_version_remove);
         char *folder = publish_folder(removal->state, removal->runs[i]);
         log_info("removing %s: later versions are enough", folder);
-        folder_retire(folder);
+        if (!folder_retire(folder))
+            removal->runs[i] = 0;
         free(folder);
     }
     return 0;
@@ -312,7 +313,7 @@ int versions_prune(struct loop *loop, struct store *store, const char *state, ui
     if (!code && removal.count)
         code = loop_beside(loop, STAGE_ENDING, work_on_removal, &removal);
     for (size_t i = 0; i < removal.count && !code; i++)
-        code = store_model_removed(store, removal.runs[i]);
+        code = removal.runs[i] ? store_model_removed(store, removal.runs[i]) : 0;
     free(removal.runs);
     return code;
 }

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/process.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
@@ -198,20 +197,14 @@ void prune_release(struct prune_list *list) {
 
 /* ---- removing it ---- */
 
-/* A model is renamed first, so that whoever opens it finds all of it or nothing. The store is told
- * last: what it lists and is gone, is listed and noted again by the next prune. */
+/* The store is told last: what it lists and is gone, is listed and noted again by the next prune.
+ */
 static int remove_item(struct store *store, const struct prune_item *item) {
     failpoint(FAILPOINT_prune_remove);
     int code = guard_check();
     if (code)
         return code;
-    char *aside = memory_format("%s.tmp.%llu", item->path, process_number());
-    const char *path = rename(item->path, aside) ? item->path : aside;
-    folder_remove(path);
-    bool gone = access(path, F_OK) != 0;
-    if (!gone)
-        log_warning("%s cannot be removed", path);
-    free(aside);
+    bool gone = folder_retire(item->path);
     code = gone && item->run ? store_model_removed(store, item->run) : 0;
     if (!code)
         code = store_flush(store);

@@ -167,11 +167,15 @@ void folder_remove(const char *folder) {
     nftw(folder, remove_one, 4, FTW_DEPTH | FTW_PHYS);
 }
 
-void folder_retire(const char *folder) {
+bool folder_retire(const char *folder) {
     char *aside = memory_format("%s.tmp.%llu", folder, process_number());
-    if (guard_holds() && rename(folder, aside) == 0)
-        folder_remove(aside);
+    const char *path = guard_holds() && rename(folder, aside) == 0 ? aside : folder;
+    folder_remove(path);
+    bool gone = access(path, F_OK) != 0;
+    if (!gone)
+        log_warning("%s cannot be removed", path);
     free(aside);
+    return gone;
 }
 
 /* Those whose names begin so. */

@@ -45,8 +45,8 @@ void stale_files_remove(const char *state);
 /* Removes a folder and all in it, if it is there. What cannot be removed stays. */
 void folder_remove(const char *folder);
 
-/* The same for a folder that others may be opening: it is renamed first, so that they find all of
- * it or nothing. */
-void folder_retire(const char *folder);
+/* The same for a folder that others may be opening, or a file: it is renamed first, so that they
+ * find all of it or nothing. Whether it is gone; if not, a warning says so. */
+bool folder_retire(const char *folder);
 
 #endif

@@ -357,7 +357,7 @@ static int train_member(struct sweep *sweep, uint32_t member) {
 
 struct member_removal {
     const char *state;
-    int64_t *runs;
+    int64_t *runs; /* 0 in place of what cannot be removed */
     uint32_t count;
 };
 
@@ -365,7 +365,8 @@ static int work_on_removal(void *context) {
     const struct member_removal *removal = context;
     for (uint32_t i = 0; i < removal->count; i++) {
         char *folder = memory_format("%s/models/%lld", removal->state, (long long)removal->runs[i]);
-        folder_retire(folder);
+        if (!folder_retire(folder))
+            removal->runs[i] = 0;
         free(folder);
     }
     return 0;
@@ -383,7 +384,7 @@ static int remove_models_of_folds(struct sweep *sweep) {
                    ? loop_beside(&sweep->training->loop, STAGE_ENDING, work_on_removal, &removal)
                    : 0;
     for (uint32_t i = 0; !code && i < removal.count; i++)
-        code = store_model_removed(sweep->training->store, removal.runs[i]);
+        code = removal.runs[i] ? store_model_removed(sweep->training->store, removal.runs[i]) : 0;
     free(removal.runs);
     return code;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -131,6 +132,35 @@ static void a_lock_goes_with_the_process_that_held_it(void **state) {
     state_unlock(descriptor);
 }
 
+/* Of a user who may not write into it, as root may anything. */
+static int retire_locked(const char *path) {
+    if (chmod(path, 0500) ||
+        (getuid() == 0 && (chown(folder, 1, 1) || chown(path, 1, 1) || setuid(1))))
+        return 2;
+    return folder_retire(path);
+}
+
+static void a_folder_that_cannot_be_removed_is_not_gone(void **state) {
+    (void)state;
+    char model[80], file[96], tidy[192];
+    snprintf(model, sizeof model, "%s/7", folder);
+    snprintf(file, sizeof file, "%s/weights", model);
+    assert_int_equal(mkdir(model, 0700), 0);
+    fclose(fopen(file, "w"));
+    pid_t child = fork();
+    if (child == 0)
+        _exit(retire_locked(model));
+    await(child);
+    assert_int_equal(access(model, F_OK), -1);
+    assert_true(folder_retire(model)); /* by another before */
+    snprintf(tidy, sizeof tidy, "chmod -R u+w %s && rm -r %s/7.tmp.*", folder, folder);
+    assert_int_equal(system(tidy), 0);
+    assert_int_equal(mkdir(model, 0700), 0);
+    fclose(fopen(file, "w"));
+    assert_true(folder_retire(model));
+    assert_int_equal(access(model, F_OK), -1);
+}
+
 static void a_folder_without_a_coordinator_is_unavailable(void **state) {
     (void)state;
     char *answer;
@@ -246,6 +276,7 @@ SUITE(state) {
     const struct CMUnitTest tests[] = {
         TEST(a_lock_is_held_by_one_and_names_its_holder),
         TEST(a_lock_goes_with_the_process_that_held_it),
+        TEST(a_folder_that_cannot_be_removed_is_not_gone),
         TEST(a_folder_without_a_coordinator_is_unavailable),
         TEST(of_a_coordinator_on_another_host_the_host_is_named),
         TEST(an_answer_is_read_to_its_end),
