@@ -120,7 +120,7 @@ bench-efficiency: bench/efficiency
 
 # Runs that others have published, as many hosts and as large.
 bench-efficiency-published: bench/efficiency
-	bench/efficiency 2000 128 4.2e7 100 chunks=100 flush_ms=60000
+	bench/efficiency 2000 256 4.2e7 100 chunks=100 flush_ms=60000
 	bench/efficiency 100 100 5e7 1 strips=25 rows=2.3e8 share=.06 needs=.06 chunks=200 flush_ms=9490 point_left=.42
 	bench/efficiency 1000 256 1.6e7 6.3 flush_ms=9000
 	bench/efficiency 800 200 2147483647 10 own_hosts=1 share=.01 needs=.01 chunks=100 flush_ms=20000
