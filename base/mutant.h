@@ -66,6 +66,7 @@
     X(HOLDOUT_SKIPPED, "a run that goes back between epochs does not measure the holdout")         \
     X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")                      \
     X(HOST_KEPT, "a shard whose host is lost is started there again and again")                    \
+    X(LOCAL_KEPT, "a replica that is not let in within its host goes on trying there")             \
     X(REPLICA_AWAITED, "a run does not begin without the replicas of lost hosts")                  \
     X(NEEDS_NOT_LOOKED_AT, "a replica computes chunks with a part of the point for others")        \
     X(MARGINS_NOT_RESTORED, "a shard that goes back restores no margins of its rows")              \
@@ -82,6 +83,10 @@
     X(ADVANCED_TWICE, "margins advance once more when a program is repeated")                      \
     X(DERIVATIVES_OF_OTHERS, "a replica takes derivatives of rows of another evaluation")          \
     X(TRANSPOSE_BOUND_FORGOTTEN, "the largest derivative of a trial is not durable")               \
+    X(SECOND_FORGOTTEN, "second derivatives that are kept from search to search are not durable")  \
+    X(SEARCHES_FORGOTTEN, "a run that goes on does not know how old these are")                    \
+    X(DICE_FORGOTTEN, "a run that goes on takes them of other rows")                               \
+    X(ROWS_NOT_LOOKED_AT, "a replica computes rows that it has not all numbers of")                \
     X(NEWEST_LEFT_OUT, "checkpoints lack the newest direction of the window")                      \
     X(ENDED_WITHIN_STEP, "a run ends when its margins have advanced and x has not")                \
     X(SIZES_NOT_FETCHED, "a run in tiles that goes back does not fetch the sizes of its rows")     \

@@ -118,6 +118,13 @@ bench-efficiency: bench/efficiency
 	bench/efficiency 1000 64 1e7 1 share=.02 needs=.02 chunks=200 flush_ms=9490
 	bench/efficiency 1000 128 1e7 1 strips=40 rows=1e6 chunks=200 flush_ms=9490 point_left=.42
 
+# Runs that others have published, as many hosts and as large.
+bench-efficiency-published: bench/efficiency
+	bench/efficiency 2000 256 4.2e7 100 chunks=100 flush_ms=60000
+	bench/efficiency 100 100 5e7 1 strips=25 rows=2.3e8 share=.06 needs=.06 chunks=200 flush_ms=9490 point_left=.42
+	bench/efficiency 1000 256 1.6e7 6.3 flush_ms=9000
+	bench/efficiency 800 200 2147483647 10 own_hosts=1 share=.01 needs=.01 chunks=100 flush_ms=20000
+
 # Ten thousand hosts, in a build folder that was configured with CPPFLAGS=-DREPLICAS_MAX=16384.
 bench-efficiency-far: bench/efficiency
 	bench/efficiency 10000 64 1e8 10 share=.01 needs=.01 chunks=4 flush_ms=20000
@@ -125,4 +132,4 @@ bench-efficiency-far: bench/efficiency
 # dml beside LIBLINEAR and scikit-learn, into bench/RESULTS.md: minutes, on a machine that is idle.
 bench-peers: all
 	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/peers.py --write
-.PHONY: bench bench-wide bench-serving bench-scale bench-efficiency bench-efficiency-far bench-transport bench-hosts bench-peers bench-cuda
+.PHONY: bench bench-wide bench-serving bench-scale bench-efficiency bench-efficiency-far bench-efficiency-published bench-transport bench-hosts bench-peers bench-cuda

@@ -422,11 +422,13 @@ static void serialize_settings(struct codec *codec, struct span_settings *settin
 static void serialize_kept(struct codec *codec, struct span_kept *kept, uint32_t count) {
     serialize_u32(codec, &kept->count);
     serialize_fails_if(codec, kept->count > count);
-    serialize_u32(codec, &kept->searches);
+    if (!mutant(SEARCHES_FORGOTTEN))
+        serialize_u32(codec, &kept->searches);
     serialize_bool(codec, &kept->exact);
     serialize_bool(codec, &kept->slopes);
-    serialize_u64(codec, &kept->dice);
-    for (size_t i = 0; i < size_of(count) && !codec->in.failed; i++)
+    if (!mutant(DICE_FORGOTTEN))
+        serialize_u64(codec, &kept->dice);
+    for (size_t i = 0; i < size_of(count) && !codec->in.failed && !mutant(SECOND_FORGOTTEN); i++)
         serialize_f64(codec, &kept->second[i]);
 }
 

@@ -543,7 +543,8 @@ static bool is_at_hand(const struct replica *replica, const struct point_part *p
         return point->range.first == range->first && has_all_that_is_needed(replica);
     return point->range.first >= range->first &&
            point->range.first - range->first <= range->count &&
-           point->range.count <= range->count - (point->range.first - range->first);
+           (point->range.count <= range->count - (point->range.first - range->first) ||
+            mutant(ROWS_NOT_LOOKED_AT));
 }
 
 /* Whether a part of the point is enough for the next portion. Without tiles a whole one is asked

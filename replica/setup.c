@@ -486,7 +486,7 @@ void replica_shard_missing(struct replica *replica, uint32_t index, int error, c
                            struct outbox *out) {
     struct shard_link *shard = &replica->shards[index];
     assert(index < replica->shard_count);
-    if (!shard->link)
+    if (!shard->link && !mutant(LOCAL_KEPT))
         give_local_up(shard);
     char *text = memory_format("shard %u at %s: %s", index, shard->address, reason);
     if (shard->met || ++shard->tries < TRIES_MAX) {

@@ -152,6 +152,7 @@ void staging_clear(struct staging *staging) {
         staged_release(&staging->staged[i]);
     assert(staging->folded_count || !staging->folded_hash);
     staging->staged_count = 0;
+    flush_index_clear(&staging->places);
     flush_index_clear(&staging->index);
     staging->folded_count = 0;
     staging->folded_hash = 0;
@@ -162,14 +163,16 @@ void staging_release(struct staging *staging) {
     free(staging->staged);
     free(staging->folded);
     flush_index_release(&staging->index);
+    flush_index_release(&staging->places);
     *staging = (struct staging){0};
 }
 
 static struct staged *find_staged(const struct staging *staging, const struct flush_id *id) {
-    for (size_t i = 0; i < staging->staged_count; i++)
-        if (flush_id_equal(&staging->staged[i].id, id))
-            return &staging->staged[i];
-    return NULL;
+    uint32_t place;
+    if (!flush_index_find(&staging->places, id, &place))
+        return NULL;
+    assert(place < staging->staged_count);
+    return &staging->staged[place];
 }
 
 static bool is_folded(const struct staging *staging, const struct flush_id *id) {
@@ -178,8 +181,14 @@ static bool is_folded(const struct staging *staging, const struct flush_id *id) 
 
 static void drop_staged(struct staging *staging, struct staged *staged) {
     assert(staging->staged_count && staged < staging->staged + staging->staged_count);
+    flush_index_remove(&staging->places, &staged->id);
     staged_release(staged);
-    *staged = staging->staged[--staging->staged_count];
+    struct staged *last = &staging->staged[--staging->staged_count];
+    if (staged == last)
+        return;
+    *staged = *last; /* the order of those that wait does not matter */
+    flush_index_remove(&staging->places, &staged->id);
+    flush_index_add(&staging->places, &staged->id, (uint32_t)(staged - staging->staged));
 }
 
 /* How many sums of biases come beside each slice: none, unless columns are scaled. */
@@ -236,6 +245,7 @@ static int keep_slice(struct shard *shard, const struct message *message) {
     if (code)
         return code;
     MEMORY_ROOM(staging->staged, staging->staged_count, staging->staged_capacity);
+    flush_index_add(&staging->places, &stage->flush, (uint32_t)staging->staged_count);
     struct staged *staged = &staging->staged[staging->staged_count++];
     *staged = (struct staged){.id = stage->flush,
                               .encoding = stage->encoding,

@@ -108,11 +108,8 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
         return;
     }
     struct replica_link *replica = shard_replica(shard, from);
-    if (!replica) {
-        MEMORY_ROOM(shard->replicas, shard->replica_count, shard->replica_capacity);
-        replica = &shard->replicas[shard->replica_count++];
-        *replica = (struct replica_link){.link = from};
-    }
+    if (!replica)
+        replica = shard_add_replica(shard, from);
     replica->incarnation = greet->incarnation;
     struct message answer = {.type = MESSAGE_GREETED};
     answer.greeted =

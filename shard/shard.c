@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
@@ -51,11 +52,33 @@ void shard_fail(struct shard *shard, int code, struct outbox *out) {
     error_clear();
 }
 
+/* The first replica whose link is not below this one. */
+static size_t place_of_link(const struct shard *shard, uint32_t link) {
+    size_t first = 0, end = shard->replica_count;
+    while (first < end) {
+        size_t middle = first + (end - first) / 2;
+        if (shard->replicas[middle].link < link)
+            first = middle + 1;
+        else
+            end = middle;
+    }
+    return first;
+}
+
 struct replica_link *shard_replica(const struct shard *shard, uint32_t link) {
-    for (size_t i = 0; i < shard->replica_count; i++)
-        if (shard->replicas[i].link == link)
-            return &shard->replicas[i];
-    return NULL;
+    size_t place = place_of_link(shard, link);
+    bool there = place < shard->replica_count && shard->replicas[place].link == link;
+    return there ? &shard->replicas[place] : NULL;
+}
+
+struct replica_link *shard_add_replica(struct shard *shard, uint32_t link) {
+    size_t place = place_of_link(shard, link);
+    assert(!shard_replica(shard, link));
+    MEMORY_ROOM(shard->replicas, shard->replica_count, shard->replica_capacity);
+    struct replica_link *replica = &shard->replicas[place];
+    memmove(replica + 1, replica, (shard->replica_count++ - place) * sizeof *replica);
+    *replica = (struct replica_link){.link = link};
+    return replica;
 }
 
 /* ---- messages that wait for something on disk ---- */
@@ -250,5 +273,6 @@ void shard_peer_gone(struct shard *shard, uint32_t link) {
     if (!replica)
         return;
     kept_bulk_release(&replica->wanted);
-    *replica = shard->replicas[--shard->replica_count];
+    struct replica_link *end = shard->replicas + shard->replica_count--;
+    memmove(replica, replica + 1, (size_t)(end - (replica + 1)) * sizeof *replica);
 }

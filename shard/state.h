@@ -28,7 +28,8 @@ struct staged {
 struct staging {
     struct staged *staged; /* owned */
     size_t staged_count, staged_capacity;
-    struct flush_id *folded; /* of the evaluation at hand; owned */
+    struct flush_index places; /* into `staged` */
+    struct flush_id *folded;   /* of the evaluation at hand; owned */
     size_t folded_count, folded_capacity;
     struct flush_index index; /* into `folded` */
     uint64_t folded_hash;     /* sum of flush_id_hash() over them */
@@ -95,9 +96,9 @@ struct shard {
     char *run;     /* owned; NULL before the first HELLO */
     uint32_t index;
     uint64_t incarnation;
-    uint64_t since;       /* the term in which it became this incarnation */
-    uint32_t coordinator; /* its link; 0 for none */
-    struct replica_link *replicas;
+    uint64_t since;                /* the term in which it became this incarnation */
+    uint32_t coordinator;          /* its link; 0 for none */
+    struct replica_link *replicas; /* by rising link */
     size_t replica_count, replica_capacity;
 
     /* the range: from SHARD_SETUP, EXPONENTS and START */
@@ -129,7 +130,9 @@ void shard_answer(const struct shard *shard, uint32_t to, struct message message
 /* Sends FAILED to the coordinator, with the recorded error as the reason, and clears that. */
 void shard_fail(struct shard *shard, int code, struct outbox *out);
 
+/* NULL: no replica was greeted there. Valid until the next one is added, or goes. */
 struct replica_link *shard_replica(const struct shard *shard, uint32_t link);
+struct replica_link *shard_add_replica(struct shard *shard, uint32_t link);
 
 /* Handlers, one a message. The dispatcher has made sure that the sender may say this. */
 void on_hello(struct shard *shard, uint32_t from, const struct message *message,

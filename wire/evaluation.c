@@ -230,6 +230,23 @@ void flush_index_add(struct flush_index *index, const struct flush_id *id, uint3
     index->count++;
 }
 
+/* Closes the gap with what comes behind it in the run of slots, so that searches, which end at an
+ * empty slot, still find all (Knuth, The Art of Computer Programming, 6.4, algorithm R). */
+void flush_index_remove(struct flush_index *index, const struct flush_id *id) {
+    uint32_t mask = index->capacity - 1;
+    uint32_t gap = (uint32_t)(slot_of(index, id) - index->slots);
+    assert(index->slots[gap].number);
+    for (uint32_t at = (gap + 1) & mask; index->slots[at].number; at = (at + 1) & mask) {
+        uint32_t home = (uint32_t)flush_id_hash(&index->slots[at].id) & mask;
+        if (((at - home) & mask) < ((at - gap) & mask))
+            continue; /* a search for it begins behind the gap */
+        index->slots[gap] = index->slots[at];
+        gap = at;
+    }
+    index->slots[gap] = (struct flush_slot){0};
+    index->count--;
+}
+
 bool flush_index_find(const struct flush_index *index, const struct flush_id *id,
                       uint32_t *number) {
     if (!index->count)

@@ -136,6 +136,9 @@ void flush_index_clear(struct flush_index *index);
 /* Adds a flush that is not in it. */
 void flush_index_add(struct flush_index *index, const struct flush_id *id, uint32_t number);
 
+/* Takes out one that is. */
+void flush_index_remove(struct flush_index *index, const struct flush_id *id);
+
 /* False if it is not in it. *number may be NULL. */
 bool flush_index_find(const struct flush_index *index, const struct flush_id *id, uint32_t *number);
 

@@ -20,6 +20,7 @@ struct end {
 struct connection {
     struct end ends[2];
     bool broken; /* what is sent now is lost */
+    bool local;  /* within a host */
 };
 
 struct partition {
@@ -94,15 +95,23 @@ static struct end new_end(struct process *process, uint32_t connection) {
     return (struct end){process, ++process->last_link, true, 0, NEVER_NS};
 }
 
-bool network_connect(struct process *from, struct process *to, uint32_t *link) {
+static bool add_connection(struct process *from, struct process *to, bool local, uint32_t *link) {
     struct network *network = from->world->network;
-    if (!to->alive || network_parted(network, from, to))
+    if (!to->alive)
         return false;
     MEMORY_ROOM(network->connections, network->count, network->capacity);
-    network->connections[network->count] =
-        (struct connection){.ends = {new_end(from, network->count), new_end(to, network->count)}};
+    network->connections[network->count] = (struct connection){
+        .ends = {new_end(from, network->count), new_end(to, network->count)}, .local = local};
     *link = network->connections[network->count++].ends[0].link;
     return true;
+}
+
+bool network_connect(struct process *from, struct process *to, uint32_t *link) {
+    return !network_parted(from->world->network, from, to) && add_connection(from, to, false, link);
+}
+
+bool network_connect_local(struct process *from, struct process *to, uint32_t *link) {
+    return add_connection(from, to, true, link);
 }
 
 static void post(struct network *network, const struct delivery *news, double at_ns) {
@@ -218,7 +227,8 @@ static void break_across(struct world *world, uint64_t number) {
     struct network *network = world->network;
     for (uint32_t i = 0; i < network->count; i++) {
         struct end *ends = network->connections[i].ends;
-        if (apart(&network->partitions[number], ends[0].process, ends[1].process))
+        if (!network->connections[i].local &&
+            apart(&network->partitions[number], ends[0].process, ends[1].process))
             network_break(network, i);
     }
 }
@@ -256,9 +266,10 @@ void network_send(struct process *process, uint32_t link, const struct outbox *o
     struct connection *connection = find(process, link, &side);
     if (!connection || connection->broken)
         return;
-    struct delivery delivery = {.connection = (uint32_t)(connection - network->connections),
-                                .to = (uint8_t)(1 - side),
-                                .parcel = parcel_pack(outbox, envelope, network->shared_memory)};
+    struct delivery delivery = {
+        .connection = (uint32_t)(connection - network->connections),
+        .to = (uint8_t)(1 - side),
+        .parcel = parcel_pack(outbox, envelope, network->shared_memory || connection->local)};
     post(network, &delivery,
          arrival_ns(process, connection->ends[1 - side].process, &delivery.parcel));
 }
@@ -291,7 +302,7 @@ double network_due(void *context) {
     struct connection *connection = &network->connections[delivery->connection];
     struct end *end = &connection->ends[delivery->to];
     const struct process *from = connection->ends[1 - delivery->to].process;
-    int64_t until_ns = parted_until(network, from, end->process);
+    int64_t until_ns = connection->local ? 0 : parted_until(network, from, end->process);
     if (!arrives(delivery, end))
         return 0;
     if (network->pace && !delivery->came) {

@@ -33,6 +33,11 @@ void network_pace(struct network *network, const struct pace *pace);
  * end numbers its own. */
 bool network_connect(struct process *from, struct process *to, uint32_t *link);
 
+/* As network_connect(), within a host: no partition comes between, and bulk is handed over in
+ * place.
+ */
+bool network_connect_local(struct process *from, struct process *to, uint32_t *link);
+
 /* The process at the other end. */
 struct process *network_peer(const struct process *process, uint32_t link);
 

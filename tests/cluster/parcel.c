@@ -4,14 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "tests/cluster/decoded.h"
 
-/* 64-byte aligned, as bulk is. */
 static uint8_t *copy_of(const void *data, size_t length) {
-    void *copy = NULL;
-    if (posix_memalign(&copy, 64, length ? length : 1))
-        abort();
+    void *copy = memory_new(length ? length : 1, 1);
     return length ? memcpy(copy, data, length) : copy;
+}
+
+/* 64-byte aligned, as bulk is; NULL if there is none. */
+static uint8_t *copy_of_bulk(const void *data, size_t length) {
+    void *copy = NULL;
+    if (length && posix_memalign(&copy, 64, length))
+        abort();
+    return length ? memcpy(copy, data, length) : NULL;
 }
 
 struct parcel parcel_pack(const struct outbox *outbox, const struct envelope *envelope,
@@ -25,14 +31,14 @@ struct parcel parcel_pack(const struct outbox *outbox, const struct envelope *en
     if (shared && bulk->segment)
         parcel.holder.segment = shared_segment_keep(bulk->segment);
     else
-        parcel.read.data = parcel.bulk = copy_of(bulk->data, bulk->length);
+        parcel.read.data = parcel.bulk = copy_of_bulk(bulk->data, bulk->length);
     return parcel;
 }
 
 struct parcel parcel_copy(const struct parcel *parcel) {
     struct parcel copy = *parcel;
     copy.body = copy_of(parcel->body, parcel->length);
-    copy.read.data = copy.bulk = copy_of(parcel->read.data, parcel->read.length);
+    copy.read.data = copy.bulk = copy_of_bulk(parcel->read.data, parcel->read.length);
     copy.holder.segment = NULL;
     return copy;
 }

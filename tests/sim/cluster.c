@@ -1,5 +1,6 @@
 #include "tests/sim/cluster.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,13 @@ bool cluster_expects(const struct cluster *cluster, int code, const char *text) 
     if (cluster->was_full && strstr(text, "disk is full"))
         return true;
     return (cluster->was_full && code == ERROR_IO) || (cluster->was_damaged && code == ERROR_DATA);
+}
+
+struct local_secret cluster_secret(const struct process *shard) {
+    struct local_secret secret;
+    snprintf(secret.digits, sizeof secret.digits, "%08" PRIx32 "%08" PRIx32 "%016x", shard->number,
+             shard->life, 0u);
+    return secret;
 }
 
 /* ---- life ---- */

@@ -9,6 +9,7 @@
 #include "tests/sim/ledger.h"
 #include "tests/cluster/store.h"
 #include "tests/cluster/world.h"
+#include "wire/address.h"
 
 #define SIM_SHARDS_MAX 4
 #define SIM_REPLICAS_MAX 4
@@ -24,6 +25,8 @@ struct cluster_shape {
     uint32_t hosts; /* that the coordinator starts workers on; 0: on its own */
     bool launched;  /* the coordinator starts workers; else a supervisor does */
     bool shared_memory;
+    bool local;   /* replicas with an even number are on the host of the shards, among others; */
+    bool shut;    /* that lets none of them in, as if they were not of that host */
     bool cancels; /* the user cancels a run with directions, and gives the command again */
     bool dies;    /* likewise any run, and the coordinator is killed before it has stopped */
     bool devices; /* workers compute on devices, which fail; the job leaves the choice to them */
@@ -61,6 +64,8 @@ struct cluster_shape {
     X(products, "products of rows with a direction")                                               \
     X(margins_anew, "times margins were made anew")                                                \
     X(errors, "models with errors of their estimates")                                             \
+    X(locals, "connections within a host")                                                         \
+    X(shut_out, "of them not let in")                                                              \
     X(backups, "backup copies")                                                                    \
     X(ahead, "times that replicas knew more than a journal")
 
@@ -110,6 +115,12 @@ static inline struct cluster *cluster_of(const struct process *process) {
 static inline struct process *cluster_worker(struct cluster *cluster, uint32_t link) {
     return &cluster->world.processes[1 + link];
 }
+
+/* The secret of a shard that has begun so many lives: another process has another socket. */
+struct local_secret {
+    char digits[LOCAL_SECRET_DIGITS + 1];
+};
+struct local_secret cluster_secret(const struct process *shard);
 
 /* For world_alarm(): the device of this worker fails, if it has one. */
 #define ALARM_DEVICE (UINT64_C(1) << 30)

@@ -39,6 +39,7 @@ struct coordinator_process {
 /* Of shards on other hosts than the replicas', and of those that share memory with them. */
 static const char *const addresses_apart[] = {"host:0", "host:1", "host:2", "host:3"};
 static const char *const addresses_here[] = {"unix:0", "unix:1", "unix:2", "unix:3"};
+static const char *const replica_addresses[] = {"host:4", "other:5", "host:6", "other:7"};
 
 /* ---- records ---- */
 
@@ -446,6 +447,7 @@ static struct coordinator *new_machine(struct process *process) {
         .flush_ms = cluster->shape.flush_ms,
         .reconnect_seconds = cluster->shape.reconnect_seconds,
         .shard_addresses = cluster->shape.shared_memory ? addresses_here : addresses_apart,
+        .replica_addresses = cluster->shape.local ? replica_addresses : NULL,
         .shards_folder = "shards",
         .checkpoint_ns = cluster->shape.checkpoint_ns,
         .restarts_max = RESTARTS_MAX,

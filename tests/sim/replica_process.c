@@ -261,14 +261,32 @@ static void fail_device(struct process *process) {
 
 /* ---- actions ---- */
 
+/* By the socket of a shard on this host, which ends with its process. */
+static bool connect_local(struct process *process, struct process *shard, const char *address,
+                          uint32_t *link) {
+    struct cluster *cluster = cluster_of(process);
+    const struct local_secret secret = cluster_secret(shard);
+    char *own = local_address(secret.digits);
+    bool there = !strcmp(address, own) && network_connect_local(process, shard, link);
+    free(own);
+    cluster->tally.locals += there;
+    if (there && cluster->shape.shut) {
+        cluster->tally.shut_out++;
+        network_separate(process, shard);
+    }
+    return there;
+}
+
 /* Across a partition no refusal comes back: the attempt ends at its deadline. */
 static void connect_shard(struct process *process, const struct action *action) {
     struct replica_process *self = process->state;
     struct process *shard = cluster_shard(cluster_of(process), action->shard);
     uint32_t link = 0;
-    bool there = network_connect(process, shard, &link);
+    bool local = cluster_of(process)->shape.local && address_is_unix(action->address);
+    bool there = local ? connect_local(process, shard, action->address, &link)
+                       : network_connect(process, shard, &link);
     self->unanswered[action->shard] = 0;
-    if (!there && network_parted(process->world->network, process, shard)) {
+    if (!there && !local && network_parted(process->world->network, process, shard)) {
         self->unanswered[action->shard] = ++self->attempts;
         world_alarm(process, process->world->now_ns + CONNECT_NS,
                     ALARM_UNANSWERED + self->attempts);

@@ -52,6 +52,12 @@ struct cluster_shape schedule_shape(uint64_t seed) {
         shape.slow = (uint32_t)random_below(&random, shape.replicas);
     if (shape.launched && !shape.rivals && random_below(&random, 3) == 0)
         shape.hosts = (uint32_t)between(&random, 2, SIM_HOSTS_MAX);
+    if (seed % 16 == 10) {
+        shape.local = true;
+        shape.shut = seed % 64 == 10;
+        shape.shared_memory = false;
+        shape.hosts = 0;
+    }
     if (shape.rivals)
         shape.launched = false; /* so that a worker outlives what one coordinator does to it */
     if (seed % 4 == 2) {        /* what is being written is to be overwritten */

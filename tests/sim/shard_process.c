@@ -17,6 +17,7 @@ enum { ALARM_TAKEN, ALARM_WRITTEN };
 struct shard_process {
     struct worker_host host;
     struct shard *shard;
+    struct local_secret secret;
     bool is_writing;
     bool has_device;
     struct shard_action writing;
@@ -29,8 +30,13 @@ static void begin(struct process *process) {
         proof = numeric_proof_vectors();
     struct shard_process *self = memory_new(1, sizeof *self);
     process->state = self;
-    self->shard = shard_new(&(struct shard_self){
-        .pid = process->life, .host = "here", .description = "simulated", .proof = proof});
+    self->secret = cluster_secret(process);
+    self->shard = shard_new(
+        &(struct shard_self){.pid = process->life,
+                             .host = "here",
+                             .description = "simulated",
+                             .proof = proof,
+                             .local = cluster_of(process)->shape.local ? self->secret.digits : ""});
     worker_host_init(&self->host);
 }
 

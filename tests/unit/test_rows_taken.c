@@ -12,6 +12,7 @@
 
 #include "numeric/fixed.h"
 #include "shard/rows.h"
+#include "tests/unit/row_cluster.h"
 
 /* What two tiles have of margins of 3 rows and 2 outputs, at a point within 2^3. */
 static void margins_in_tiles_are_sums_in_fixed_point(void **state) {
@@ -84,9 +85,70 @@ static void labels_that_no_class_has_become_those_of_one(void **state) {
     assert_memory_equal(labels, targets, sizeof targets);
 }
 
+static double loss_at(struct row_cluster *cluster, const struct operation *at) {
+    const struct operation operations[] = {*at, {.code = OPERATION_ROWS_LOSS}};
+    struct row_yields yields;
+    run_rows(cluster, operations, 2, &yields);
+    return exact_value(&yields.sums[0]);
+}
+
+static void advance_to(struct row_cluster *cluster, const struct operation *at) {
+    const struct operation operations[] = {
+        *at, {.code = OPERATION_ROWS_ADVANCE}, begin_rows(++cluster->evaluation, true)};
+    struct row_yields yields;
+    run_rows(cluster, operations, 3, &yields);
+}
+
+static void put_all(struct row_cluster *cluster, enum row_vector vector, double number) {
+    double *numbers = memory_new(ROWS, sizeof *numbers);
+    for (size_t i = 0; i < ROWS; i++)
+        numbers[i] = number;
+    put_rows(cluster, vector, 0, numbers);
+    free(numbers);
+}
+
+/* The same numbers of the same slots may stand for another point, of which nothing is known yet. */
+static void a_trial_is_found_anew_once_a_product_or_the_margins_have_changed(void **state) {
+    (void)state;
+    const struct operation at = {.code = OPERATION_ROWS_AT, .count = 1, .slots = {0}, .u = {0.5}};
+    struct row_cluster cluster;
+    row_cluster_init(&cluster, 1, "squared", 1, false);
+    put_all(&cluster, ROWS_LABELS, 0);
+    put_all(&cluster, ROWS_MARGINS, 1);
+    put_all(&cluster, ROWS_PRODUCT, 2);
+    double loss = loss_at(&cluster, &at);
+    assert_true(loss > 0);
+    assert_true(loss_at(&cluster, &at) == loss);
+    put_all(&cluster, ROWS_PRODUCT, 4);
+    assert_true(loss_at(&cluster, &at) == loss * 9 / 4);
+    put_all(&cluster, ROWS_MARGINS, 0);
+    assert_true(loss_at(&cluster, &at) == loss);
+    row_cluster_release(&cluster);
+}
+
+/* From where the losses were found last, and from another point. */
+static void a_trial_is_found_anew_once_the_margins_have_advanced(void **state) {
+    (void)state;
+    const struct operation half = {.code = OPERATION_ROWS_AT, .count = 1, .u = {0.5}};
+    const struct operation back = {.code = OPERATION_ROWS_AT, .count = 1, .u = {-0.5}};
+    struct row_cluster cluster;
+    row_cluster_init(&cluster, 1, "squared", 1, false);
+    put_all(&cluster, ROWS_LABELS, 0);
+    put_all(&cluster, ROWS_MARGINS, 0);
+    put_all(&cluster, ROWS_PRODUCT, 2);
+    double loss = loss_at(&cluster, &half);
+    advance_to(&cluster, &half);
+    assert_true(loss_at(&cluster, &half) == 4 * loss);
+    advance_to(&cluster, &back);
+    assert_true(loss_at(&cluster, &back) == loss);
+    row_cluster_release(&cluster);
+}
+
 SUITE(rows_taken) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(margins_in_tiles_are_sums_in_fixed_point),
+        cmocka_unit_test(a_trial_is_found_anew_once_a_product_or_the_margins_have_changed),
+        cmocka_unit_test(a_trial_is_found_anew_once_the_margins_have_advanced),
         cmocka_unit_test(labels_that_no_class_has_become_those_of_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,6 +59,32 @@ static void only_the_coordinator_and_greeted_replicas_are_heard(void **state) {
     bench_release(&bench);
 }
 
+static void replicas_are_known_by_their_links_in_whatever_order_they_come_and_go(void **state) {
+    (void)state;
+    const uint32_t links[] = {19, 4, 12, 30, 5, 7}, gone = 12;
+    struct bench bench;
+    bench_init(&bench, setup(10, 0, 10));
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        struct message greeting = greet();
+        greeting.greet.incarnation = 1000 + links[i];
+        tell(&bench, links[i], greeting);
+        assert_answer(&bench, 0, links[i], MESSAGE_GREETED);
+    }
+    begin(&bench, 1);
+    shard_peer_gone(bench.shard, gone);
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        const struct flush_id id = {1, 1, 1000 + links[i], 1};
+        tell(&bench, links[i], stage(id, (int64_t[10]){0}, 10));
+        assert_int_equal(bench.out.count, links[i] != gone);
+        if (links[i] != gone)
+            assert_answer(&bench, 0, links[i], MESSAGE_STAGED);
+    }
+    tell(&bench, gone, greet());
+    tell(&bench, gone, fetch_all(1));
+    assert_answer(&bench, 0, gone, MESSAGE_PARAMETERS);
+    bench_release(&bench);
+}
+
 static void a_setup_with_an_unknown_type_of_history_is_refused(void **state) {
     (void)state;
     struct bench bench;
@@ -462,6 +488,7 @@ SUITE(shard) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hello_is_refused_for_old_terms_other_runs_and_other_versions),
         cmocka_unit_test(only_the_coordinator_and_greeted_replicas_are_heard),
+        cmocka_unit_test(replicas_are_known_by_their_links_in_whatever_order_they_come_and_go),
         cmocka_unit_test(a_setup_with_an_unknown_type_of_history_is_refused),
         cmocka_unit_test(after_a_setup_that_fails_nothing_of_the_one_before_can_be_read),
         cmocka_unit_test(exponents_may_come_in_pieces_and_are_spread_over_the_outputs),

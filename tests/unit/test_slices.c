@@ -351,6 +351,30 @@ static void a_dropped_slice_leaves_no_trace_and_a_new_evaluation_none_of_the_las
     bench_release(&bench);
 }
 
+/* Each that goes makes room for the last one, which must still be found. */
+static void of_many_slices_that_wait_each_is_folded_or_dropped_in_any_order(void **state) {
+    (void)state;
+    enum { FLUSHES = 90 };
+    struct bench bench;
+    int64_t slice[N];
+    double sum = 0;
+    bench_init(&bench, setup(N, 0, N));
+    begin(&bench, 1);
+    for (uint32_t i = 1; i <= FLUSHES; i++) {
+        fill(slice, i);
+        tell(&bench, REPLICA_LINK, stage(flush(1, i), slice, N));
+    }
+    for (uint32_t turn = 0; turn < FLUSHES; turn++) {
+        uint32_t i = 1 + turn * 37 % FLUSHES;
+        tell(&bench, COORDINATOR_LINK, i % 3 ? fold(flush(1, i)) : drop(flush(1, i)));
+        if (i % 3)
+            assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FOLDED);
+        sum += i % 3 ? i : 0;
+    }
+    assert_sum(&bench, sum);
+    bench_release(&bench);
+}
+
 static void check_wants_exactly_the_flushes_that_were_folded(void **state) {
     (void)state;
     struct bench bench;
@@ -391,6 +415,7 @@ SUITE(slices) {
         cmocka_unit_test(slices_beyond_the_range_are_refused_and_not_kept),
         cmocka_unit_test(stale_and_strange_slices_are_counted_and_ignored),
         cmocka_unit_test(a_dropped_slice_leaves_no_trace_and_a_new_evaluation_none_of_the_last),
+        cmocka_unit_test(of_many_slices_that_wait_each_is_folded_or_dropped_in_any_order),
         cmocka_unit_test(check_wants_exactly_the_flushes_that_were_folded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
