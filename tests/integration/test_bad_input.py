@@ -93,51 +93,6 @@ def a_table_whose_columns_nothing_parts_is_answered_with_what_may_be_wrong(folde
                  csv={'delimiter': ';'})
 
 
-KINDS = {'rows.libsvm': '1 1:2 2:3\n0 1:1\n1 2:2\n0 1:3 2:1\n',
-         'rows.csv': 'y,p,q\n1,2,3\n0,1,0\n1,0,2\n0,3,1\n',
-         'rows.jsonl': '{"p":2,"q":3,"y":1}\n{"p":1,"y":0}\n{"q":2,"y":1}\n{"p":3,"q":1,"y":0}\n'}
-
-
-def written_kinds(folder):
-    for name, text in KINDS.items():
-        (folder / name).write_text(text)
-
-
-@test
-def files_without_columns_in_common_are_named_with_what_they_are(folder):
-    written_kinds(folder)
-    for names in (('rows.libsvm', 'rows.csv'), ('rows.csv', 'rows.libsvm'),
-                  ('rows.libsvm', 'rows.jsonl')):
-        table = next(name for name in names if name != 'rows.libsvm')
-        for label in {}, {'csv': {'label': 'y'}}:
-            job = write_job(folder, data=list(names), **label)
-            for command in 'check', 'run':
-                refused = dml(command, job)
-                assert refused.status == BAD_DATA, refused
-                assert f'{table} is a table' in refused.stderr, refused
-                assert 'rows.libsvm is LIBSVM or an array' in refused.stderr, refused
-                assert 'the key `data`' in refused.stderr, refused
-    job = write_job(folder, data=['rows.csv', 'rows.jsonl'], csv={'label': 'y'})
-    assert dml('run', job).status == 0
-
-
-@test
-def a_file_of_other_columns_than_the_data_is_named_with_what_it_looks_like(folder):
-    written_kinds(folder)
-    for data, other, looks in (('rows.csv', 'rows.libsvm', 'LIBSVM'),
-                               ('rows.jsonl', 'rows.libsvm', 'LIBSVM'),
-                               ('rows.libsvm', 'rows.csv', 'CSV'),
-                               ('rows.libsvm', 'rows.jsonl', 'JSON Lines')):
-        label = {} if data == 'rows.libsvm' else {'csv': {'label': 'y'}}
-        refused = dml('run', write_job(folder, data=[data], test=[other], **label))
-        assert_refused(refused, BAD_DATA, f'{other} looks like {looks}', 'that was trained on')
-        state = folder / f'{data}.state'
-        job = write_job(folder, data=[data], **label)
-        assert dml('run', job, '--state', state, '--fresh').status == 0
-        refused = dml('predict', state, folder / other)
-        assert_refused(refused, BAD_DATA, f'{other} looks like {looks}', 'that was trained on')
-
-
 @test
 def a_label_that_is_left_out_is_named(folder):
     rows = 'a,b,y\n1,2,0\n3,4,1\n'
