@@ -40,14 +40,18 @@ static int find_format(struct blocks *blocks, enum source_format wanted,
     bool array = wanted == FORMAT_IDX || wanted == FORMAT_NPY;
     if (wanted == FORMAT_AUTO || *format == wanted)
         return 0;
-    if (!array) {
-        *format = FORMAT_AUTO; /* the parser of that text says what is wrong */
-        return 0;
-    }
+    if (!array && *format != FORMAT_AUTO)
+        return error_set(
+            ERROR_DATA, "%s is %s, and not %s, as `format` says or the data is that was trained on",
+            blocks->path, array_format_name(*format), source_format_names[wanted]);
+    if (!array)
+        return 0; /* the parser of that text says what is wrong */
     char magic[3 * ARRAY_MAGIC_BYTES + 1] = "";
     for (size_t i = 0; i < length && i < ARRAY_MAGIC_BYTES; i++)
         snprintf(magic + 3 * i, 4, " %02x", bytes[i]);
-    return error_set(ERROR_DATA, "%s is not %s, as `format` says: it begins with%s%s%s",
+    return error_set(ERROR_DATA,
+                     "%s is not %s, as `format` says or the data is that was trained on: it begins "
+                     "with%s%s%s",
                      blocks->path, array_format_name(wanted), magic,
                      *format == FORMAT_AUTO ? "" : ", as ",
                      *format == FORMAT_AUTO ? "" : array_format_name(*format));

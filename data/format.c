@@ -114,6 +114,37 @@ static int check_line_ends(const char *path, const char *text, size_t length) {
                      path);
 }
 
+/* A first line of another format, on which a message about its label or its columns would mislead.
+ * Where bad lines are skipped it may be one of them. */
+static int check_libsvm(const struct source_options *options, const struct record_rule *rule,
+                        const char *path, const struct text_line *line) {
+    enum source_format seen = guess(rule, false, line->text, line->length);
+    double label;
+    const char *end = line->length ? number_parse(line->text, &label) : line->text;
+    if (options->bad_lines_max || options->separator || seen == FORMAT_LIBSVM ||
+        (end && end <= line->text + line->length && strchr(" \t\r\n", *end)))
+        return 0;
+    return error_set(ERROR_DATA,
+                     "%s looks like %s, but LIBSVM is what the key `format` says, or what the data "
+                     "is that was trained on: give LIBSVM here",
+                     path, seen == FORMAT_CSV ? "CSV" : "JSON Lines");
+}
+
+/* csv_layout_find(), where a file of other columns is told as that and not by what it lacks. */
+static int find_layout(struct format *format, const char *path, uint64_t number,
+                       const struct text_line *first, const struct text_line *second,
+                       const struct text_line *behind) {
+    bool libsvm = format->options->table && has_pairs(first->text, first->text + first->length);
+    int code = csv_layout_find(format, path, number, first, second, behind);
+    if (code != ERROR_DATA || !libsvm)
+        return code;
+    error_clear();
+    return error_set(ERROR_DATA,
+                     "%s looks like LIBSVM, but the data that was trained on is a table: give CSV, "
+                     "JSON Lines or Parquet with its columns here",
+                     path);
+}
+
 int format_find(struct format *format, const char *path, char *text, size_t length,
                 const struct source_options *options) {
     *format = (struct format){.options = options, .kind = options->format};
@@ -124,13 +155,14 @@ int format_find(struct format *format, const char *path, char *text, size_t leng
     uint64_t number = 0, ignored = 0;
     /* What table the columns are of is known, and may come in either format. */
     const bool table = options->table && source_is_table(format->kind);
-    if (format->kind == FORMAT_AUTO || table) {
-        char *at = text;
-        size_t left = length;
-        struct text_line telling = next_line(&rule, &at, &left, true, &ignored);
+    char *at = text;
+    size_t left = length;
+    struct text_line telling = next_line(&rule, &at, &left, true, &ignored);
+    if (format->kind == FORMAT_AUTO || table)
         format->kind = guess(&rule, table || (options->dates && *options->dates), telling.text,
                              telling.length);
-    }
+    else if (format->kind == FORMAT_LIBSVM && (code = check_libsvm(options, &rule, path, &telling)))
+        return code;
     if (format->kind == FORMAT_JSONL)
         return is_empty(text, length) ? 0 : json_lines_find(format, path, text, length);
     bool csv = format->kind == FORMAT_CSV;
@@ -141,7 +173,7 @@ int format_find(struct format *format, const char *path, char *text, size_t leng
         return 0;
     struct text_line behind = {text, length};
     struct text_line second = next_line(&rule, &text, &length, false, &ignored);
-    return csv_layout_find(format, path, number, &first, &second, &behind);
+    return find_layout(format, path, number, &first, &second, &behind);
 }
 
 void format_release(struct format *format) {

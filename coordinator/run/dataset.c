@@ -77,12 +77,17 @@ static int pack_one(const struct source_options *options, const char *folder, co
     return 0;
 }
 
-/* Adds a pack to the shape, whose table tells what the columns of the next files are. */
-static void take_shape(struct source_shape *shape, const struct pack *pack, bool first) {
+/* Adds pack `i` to the shape, whose table tells what the columns of the next files are. */
+static int take_shape(struct source_shape *shape, struct pack *const *packs, uint32_t i) {
     struct source_report report;
-    pack_report(pack, &report);
-    source_shape_add(shape, &report, first);
+    pack_report(packs[i], &report);
+    int code = i ? dataset_check_kind(pack_source(packs[0]), shape->table != NULL,
+                                      pack_source(packs[i]), source_is_table(report.format))
+                 : 0;
+    if (!code)
+        source_shape_add(shape, &report, i == 0);
     source_report_release(&report);
+    return code;
 }
 
 /* The order that the columns of a file must be brought into; NULL: they have it. An error is left
@@ -137,10 +142,10 @@ static int pack_next(const struct packing *packing, const struct source_options 
     choose_table(packing, options, path, &reading, &shorter);
     int code = pack_one(&reading, packing->folder, path, &list->packs[list->count]);
     table_free(shorter);
-    if (!code && packing->shape)
-        take_shape(packing->shape, list->packs[list->count], list->count == 0);
     if (!code)
         list->count++;
+    if (!code && packing->shape)
+        code = take_shape(packing->shape, list->packs, list->count - 1);
     return code;
 }
 
@@ -410,7 +415,7 @@ static int open_packs(const char *folder, const struct dataset_sources *sources,
     for (uint32_t i = 0; !code && i < sources->count; i++)
         code = open_pack(folder, &sources->items[i], of_use[sources->items[i].use]);
     for (uint32_t i = 0; !code && i < packs->data.count; i++)
-        take_shape(shape, packs->data.packs[i], i == 0);
+        code = take_shape(shape, packs->data.packs, i);
     return code;
 }
 

@@ -98,6 +98,10 @@ struct crosses_outlook {
 int dataset_check_crosses(const struct job *job, const struct table *table,
                           struct crosses_outlook *outlook);
 
+/* ERROR_DATA unless both or neither is a table: the columns of others have numbers, and no name or
+ * place in a table. */
+int dataset_check_kind(const char *first, bool first_is_table, const char *path, bool is_table);
+
 /* Says which files lack columns that others have. */
 void dataset_warn_of_lacking(const struct table *table, struct pack *const *packs, uint32_t count);
 

@@ -295,9 +295,21 @@ void dataset_warn_of_lacking(const struct table *table, struct pack *const *pack
     free(names);
 }
 
+int dataset_check_kind(const char *first, bool first_is_table, const char *path, bool is_table) {
+    if (first_is_table == is_table)
+        return 0;
+    return error_set(ERROR_DATA,
+                     "%s is a table (CSV, JSON Lines or Parquet), and %s is LIBSVM or an array: "
+                     "they have no columns in common, so no model can be trained on both; give "
+                     "the key `data` files of one kind, or, if one of these is taken for what it "
+                     "is not, say what they are by the key `format`",
+                     is_table ? path : first, is_table ? first : path);
+}
+
 /* The columns of some files, which add to the table or are those of it. */
 static int check_files(const struct source_options *options, char *const *paths, bool kinds,
                        struct table **table) {
+    const char *first = NULL;
     int code = 0;
     for (; *paths && !code; paths++) {
         struct source_options reading = *options;
@@ -308,6 +320,9 @@ static int check_files(const struct source_options *options, char *const *paths,
         if (*table)
             reading.label = NULL; /* the table tells it */
         code = source_columns(*paths, &reading, kinds, &file);
+        if (!code && kinds && first && file_bytes(*paths)) /* the format of nothing is not known */
+            code = dataset_check_kind(first, *table != NULL, *paths, file != NULL);
+        first = first || !file_bytes(*paths) ? first : *paths;
         if (file && *table)
             table_add_columns(*table, file);
         else if (file)

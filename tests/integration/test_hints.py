@@ -38,6 +38,50 @@ def files_of_other_formats_are_named_with_what_converts_them(folder):
             assert f'{path} is ' in said and name in said and command in said, said
 
 
+KINDS = {'rows.libsvm': '1 1:2 2:3\n0 1:1\n1 2:2\n0 1:3 2:1\n',
+         'rows.csv': 'y,p,q\n1,2,3\n0,1,0\n1,0,2\n0,3,1\n',
+         'rows.jsonl': '{"p":2,"q":3,"y":1}\n{"p":1,"y":0}\n{"q":2,"y":1}\n{"p":3,"q":1,"y":0}\n'}
+
+
+def written_kinds(folder):
+    for name, text in KINDS.items():
+        (folder / name).write_text(text)
+
+
+@test
+def files_without_columns_in_common_are_named_with_what_they_are(folder):
+    written_kinds(folder)
+    for names in (('rows.libsvm', 'rows.csv'), ('rows.csv', 'rows.libsvm'),
+                  ('rows.libsvm', 'rows.jsonl')):
+        table = next(name for name in names if name != 'rows.libsvm')
+        for label in {}, {'csv': {'label': 'y'}}:
+            job = write_job(folder, data=list(names), **label)
+            for command in 'check', 'run':
+                told = refused(BAD_DATA, command, job)
+                assert f'{table} is a table' in told, told
+                assert 'rows.libsvm is LIBSVM or an array' in told, told
+                assert 'the key `data`' in told, told
+    job = write_job(folder, data=['rows.csv', 'rows.jsonl'], csv={'label': 'y'})
+    assert dml('run', job).status == 0
+
+
+@test
+def a_file_of_other_columns_than_the_data_is_named_with_what_it_looks_like(folder):
+    written_kinds(folder)
+    for data, other, looks in (('rows.csv', 'rows.libsvm', 'LIBSVM'),
+                               ('rows.jsonl', 'rows.libsvm', 'LIBSVM'),
+                               ('rows.libsvm', 'rows.csv', 'CSV'),
+                               ('rows.libsvm', 'rows.jsonl', 'JSON Lines')):
+        label = {} if data == 'rows.libsvm' else {'csv': {'label': 'y'}}
+        told = refused(BAD_DATA, 'run', write_job(folder, data=[data], test=[other], **label))
+        assert f'{other} looks like {looks}' in told and 'that was trained on' in told, told
+        state = folder / f'{data}.state'
+        job = write_job(folder, data=[data], **label)
+        assert dml('run', job, '--state', state, '--fresh').status == 0
+        told = refused(BAD_DATA, 'predict', state, folder / other)
+        assert f'{other} looks like {looks}' in told and 'that was trained on' in told, told
+
+
 @test
 def a_category_that_is_not_utf8_is_warned_of_with_what_converts_it(folder):
     job = job_of(folder)

@@ -207,6 +207,20 @@ def a_block_is_refused_and_working_sets_can_be_left_out(folder):
     assert refused.status == CONFIG and 'l1' in refused.stderr, refused
 
 
+@test
+def second_derivatives_of_few_rows_are_not_dear(folder):
+    """Their terms take longer than products of a pass, but not than its messages."""
+    rng = random.Random(4)
+    x = [[rng.gauss(0, 1) for _ in range(10)] for _ in range(120)]
+    x = [[*row, *(v + 0.01 * rng.gauss(0, 1) for v in row)] for row in x]
+    labels = [sum(row[0] + row[1] + rng.gauss(0, 1) > border for border in (-1, 1)) for row in x]
+    job = job_of(folder, x, labels, 'softmax', l1=1e-4, l2=1e-7, gradient_tolerance=1e-5)
+    pairs = train(job, '--set', 'precondition=none')
+    ours = train(job, '--fresh')
+    assert 5 * ours['evaluations'] < pairs['evaluations'], (ours, pairs)
+    assert ours['loss'] <= pairs['loss'] * (1 + 1e-6), (ours, pairs)
+
+
 # ---- the same bits ----
 
 def wide(folder, **settings):

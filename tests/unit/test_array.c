@@ -263,14 +263,15 @@ static void a_file_of_another_format_than_told_is_refused(void **state) {
     (void)state;
     struct source_options options = {.format = FORMAT_IDX, .label_optional = true};
     assert_error(npy("x", "|u1", "(1,)", "\1", 1), &options,
-                 "x is not an IDX file, as `format` says: it begins with 93 4e 55 4d 50 59, as a "
-                 ".npy file");
+                 "x is not an IDX file, as `format` says or the data is that was trained on: it "
+                 "begins with 93 4e 55 4d 50 59, as a .npy file");
     assert_error(fixture_text("x", "1,2\n"), &options, "it begins with 31 2c 32 0a");
     options.format = FORMAT_NPY;
     assert_error(BYTES("x", 0, 0, 8, 1, 0, 0, 0, 1, 1), &options, "x is not a .npy file");
     assert_refused(fixture_text("x", "PK\3\4x\n1,2\n"), "x is a zip archive, as .npz files are");
     options.format = FORMAT_LIBSVM;
-    assert_error(BYTES("x", 0, 0, 8, 1, 0, 0, 0, 1, 1), &options, "x:1:");
+    assert_error(BYTES("x", 0, 0, 8, 1, 0, 0, 0, 1, 1), &options,
+                 "x is an IDX file, and not libsvm");
 }
 
 static void a_number_that_is_not_finite_is_a_bad_row(void **state) {
