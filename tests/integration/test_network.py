@@ -104,7 +104,8 @@ def the_model_is_the_same_however_the_work_is_divided(folder):
 def devices_make_the_same_model(folder):
     few = {'max_steps': 2, 'shards': 1, 'replicas': 1}
     jobs = [board_job(folder, {'activation': 'relu', 'precision': 'float'}, **few),
-            wide_job(folder, **few, network={'layers': [24, 8], 'activation': 'gelu'})]
+            wide_job(folder, **few, data=[pairs_of_words(folder, rows=300)],
+                     network={'layers': [24, 8], 'activation': 'gelu'})]
     for job in jobs:
         cpu, emulated = (train(job, '--fresh', '--set', f'device={device}')
                          for device in ('cpu', 'emulated'))
