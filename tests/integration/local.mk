@@ -1,7 +1,13 @@
 # Python scripts that run the real programs. Each prints TAP.
 INTEGRATION_TESTS = \
+	tests/integration/test_ends.py \
+	tests/integration/test_silence.py \
 	tests/integration/test_optima.py \
+	tests/integration/test_tiles.py \
+	tests/integration/test_network_tiles.py \
 	tests/integration/test_bits.py \
+	tests/integration/test_directions.py \
+	tests/integration/test_devices.py \
 	tests/integration/test_http.py \
 	tests/integration/test_init.py \
 	tests/integration/test_retrain.py \
@@ -18,7 +24,6 @@ INTEGRATION_TESTS = \
 	tests/integration/test_network_models.py \
 	tests/integration/test_network.py \
 	tests/integration/test_downpour.py \
-	tests/integration/test_devices.py \
 	tests/integration/test_weights.py \
 	tests/integration/test_thresholds.py \
 	tests/integration/test_calibration.py \
@@ -74,22 +79,17 @@ INTEGRATION_TESTS = \
 	tests/integration/test_early_stopping.py \
 	tests/integration/test_completion.py \
 	tests/integration/test_bad_input.py \
-	tests/integration/test_ends.py \
 	tests/integration/test_penalty.py \
 	tests/integration/test_kronecker.py \
 	tests/integration/test_standardise.py \
 	tests/integration/test_objectives.py \
 	tests/integration/test_onnx.py \
 	tests/integration/test_losses.py \
-	tests/integration/test_directions.py \
-	tests/integration/test_tiles.py \
-	tests/integration/test_network_tiles.py \
 	tests/integration/test_heavy.py \
 	tests/integration/test_ordinal.py \
 	tests/integration/test_multilabel.py \
 	tests/integration/test_scratch.py \
 	tests/integration/test_fencing.py \
-	tests/integration/test_silence.py \
 	tests/integration/test_waiting.py \
 	tests/integration/test_images.py \
 	tests/integration/test_cuda.py \

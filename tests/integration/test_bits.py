@@ -94,14 +94,18 @@ def sparse_rows(objective, features, seed=7):
     return lines
 
 
+CELLS = range(-999, 1000)
+TEXTS = {cell: f'{cell}e-2' for cell in CELLS}
+
+
 def dense_rows(objective, features, rows, seed=8):
     """Lines of CSV, the label last; not every value is exact in single precision."""
     rng = random.Random(seed)
     lines = []
     for _ in range(rows):
-        values = [rng.randrange(-999, 1000) for _ in range(features)]
-        margin = sum(values[j] for j in range(0, features, 97)) / 5000
-        text = ','.join(f'{v}e-2' for v in values)
+        values = rng.choices(CELLS, k=features)
+        margin = sum(values[::97]) / 5000
+        text = ','.join(map(TEXTS.__getitem__, values))
         lines.append(f'{text},{label(objective, rng, margin)}\n')
     return lines
 

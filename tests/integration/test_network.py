@@ -31,8 +31,8 @@ def board_job(folder, network=None, **settings):
 
 
 # Enough parameters that three shards have a part of them; a few steps are enough to compare bits.
-def wide_job(folder, **settings):
-    return write_job(folder, **{'data': [pairs_of_words(folder)], 'objective': 'network',
+def wide_job(folder, rows=1500, **settings):
+    return write_job(folder, **{'data': [pairs_of_words(folder, rows)], 'objective': 'network',
                                 'network': {'layers': [200, 8], 'activation': 'gelu'},
                                 'holdout': ['0.2'], 'max_steps': 15,
                                 'replicas': 2, 'shards': 2, 'threads': 1, **settings})
@@ -102,9 +102,10 @@ def the_model_is_the_same_however_the_work_is_divided(folder):
 
 @test
 def devices_make_the_same_model(folder):
-    few = {'max_steps': 4, 'shards': 1, 'replicas': 1}
+    few = {'max_steps': 2, 'shards': 1, 'replicas': 1}
     jobs = [board_job(folder, {'activation': 'relu', 'precision': 'float'}, **few),
-            wide_job(folder, **few, network={'layers': [24, 8], 'activation': 'gelu'})]
+            wide_job(folder, rows=300, **few,
+                     network={'layers': [24, 8], 'activation': 'gelu'})]
     for job in jobs:
         cpu, emulated = (train(job, '--fresh', '--set', f'device={device}')
                          for device in ('cpu', 'emulated'))

@@ -20,6 +20,12 @@ def job_by_hand(folder, make=small_job, shards=1, replicas=1, **settings):
     return make(folder, shard_addresses=s, replica_addresses=r, **settings), s, r
 
 
+def listening(program, address):
+    worker = Process(program, '--listen', address)
+    worker.until(lambda: 'listening' in worker.so_far(worker.output), 'it listens')
+    return worker
+
+
 def waits_for(run, text):
     run.until(lambda: f'waiting for {text}' in run.so_far(run.errors), f'it waits for {text}')
 
@@ -51,9 +57,9 @@ def workers_that_come_later_than_the_coordinator_are_waited_for(folder):
 @test
 def who_never_comes_is_named_with_what_to_start(folder):
     job, (shard,), (_, second) = job_by_hand(folder, replicas=2)
-    workers = [Process(SHARD, '--listen', shard)]
+    workers = [listening(SHARD, shard)]
     try:
-        finished = dml('run', job, '--wait', '1.5')
+        finished = dml('run', job, '--wait', '4')
         assert finished.status == UNAVAILABLE, finished
         last = finished.stderr.splitlines()[-1]
         assert 'shard' not in last and 'replica 0' in last and 'replica 1' in last, finished
@@ -66,12 +72,12 @@ def who_never_comes_is_named_with_what_to_start(folder):
 @test
 def a_run_starts_with_one_replica_and_the_other_joins_when_it_comes(folder):
     job, (shard,), (first, second) = job_by_hand(folder, endless_job, replicas=2)
-    workers = [Process(SHARD, '--listen', shard), Process(REPLICA, '--listen', first)]
-    run = Process(COORDINATOR, 'run', job, '--wait', '1')
+    workers = [listening(SHARD, shard), listening(REPLICA, first)]
+    run = Process(COORDINATOR, 'run', job, '--wait', '4')
     try:
         run.until(lambda: 'the run goes on without it' in run.so_far(run.errors), 'it gives up')
-        status = dml('status', job, '--json').json
-        assert status['step'] > 0 and not status['waiting'], status
+        run.until(lambda: dml('status', job, '--json').json['step'] > 0, 'a step')
+        assert not dml('status', job, '--json').json['waiting']
         workers.append(Process(REPLICA, '--listen', second))
         run.until(lambda: dml('status', job, '--json').json['processes'][2]['chunks'] > 0,
                   'the other replica works')

@@ -6,6 +6,14 @@
 #ifndef DML_TESTS_UNIT_SUITES_H
 #define DML_TESTS_UNIT_SUITES_H
 
+/* Whether a sanitizer watches. It is slow, and looks for what few cases show: a test may do less
+ * then, for it does the whole in another build. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1 };
+#else
+enum { SANITIZED = 0 };
+#endif
+
 /* Called before main(). `run` answers what cmocka_run_group_tests() answers. */
 void suites_add(const char *name, int (*run)(void));
 

@@ -170,12 +170,7 @@ static void assert_same_end(const struct minimization *a, const struct minimizat
     assert_int_equal(a->optimizer.reason, b->optimizer.reason);
 }
 
-/* Sanitizers are slow, and look for what few places show. */
-#ifdef __SANITIZE_ADDRESS__
-enum { APART = 11 };
-#else
-enum { APART = 1 };
-#endif
+enum { APART = SANITIZED ? 23 : 1 }; /* disturbed places */
 
 /* At each request, or after each step. */
 static void assert_same_bits(test_hessian *hessian, uint32_t patience,

@@ -97,12 +97,14 @@ static void a_format_needs_year_month_and_day(void **state) {
         assert_false(date_format_is_valid(no[i]));
 }
 
+enum { YEARS = SANITIZED ? 2000 : 9999 };
+
 static void days_follow_one_another(void **state) {
     (void)state;
     struct date date;
     char text[32];
     int64_t days = -719162;
-    for (int year = 1; year <= 9999; year++)
+    for (int year = 1; year <= YEARS; year++)
         for (int month = 1; month <= 12; month++)
             for (int day = 1; day <= 31; day++) {
                 snprintf(text, sizeof text, "%04d-%02d-%02d", year, month, day);
@@ -116,14 +118,14 @@ static void days_follow_one_another(void **state) {
                             date.day == (uint32_t)day && date.hour == 0);
                 days++;
             }
-    assert_int_equal(days, 2932897);
+    assert_int_equal(days, YEARS == 9999 ? 2932897 : 11323);
 }
 
 static void damaged_texts_are_dates_or_none(void **state) {
     (void)state;
     struct random random;
     random_init(&random, 1);
-    for (uint32_t i = 0; i < 200000; i++) {
+    for (uint32_t i = 0; i < (SANITIZED ? 20000 : 200000); i++) {
         const struct known *known = &dates[random_below(&random, sizeof dates / sizeof *dates)];
         char text[64];
         struct date date;

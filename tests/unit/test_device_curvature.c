@@ -170,7 +170,8 @@ static void a_block_of_the_first_columns_is_as_on_the_processor(void **state) {
     (void)state;
     const uint32_t blocks[] = {1, 17, CANNED_FEATURES - 1};
     for (size_t s = 0; s < SHAPES; s++)
-        for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
+        for (size_t b = SANITIZED ? s % 3 : 0; b < sizeof blocks / sizeof *blocks;
+             b += SANITIZED ? 3 : 1) {
             struct bench bench;
             begin_block(&bench, &shapes[s], (s + b) % 2, (enum value_type)((s + b) % 4),
                         s % 3 ? 0 : 100000, blocks[b]);

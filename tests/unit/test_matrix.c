@@ -167,11 +167,11 @@ static struct shape shape_of(enum form form, size_t m, size_t n, size_t k, struc
 }
 
 /* As many shapes show the sanitizers nothing that a few do not: more of the same blocks. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { EACH_SIZE = 3, LARGE_SHAPES = 6, ROWS_OF_HUNDREDS = 5 };
-#else
-enum { EACH_SIZE = 1, LARGE_SHAPES = 40, ROWS_OF_HUNDREDS = 67 };
-#endif
+enum {
+    EACH_SIZE = SANITIZED ? 5 : 1,
+    LARGE_SHAPES = SANITIZED ? 3 : 40,
+    ROWS_OF_HUNDREDS = SANITIZED ? 5 : 67
+};
 
 static void check_shapes(enum form form) {
     struct matrix_scratch *scratch = matrix_scratch_new();

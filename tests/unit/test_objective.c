@@ -63,12 +63,15 @@ static void assert_gradient(const struct canned *canned, bool uniform) {
                     ldexpl(1e-13L * canned->absolute_sum[canned_column(&canned->shape, p)], b));
 }
 
+enum { EACH_TYPE = SANITIZED ? 3 : 1 };
+
 static void gradients_are_those_of_the_definitions(void **state) {
     (void)state;
     canned_assert_every_loss(shapes, SHAPES, CANNED_ALL);
     for (size_t s = 0; s < SHAPES; s++)
         for (int dense = 0; dense < 2; dense++)
-            for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
+            for (int type = (int)(s + (size_t)dense) % EACH_TYPE; type <= VALUE_DOUBLE;
+                 type += EACH_TYPE) {
                 struct canned *canned =
                     canned_new(shapes[s], dense, (enum value_type)type, NULL, s + 1);
                 assert_gradient(canned, true);
@@ -82,7 +85,8 @@ static void weighted_gradients_are_those_of_the_definitions(void **state) {
     (void)state;
     for (size_t s = 0; s < SHAPES; s++)
         for (int dense = 0; dense < 2; dense++)
-            for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++) {
+            for (int type = (int)(s + (size_t)dense) % EACH_TYPE; type <= VALUE_DOUBLE;
+                 type += EACH_TYPE) {
                 struct canned *canned =
                     canned_new(shapes[s], dense, (enum value_type)type, NULL, s + 1);
                 canned_weigh(canned, 4, s + 1);

@@ -26,12 +26,9 @@
 #include "wire/host.h"
 #include "wire/bulk.h"
 
-/* A triangle of a tenth of the sums tells as much, and sanitizers are slow. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { CURVED_FEATURES = 300 };
-#else
-enum { CURVED_FEATURES = 900 };
-#endif
+enum {
+    CURVED_FEATURES = SANITIZED ? 300 : 900
+}; /* a triangle of a tenth of the sums tells as much */
 enum { ROWS = 3000, FEATURES = 3000, TERM = 1 };
 
 /* The other end of the replica: coordinator and shard. */
@@ -474,11 +471,10 @@ static void what_the_program_stages_is_the_curvature_of_a_plain_loop(void **stat
 }
 
 /* A device proves its kernels when it is opened, which takes seconds with a sanitizer. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { DEVICE_KINDS = 1, DEVICE_ORDERS = 1 };
-#else
-enum { DEVICE_KINDS = EVALUATION_TRANSPOSE - EVALUATION_LABELS + 1, DEVICE_ORDERS = 2 };
-#endif
+enum {
+    DEVICE_KINDS = SANITIZED ? 0 : EVALUATION_TRANSPOSE - EVALUATION_LABELS + 1,
+    DEVICE_ORDERS = SANITIZED ? 1 : 2
+};
 
 /* Each row once, whoever computed its chunk: also beside a device. */
 static void what_the_program_stages_by_rows_is_that_of_a_plain_loop(void **state) {

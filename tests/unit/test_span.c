@@ -14,12 +14,7 @@
 
 enum { ROWS = 200, COLUMNS = 12, K_MAX = 16, CALLS_MAX = 200 };
 
-/* Sanitizers are slow, and look for what few show. */
-#ifdef __SANITIZE_ADDRESS__
-enum { ANSWERS_MADE_UP = 300 };
-#else
-enum { ANSWERS_MADE_UP = 3000 };
-#endif
+enum { ANSWERS_MADE_UP = SANITIZED ? 60 : 3000, SEEDS = SANITIZED ? 10 : 30 };
 
 static uint64_t random_state;
 
@@ -195,7 +190,7 @@ static double share_left(void) {
 /* Of a direction that is new: loss and slopes are those at which the search before has ended. */
 static void what_a_search_has_found_the_next_one_does_not_ask_for(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed < 30; seed++) {
+    for (uint64_t seed = 1; seed < SEEDS; seed++) {
         struct span span = {0};
         uint32_t calls;
         make_world(true, 5, seed);
@@ -225,7 +220,7 @@ static void what_a_search_has_found_the_next_one_does_not_ask_for(void **state) 
 
 static void a_quadratic_is_minimised_in_a_step(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed < 30; seed++) {
+    for (uint64_t seed = 1; seed < SEEDS; seed++) {
         make_world(false, 1 + (uint32_t)seed % 10, seed);
         assert_true(share_left() < 1e-10);
     }
@@ -233,7 +228,7 @@ static void a_quadratic_is_minimised_in_a_step(void **state) {
 
 static void a_logistic_loss_is_minimised_to_a_few_hundredths(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed < 60; seed++) {
+    for (uint64_t seed = 1; seed < 2 * SEEDS; seed++) {
         make_world(true, 1 + (uint32_t)seed % 10, seed);
         assert_true(share_left() < 6e-2);
     }
@@ -242,7 +237,7 @@ static void a_logistic_loss_is_minimised_to_a_few_hundredths(void **state) {
 /* Everything is in units of the diagonal. */
 static void sizes_of_directions_do_not_matter(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed < 30; seed++) {
+    for (uint64_t seed = 1; seed < SEEDS; seed++) {
         make_world(seed % 2, 8, seed);
         for (uint32_t i = 0; i < 8; i++)
             for (uint32_t j = 0; j < COLUMNS; j++)
@@ -253,7 +248,7 @@ static void sizes_of_directions_do_not_matter(void **state) {
 
 static void directions_that_depend_on_others_do_no_harm(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed < 30; seed++) {
+    for (uint64_t seed = 1; seed < SEEDS; seed++) {
         make_world(seed % 2, K_MAX, seed); /* more than there are columns */
         for (uint32_t j = 0; j < COLUMNS; j++) {
             span_world.p[3][j] = span_world.p[7][j];
@@ -272,7 +267,7 @@ static void directions_that_depend_on_others_do_no_harm(void **state) {
 /* Along a kink-free part of |z − y| a step is as good as the loss says. */
 static void a_loss_without_curvature_is_gone_down_along_the_newest(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed < 30; seed++) {
+    for (uint64_t seed = 1; seed < SEEDS; seed++) {
         make_world(false, 3, seed);
         span_world.flat = true;
         span_world.l2 = 0;
@@ -294,7 +289,7 @@ static void a_loss_without_curvature_is_gone_down_along_the_newest(void **state)
 /* Where l2 alone curves, and hardly, a step goes beyond all that the rows say. */
 static void a_step_that_is_far_too_long_is_shortened_until_it_falls(void **state) {
     (void)state;
-    for (uint64_t seed = 1; seed < 30; seed++) {
+    for (uint64_t seed = 1; seed < SEEDS; seed++) {
         make_world(false, 3, seed);
         span_world.flat = true;
         span_world.l2 = seed % 2 ? 1e-9 : 1e-12;
