@@ -451,12 +451,18 @@ void moments_of_squares(const struct set_info *data, const double *squares,
     memcpy(moments->nonzero, data->counts, data->features * sizeof *data->counts);
 }
 
-static int read_squares(struct set *set, unsigned threads, double *squares) {
+/* They take the place of the sums: a model of many columns has no room for both. */
+static int read_squares(struct set *set, unsigned threads, double **squares) {
     struct moments_pass pass;
     begin(&pass, set, READ_SQUARES, threads);
     int code = run_pass(&pass, threads);
-    for (uint32_t j = 0; j < pass.columns; j++)
-        squares[j] = pass.total.square[j] / set_info(set)->weight_sum;
+    double **sums = pass.count == 1 ? &pass.groups[0].sums.square : &pass.total.square;
+    for (uint32_t j = 0; j < pass.columns && !code; j++)
+        (*sums)[j] /= set_info(set)->weight_sum;
+    if (!code) {
+        *squares = *sums;
+        *sums = NULL;
+    }
     end(&pass);
     return code;
 }
@@ -469,16 +475,9 @@ int moments_squares(struct set *set, unsigned threads, const struct moments *kno
         squares[j] = known->variance[j] + known->mean[j] * known->mean[j];
     if (known->mean)
         return 0;
-    int code = 0;
-    if (!*kept) {
-        *kept = memory_new(columns, sizeof **kept);
-        code = read_squares(set, threads, *kept);
-    }
-    memcpy(squares, *kept, columns * sizeof *squares);
-    if (code) {
-        free(*kept);
-        *kept = NULL;
-    }
+    int code = *kept ? 0 : read_squares(set, threads, kept);
+    if (!code)
+        memcpy(squares, *kept, columns * sizeof *squares);
     return code;
 }
 

@@ -282,7 +282,7 @@ void set_close(struct set *set) {
     free(set->name);
     table_free(set->table);
     free(set->verified);
-    free(set->squares);
+    set_forget_squares(set);
     chunk_cache_close(set->cache);
     container_close(&set->container);
     free(set);
@@ -318,6 +318,11 @@ const struct set_info *set_info(const struct set *set) {
 
 double **set_squares(struct set *set) {
     return &set->squares;
+}
+
+void set_forget_squares(struct set *set) {
+    memory_unmap(set->squares, set->info.features * sizeof *set->squares);
+    set->squares = NULL;
 }
 
 /* What is verified in one go: a chunk, the head of one, or a tile. */

@@ -181,8 +181,10 @@ const char *set_path(const struct set *set);
 const char *set_first_pack(const struct set *set);
 const struct set_info *set_info(const struct set *set);
 
-/* Where moments_squares() keeps what it found; freed with the set. NULL: nothing yet. */
+/* Where moments_squares() keeps what it found, of memory_map(), until the set is closed or they are
+ * forgotten. NULL: nothing yet. */
 double **set_squares(struct set *set);
+void set_forget_squares(struct set *set);
 
 /* Of each column, which one it is in the order of the original ids; NULL if that is the order of
  * the columns. Free it. */

@@ -28,6 +28,11 @@
 #define SLOW_FLUSHES 2
 #define SILENT_FACTOR 4.0
 
+/* Rates are looked at again when more than this part of those known has changed: to look at all and
+ * to sort them for each flush would take the coordinator of thousands of replicas longer than the
+ * flush. */
+#define RATES_PART 8
+
 /* ---- what a replica has in hand ---- */
 
 void workload_note(struct workload *workload, struct chunk_range range, int64_t now_ns) {
@@ -63,29 +68,44 @@ void workload_forget(struct workload *workload, const struct chunk_ranges *range
 
 /* ---- who is slow ---- */
 
-/* Whether at least half of the other replicas were faster than this one by SLOW_FACTOR. */
-static bool is_behind(const struct dispatch *d, uint32_t link) {
-    double rate = workload_of(d, link)->chunks_per_ns;
-    uint32_t others = 0, faster = 0;
+static int compare_doubles(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* A replica is behind if at least half of the others are faster by SLOW_FACTOR. It is not among
+ * those itself: so one bound does for all. */
+static void find_rates(struct dispatch *d) {
+    uint32_t count = 0;
+    double *known = memory_new(d->roster->replicas, sizeof *known);
+    d->rates = (struct rates){.known = true};
     for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
-        double other = workload_of(d, i)->chunks_per_ns;
-        if (i == link || !(other > 0))
-            continue;
-        others++;
-        faster += other > SLOW_FACTOR * rate;
+        double rate = workload_of(d, i)->chunks_per_ns;
+        d->rates.of_all += d->roster->members[i].ready ? rate : 0;
+        if (rate > 0)
+            known[count++] = rate;
     }
-    assert(faster <= others && others < d->roster->replicas);
-    return others && 2 * faster >= others;
+    qsort(known, count, sizeof *known, compare_doubles);
+    d->rates.count = count;
+    d->rates.upper_half = count > 1 ? known[count - count / 2] : 0;
+    assert(d->rates.of_all >= 0);
+    free(known);
+}
+
+const struct rates *rates_of(struct dispatch *d) {
+    if (!d->rates.known || d->rates.changed > d->rates.count / RATES_PART)
+        find_rates(d);
+    return &d->rates;
 }
 
 void workload_note_rate(struct dispatch *d, uint32_t link, double chunks_per_ns) {
-    assert(chunks_per_ns >= 0);
+    assert(chunks_per_ns >= 0 && isfinite(chunks_per_ns));
     struct workload *workload = workload_of(d, link);
     workload->before = workload->chunks_per_ns;
     workload->chunks_per_ns = chunks_per_ns;
-    d->rate_known = false;
-    workload->slow_flushes = is_behind(d, link) ? workload->slow_flushes + 1 : 0;
-    assert(isfinite(chunks_per_ns));
+    d->rates.changed++;
+    bool behind = rates_of(d)->upper_half > SLOW_FACTOR * chunks_per_ns;
+    workload->slow_flushes = behind ? workload->slow_flushes + 1 : 0;
 }
 
 void workload_forget_rate(struct workload *workload) {
@@ -124,11 +144,6 @@ void workload_note_delivery(struct workload *workload, const struct chunk_ranges
     double computed_ns = (chunks + before) / workload->chunks_per_ns;
     workload->delivery_ns = fmax((double)(now_ns - last->at_ns) - computed_ns, 0);
     assert(isfinite(workload->delivery_ns));
-}
-
-static int compare_doubles(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 /* Flushes that all come at the end wait for one another at the shards: the last of them about twice

@@ -86,6 +86,15 @@ struct workload {
     uint32_t dispatched_count, dispatched_capacity;
 };
 
+/* What follows from the rates of all replicas. Of many, a few may have changed since. */
+struct rates {
+    bool known;
+    uint32_t changed;  /* flushes since */
+    uint32_t count;    /* replicas whose rate was known */
+    double of_all;     /* the sum of those that are ready, chunks a ns */
+    double upper_half; /* half of those known are at least so fast, chunks a ns */
+};
+
 /* What is to be evaluated. */
 struct evaluation_request {
     struct evaluation_parts parts;
@@ -143,8 +152,7 @@ struct dispatch {
     struct workload *workloads; /* [replicas] */
     uint64_t backup_copies;
     int64_t looked_ns; /* when portions worth copying were last looked for */
-    bool rate_known;
-    double rate;        /* of all replicas that are ready, chunks a ns */
+    struct rates rates;
     double delivery_ns; /* that a flush is expected to take at most */
     double expected_ns; /* that the evaluation takes if all keep their speed; 0: not known */
 };
@@ -234,6 +242,8 @@ void workload_clear(struct workload *workload);
 
 /* The rate at which the replica computed the flush that was just counted. */
 void workload_note_rate(struct dispatch *d, uint32_t link, double chunks_per_ns);
+/* A replica that came or went shows in them from the next flushes on. */
+const struct rates *rates_of(struct dispatch *d);
 /* A flush with these chunks, which the replica had in hand, is accepted now. */
 void workload_note_delivery(struct workload *workload, const struct chunk_ranges *ranges,
                             int64_t now_ns);

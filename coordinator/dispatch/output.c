@@ -24,25 +24,21 @@ void output_clear(struct output *output) {
     assert(output->record_count <= output->record_capacity);
     outbox_clear(&output->messages);
     output->record_count = 0;
+    output->journals = output->urgent = false;
     bytes_clear(&output->blobs);
 }
 
 bool output_may_wait(const struct output *output) {
-    bool journals = false;
-    for (uint32_t i = 0; i < output->record_count; i++) {
-        enum record_kind kind = output->records[i].kind;
-        if (kind != RECORD_JOURNAL && kind != RECORD_PORTION)
-            return false;
-        journals |= kind == RECORD_JOURNAL;
-    }
-    return journals;
+    return output->journals && !output->urgent;
 }
 
-struct record *output_add(struct output *out, enum record_kind kind) {
+struct record *output_add(struct output *output, enum record_kind kind) {
     assert(kind <= RECORD_SLICE);
-    MEMORY_ROOM(out->records, out->record_count, out->record_capacity);
-    struct record *record = &out->records[out->record_count++];
+    MEMORY_ROOM(output->records, output->record_count, output->record_capacity);
+    struct record *record = &output->records[output->record_count++];
     *record = (struct record){.kind = kind};
+    output->journals |= kind == RECORD_JOURNAL;
+    output->urgent |= kind != RECORD_JOURNAL && kind != RECORD_PORTION;
     return record;
 }
 

@@ -94,6 +94,8 @@ struct output {
     struct outbox messages;
     struct record *records;
     uint32_t record_count, record_capacity;
+    bool journals;      /* some record is for the journal */
+    bool urgent;        /* some record cannot wait */
     struct bytes blobs; /* what records refer to */
 };
 

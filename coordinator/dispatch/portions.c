@@ -35,27 +35,13 @@
 
 /* ---- portions ---- */
 
-/* The sum is kept until a flush changes the rate of some replica. A replica that came or went shows
- * in it from then on. */
-static double rate_of_all(struct dispatch *d) {
-    if (d->rate_known)
-        return d->rate;
-    d->rate_known = true;
-    d->rate = 0;
-    for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++)
-        if (d->roster->members[i].ready)
-            d->rate += workload_of(d, i)->chunks_per_ns;
-    assert(d->rate >= 0);
-    return d->rate;
-}
-
 /* How long the next portion should take. Several replicas end together if portions become shorter
  * towards the end; one alone gets all at once. */
 static double portion_ns(struct dispatch *d) {
     assert(d->plan.waiting > 0);
     if (d->roster->replicas == 1)
         return PORTION_NS_MAX;
-    double left_ns = d->plan.waiting / rate_of_all(d);
+    double left_ns = d->plan.waiting / rates_of(d)->of_all;
     double messages_ns = PORTION_NS_PER_REPLICA * (double)d->roster->replicas;
     double flush_ns = PORTION_NS_PER_PARAMETER * (double)d->settings.parameters;
     double least_ns = fmax(fmax(PORTION_NS_MIN, messages_ns), flush_ns);
@@ -137,7 +123,7 @@ static bool would_be_late(struct dispatch *d, const struct workload *workload, i
     double rate = best_rate(workload), expected_ns = d->expected_ns;
     assert(now_ns >= d->evaluation.started_ns);
     if (!(rate > 0) || !(expected_ns > 0) || !d->settings.backup_copies ||
-        SLOW_FACTOR * rate * d->roster->replicas >= rate_of_all(d))
+        SLOW_FACTOR * rate * d->roster->replicas >= rates_of(d)->of_all)
         return false;
     double elapsed_ns = (double)(now_ns - d->evaluation.started_ns);
     return elapsed_ns + 1 / rate > expected_ns && elapsed_ns < expected_ns + 1 / rate;

@@ -179,6 +179,8 @@ static int work_on_scaling(void *context) {
         code = measure_columns(run);
     if (!code && job_inverts(run->job))
         code = find_finer(run);
+    if (!run->member.sweep) /* no other run asks for them */
+        set_forget_squares(run->set);
     /* Centred columns share nothing with the biases, and have their scale. */
     bool centred = run->scaling.columns && !run->scaling.plain;
     run->bias_scale = centred ? 1 : sizing_bias_scale(info);

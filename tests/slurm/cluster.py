@@ -22,7 +22,7 @@ from harness import Finished, Skip, main, test  # noqa: E402, F401
 NEEDED = {'munged': 'munge', 'slurmctld': 'slurmctld', 'slurmd': 'slurmd', 'sbatch': 'slurm-client'}
 PORTS = range(20000, 32000)  # below those that the system gives to connections
 START_TRIES = 3  # with other ports: somebody else may take one between the look and the start
-PATIENCE_SECONDS = 60
+PATIENCE_SECONDS = 180  # of a machine with much else to do
 
 # Short times, so that what fails is noticed soon. cred_expire is also how long a requeued job waits.
 CONF = """

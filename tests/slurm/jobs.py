@@ -86,9 +86,9 @@ class Job:
         asked = dml('status', self.state, '--json')
         return asked.json['step'] if asked.status == 0 else -1
 
-    def until(self, condition, what, seconds=180):
+    def until(self, condition, what):
         try:
-            return self.cluster.until(condition, what, seconds)
+            return self.cluster.until(condition, what)
         except AssertionError as why:
             raise AssertionError(f'{why}\n{self.said()}\n{self.slurm}') from None
 

@@ -4,6 +4,7 @@ itself, the model is that of a quiet run on one machine. `check` runs the first 
 all of them."""
 
 import os
+import signal
 import sys
 import time
 
@@ -152,6 +153,24 @@ def the_same_where_the_site_requeues_by_the_exit_status(folder):
         job = Job(cluster, config, folder / 'job.state')
         job.until_step(3)
         assert cluster.command('scancel', '--batch', '--signal=TERM', job.number).status == 0
+        check_stopped_and_requeued(job, watcher, expected)
+
+
+@long_test
+def a_job_that_stops_while_the_controller_is_away_gets_in_line_again(folder):
+    config, expected = make_job(folder)
+    # Steps that ended meanwhile are told of only a minute later: their nodes are in order.
+    conf = 'UnkillableStepTimeout=180'
+    with Cluster(conf=conf) as cluster, Watcher(folder / 'job.state') as watcher:
+        job = Job(cluster, config, folder / 'job.state', DML_PAUSE_US='200000')
+        job.until_step(2)
+        time.sleep(6)  # the controller saves every five seconds what it has started
+        cluster.kill_controller()
+        for pid in cluster.commands_with('dml-coordinator'):
+            os.kill(pid, signal.SIGTERM)
+        cluster.until(lambda: 'Unable to contact slurm controller' in job.said(), 'it asked in vain')
+        cluster.start_controller()
+        cluster.until(cluster.states, 'the controller answers')
         check_stopped_and_requeued(job, watcher, expected)
 
 

@@ -271,7 +271,7 @@ void bench_start_durable(struct fixture *f) {
 
 void bench_pace(struct fixture *f, uint32_t replica, double chunks_per_ns) {
     workload_of(&f->coordinator->dispatch, replica)->chunks_per_ns = chunks_per_ns;
-    f->coordinator->dispatch.rate_known = false;
+    f->coordinator->dispatch.rates.known = false;
 }
 
 void bench_pass_over(struct fixture *f, uint32_t replica, uint32_t evaluations) {

@@ -193,11 +193,6 @@ static void threads_share_the_columns_of_wide_sets(void **state) {
 }
 
 /* Read at once, or taken from moments, with and without weights and held-out rows. */
-static void forget_squares(struct set *set) {
-    free(*set_squares(set));
-    *set_squares(set) = NULL;
-}
-
 static void squares_are_those_of_the_moments(void **state) {
     (void)state;
     draw();
@@ -211,7 +206,7 @@ static void squares_are_those_of_the_moments(void **state) {
                *known = memory_new(COLUMNS, sizeof *read);
         assert_int_equal(moments_find(set, 2, &moments), 0);
         assert_int_equal(moments_squares(set, 1, &none, read), 0);
-        forget_squares(set);
+        set_forget_squares(set);
         assert_int_equal(moments_squares(set, 7, &none, again), 0);
         assert_int_equal(moments_squares(set, 1, &moments, known), 0);
         assert_memory_equal(read, again, COLUMNS * sizeof *read);
