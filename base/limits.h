@@ -22,7 +22,7 @@
 /* Parameters: see base/layout.h. */
 #define TENSORS_MAX 32
 #define TENSOR_NAME_BYTES 24                             /* with the 0 at its end */
-#define PARAMETERS_MAX (UINT64_C(1) << 33)               /* elements of a vector */
+#define PARAMETERS_MAX (UINT64_C(1) << 34)               /* elements of a vector */
 #define NETWORK_LAYERS_MAX 15                            /* hidden ones */
 #define PRECONDITION_PARAMETERS_MAX (2 * BLOCK_ELEMENTS) /* of a dense matrix: all on one shard */
 #define PRECONDITION_BLOCK_MAX BLOCK_ELEMENTS /* that a job may ask for; a summary takes more */
@@ -33,9 +33,12 @@
 
 /* Data. */
 #define FEATURE_ID_MAX UINT64_C(0xffffffffffff) /* 48 bits: the largest id in a LIBSVM file */
-#define FEATURES_MAX UINT32_C(0x7fffffff)       /* distinct features of a run */
-#define CLASSES_MAX 65536                       /* distinct labels of a classification */
-#define ARRAY_WIDTH_MAX (1u << 24)              /* numbers in a row of an array */
+/* Distinct features of a run, whose numbers are local to a strip wherever rows are computed on; and
+ * of what numbers them all in 32 bits: a file, a table, and a set that is not in tiles. */
+#define COLUMNS_MAX (UINT64_C(1) << 33)
+#define FEATURES_MAX UINT32_C(0x7fffffff)
+#define CLASSES_MAX 65536          /* distinct labels of a classification */
+#define ARRAY_WIDTH_MAX (1u << 24) /* numbers in a row of an array */
 #define OFFSET_MAX 1e100           /* of a row's offset, either side of 0; and of its exposure */
 #define WEIGHT_MAX 1e100           /* of a row, or of a class */
 #define LINE_BYTES_MAX (64u << 20) /* one line of text */
@@ -88,11 +91,12 @@
 
 /* Wire. */
 #define FRAME_BODY_BYTES_MAX (16u << 20)
-#define BULK_BYTES_MAX (UINT64_C(1) << 36)
+#define BULK_BYTES_MAX (UINT64_C(1) << 37)
 #define ADDRESS_BYTES_MAX 1024
 #define LOCAL_SECRET_DIGITS 32              /* see wire/address.h */
 #define CONNECTIONS_MAX (REPLICAS_MAX + 64) /* of one worker */
 
+static_assert(COLUMNS_MAX < PARAMETERS_MAX, "a weight a column and an intercept are a model");
 static_assert(CHUNK_BYTES_MIN <= CHUNK_BYTES_MAX, "a chunk's least size is below its largest");
 static_assert(BULK_BYTES_MAX / sizeof(double) == PARAMETERS_MAX, "a whole vector fits a bulk");
 static_assert(2 * (NETWORK_LAYERS_MAX + 1) <= TENSORS_MAX, "a weight and a bias a layer");

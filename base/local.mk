@@ -9,7 +9,7 @@ libbase_a_SOURCES = \
 	base/failpoint.c base/failpoint.def base/failpoint.h \
 	base/file.c base/file.h \
 	base/hash.c base/hash.h \
-	base/layout.c base/layout.h \
+	base/layout.c base/column_order.h base/layout.h \
 	base/limits.h \
 	base/log.c base/log.h \
 	base/memory.c base/memory.h \

@@ -66,7 +66,7 @@ struct label_lists {
 
 struct rows {
     uint32_t count;    /* examples */
-    uint32_t features; /* columns of the data set; the intercept is not one of them */
+    uint32_t features; /* columns of the data set, or of the strip; the intercept is none of them */
     uint64_t values;   /* stored values: dense, count·features */
     bool dense;
     enum value_type type;
@@ -96,7 +96,7 @@ struct row_sampling {
 };
 
 /* How many strips of `width` > 0 columns, of which the last may have fewer, so many columns are. */
-static inline uint32_t strips_of(uint32_t columns, uint32_t width) {
+static inline uint64_t strips_of(uint64_t columns, uint32_t width) {
     return columns / width + (columns % width != 0);
 }
 

@@ -60,13 +60,13 @@ static struct rows new_rows(const struct objective_shape *shape, uint32_t count,
     double *label = memory_new(count, sizeof *label);
     for (uint32_t i = 0; i < count; i++) {
         start[i + 1] = start[i] + width;
-        fill_row(feature + start[i], width, shape->features, random);
+        fill_row(feature + start[i], width, objective_columns(shape), random);
         label[i] = (double)random_below(random, shape->outputs > 1 ? shape->outputs : 2);
     }
     for (uint64_t i = 0; i < values; i++)
         value[i] = (float)(random_unit(random) - 0.5);
     return (struct rows){.count = count,
-                         .features = shape->features,
+                         .features = objective_columns(shape),
                          .values = values,
                          .dense = dense,
                          .type = VALUE_FLOAT,

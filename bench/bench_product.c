@@ -132,7 +132,7 @@ static void compare_triangle(int features) {
         .kind = OBJECTIVE_LOGISTIC, .features = (uint32_t)features, .outputs = 1};
     struct objective_sample sample = {.exponent = exponent,
                                       .examples = CURVED_ROWS,
-                                      .columns = shape.features,
+                                      .columns = objective_columns(&shape),
                                       .sampling = {.floor = 1}};
     struct rows rows = {.count = CURVED_ROWS,
                         .features = (uint32_t)features,

@@ -539,7 +539,7 @@ static void make_data(void) {
     uint32_t columns = (model.shards * RANGE_ELEMENTS + model.strips - 1) / model.strips;
     uint32_t rows = model.strips > 1 ? (4 * model.shards * ROW_BLOCK + chunks - 1) / chunks : 1;
     tiny_make(chunks ? chunks : 1, rows, model.strips, columns);
-    model.column_scale = model.parameters / tiny.shape.features;
+    model.column_scale = model.parameters / (double)tiny.shape.features;
     model.row_scale = model.rows / (double)tiny.info.rows;
 }
 

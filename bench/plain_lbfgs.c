@@ -69,7 +69,7 @@ static struct matrix read_rows(struct set *set, double **label) {
         for (uint32_t i = 0; i < rows.count; i++) {
             for (uint32_t k = rows.start[i]; k < rows.start[i + 1]; k++)
                 append(&matrix, &at, rows.feature[k], value_at(rows.type, rows.value, k));
-            append(&matrix, &at, info->features, 1);
+            append(&matrix, &at, (uint32_t)info->features, 1);
             (*label)[row] = rows.label[i];
             matrix.start[++row] = at;
         }

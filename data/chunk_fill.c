@@ -48,17 +48,20 @@ static inline const double *own_values(const struct row_filler *filler,
 struct chunk_arrays {
     enum value_type type;
     uint32_t *start, *feature; /* sparse */
+    uint64_t *wide;            /* in place of `feature` where columns have 64 bits; else NULL */
     void *value;
     double *label, *weight, *offset;
     uint64_t *cluster; /* no weights, offsets or clusters: NULL */
 };
 
-static struct chunk_arrays arrays_at(uint8_t *data, const struct set_chunk *chunk, bool dense) {
-    struct set_chunk_layout layout = set_chunk_layout(chunk, dense);
+static struct chunk_arrays arrays_at(uint8_t *data, const struct set_chunk *chunk,
+                                     const struct chunk_plan *plan) {
+    struct set_chunk_layout layout = chunk_plan_layout(plan, chunk);
     return (struct chunk_arrays){
         .type = (enum value_type)chunk->type,
         .start = (void *)(data + layout.start),
         .feature = (void *)(data + layout.feature),
+        .wide = plan->wide ? (void *)(data + layout.feature) : NULL,
         .value = data + layout.value,
         .label = (void *)(data + layout.label),
         .weight = chunk->weighted ? (void *)(data + layout.weight) : NULL,
@@ -67,9 +70,10 @@ static struct chunk_arrays arrays_at(uint8_t *data, const struct set_chunk *chun
     };
 }
 
-/* Where a row goes: `feature` (sparse) and `value` to its next value. */
+/* Where a row goes: `feature` or `wide` (sparse) and `value` to its next value. */
 struct row_place {
     uint32_t *feature;
+    uint64_t *wide;
     void *value;
     double *label, *weight, *offset;
     uint64_t *cluster;
@@ -79,6 +83,7 @@ struct row_place {
 static inline struct row_place row_place_of(const struct chunk_arrays *arrays, uint32_t row,
                                             uint64_t first) {
     return (struct row_place){.feature = arrays->feature + first,
+                              .wide = arrays->wide ? arrays->wide + first : NULL,
                               .value = (uint8_t *)arrays->value + first * value_bytes(arrays->type),
                               .label = arrays->label + row,
                               .weight = arrays->weight ? arrays->weight + row : NULL,
@@ -111,7 +116,7 @@ static inline void put_value(void *values, enum value_type type, uint64_t at, do
 
 /* Values of some rows by the order of the text, while they are sorted. */
 struct gathered {
-    uint64_t *key, *other; /* column in the upper half, place here in the lower; workspace */
+    uint64_t *key, *other; /* of key_of(); workspace */
     double *value;
     uint32_t *row; /* of each value: its row's number in `place` */
     uint32_t count;
@@ -128,8 +133,25 @@ struct gathered {
 /* So many values ahead, the column of a feature is asked for: of wide data, most are far away. */
 #define AHEAD 32
 
+/* Column and place among the gathered, by which keys are sorted in this order. */
+#define PLACE_BITS 31
+_Static_assert(COLUMNS_MAX - 1 <= UINT64_MAX >> PLACE_BITS, "a key has room for a column");
+
+static inline uint64_t key_of(uint64_t column, uint32_t place) {
+    return column << PLACE_BITS | place;
+}
+
+static inline uint64_t key_column(uint64_t key) {
+    return key >> PLACE_BITS;
+}
+
+static inline uint32_t key_place(uint64_t key) {
+    return (uint32_t)key & ((UINT32_C(1) << PLACE_BITS) - 1);
+}
+
 /* None, with room for so many. */
 static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values, uint64_t rows) {
+    assert(values <= UINT32_C(1) << PLACE_BITS);
     bytes_clear(&buffer->sorting);
     bytes_clear(&buffer->places);
     uint64_t bytes = values * (2 * sizeof(uint64_t) + sizeof(double) + sizeof(uint32_t));
@@ -144,19 +166,38 @@ static struct gathered gathered_in(struct chunk_buffer *buffer, uint64_t values,
                                  bytes_extend(&buffer->places, rows * sizeof(struct row_place))};
 }
 
-static void gather_value(struct gathered *gathered, uint32_t column, double value, uint32_t row) {
+static void gather_value(struct gathered *gathered, uint64_t column, double value, uint32_t row) {
     uint32_t at = gathered->count++;
-    gathered->key[at] = (uint64_t)column << 32 | at;
+    gathered->key[at] = key_of(column, at);
     gathered->value[at] = value;
     gathered->row[at] = row;
     gathered->sorted = false;
 }
 
+/* Adds a row of columns of 64 bits that goes to `place`. */
+static void gather_wide_row(struct gathered *gathered, const struct row_filler *filler,
+                            const struct row_walk *walk, struct row_place place) {
+    const uint64_t *column_of = filler->columns->of_pack[walk->pack].wide;
+    uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
+    uint32_t row = gathered->rows++;
+    assert(!columns_makes(filler->columns, walk->pack) && !own_values(filler, walk));
+    gathered->place[row] = place;
+    for (uint64_t i = first; i < end; i++) {
+        uint64_t column = column_of[pack_feature(&walk->rows, first, i)];
+        if (column != COLUMN_NONE)
+            gather_value(gathered, column, pack_value(&walk->rows, i), row);
+    }
+}
+
 /* Adds a row that goes to `place`. Values of features that are not columns are dropped. */
 static void gather_row(struct gathered *gathered, const struct row_filler *filler,
                        const struct row_walk *walk, struct row_place place) {
+    if (filler->columns->wide) {
+        gather_wide_row(gathered, filler, walk, place);
+        return;
+    }
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
-    const uint32_t *column_of = filler->columns->of_pack[walk->pack];
+    const uint32_t *column_of = filler->columns->of_pack[walk->pack].narrow;
     const struct pack_rows rows = walk->rows;
     uint32_t count = gathered->count, row = gathered->rows++;
     gathered->place[row] = place;
@@ -171,7 +212,7 @@ static void gather_row(struct gathered *gathered, const struct row_filler *fille
             continue;
         sorted &= before < column;
         before = column;
-        gathered->key[count] = (uint64_t)column << 32 | count;
+        gathered->key[count] = key_of(column, count);
         if (values)
             gathered->value[count] = own ? own[i - first] : pack_value(&rows, i);
         gathered->row[count++] = row;
@@ -207,15 +248,18 @@ static void sort_keys_by_digit(struct gathered *gathered, unsigned shift, unsign
 }
 
 /* Hands each value to its row; so rows get their values by rising column. */
-static inline void hand_over(const struct gathered *gathered, enum value_type type) {
+static inline void hand_over(const struct gathered *gathered, enum value_type type, bool wide) {
     const uint64_t *key = gathered->key;
     const uint32_t *row = gathered->row, count = gathered->count;
     const double *value = gathered->value;
     struct row_place *places = gathered->place;
     for (uint32_t i = 0; i < count; i++) {
-        uint32_t from = (uint32_t)key[i];
+        uint32_t from = key_place(key[i]);
         struct row_place *place = &places[row[from]];
-        *place->feature++ = (uint32_t)(key[i] >> 32);
+        if (wide)
+            *place->wide++ = key_column(key[i]);
+        else
+            *place->feature++ = (uint32_t)key_column(key[i]);
         if (type == VALUE_ONES)
             continue;
         put_value(place->value, type, 0, value[from]);
@@ -226,17 +270,19 @@ static inline void hand_over(const struct gathered *gathered, enum value_type ty
 /* Sorts what was gathered and empties it. With thousands of values, a few passes of a counting sort
  * cost less than a sort of each row. */
 static void put_gathered(const struct row_filler *filler, struct gathered *gathered) {
-    uint32_t columns = filler->columns->count;
-    unsigned bits = columns > 1 ? 32 - (unsigned)__builtin_clz(columns - 1) : 1;
+    uint64_t columns = filler->columns->count;
+    unsigned bits = columns > 1 ? 64 - (unsigned)__builtin_clzll(columns - 1) : 1;
     unsigned passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS, digit = (bits + passes - 1) / passes;
     for (unsigned pass = 0; pass < passes && !gathered->sorted; pass++)
-        sort_keys_by_digit(gathered, 32 + pass * digit, digit);
-    if (filler->type == VALUE_DOUBLE) /* one loop for each type */
-        hand_over(gathered, VALUE_DOUBLE);
+        sort_keys_by_digit(gathered, PLACE_BITS + pass * digit, digit);
+    if (filler->columns->wide)
+        hand_over(gathered, filler->type, true);
+    else if (filler->type == VALUE_DOUBLE) /* one loop for each type */
+        hand_over(gathered, VALUE_DOUBLE, false);
     else if (filler->type == VALUE_FLOAT)
-        hand_over(gathered, VALUE_FLOAT);
+        hand_over(gathered, VALUE_FLOAT, false);
     else
-        hand_over(gathered, filler->type);
+        hand_over(gathered, filler->type, false);
     gathered->count = gathered->rows = 0;
     gathered->sorted = true;
 }
@@ -247,14 +293,15 @@ struct short_row {
     double value[PLACES_MOST];
 };
 
-/* False if the row has more values, or these are not those of the pack. */
+/* False if the row has more values, if these are not those of the pack, or if columns have 64 bits.
+ */
 static bool find_short_row(const struct row_filler *filler, const struct row_walk *walk,
                            struct short_row *row) {
     const struct pack_rows *rows = &walk->rows;
-    const uint32_t *column_of = filler->columns->of_pack[walk->pack];
+    const uint32_t *column_of = filler->columns->of_pack[walk->pack].narrow;
     uint64_t first, end = pack_row(rows, walk->row, &first);
     uint32_t there = 0, count = 0;
-    if (end - first > PLACES_MOST || columns_has_words(filler->columns, walk->pack))
+    if (end - first > PLACES_MOST || columns_has_words(filler->columns, walk->pack) || !column_of)
         return false;
     for (uint64_t i = first; i < end; i++) {
         if (i + AHEAD < rows->values && rows->feature)
@@ -294,9 +341,10 @@ static bool put_short_row(const struct row_filler *filler, const struct row_walk
 }
 
 static void fill_sparse(struct chunk_buffer *buffer, const struct row_filler *filler,
-                        const struct set_chunk *chunk, struct row_walk walk) {
+                        const struct chunk_plan *plan, const struct set_chunk *chunk,
+                        struct row_walk walk) {
     struct gathered gathered = gathered_in(buffer, chunk->values, chunk->rows);
-    struct chunk_arrays arrays = arrays_at(buffer->data, chunk, false);
+    struct chunk_arrays arrays = arrays_at(buffer->data, chunk, plan);
     uint32_t put = 0, count = 0;
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
         struct row_place place = row_place_of(&arrays, row, arrays.start[row]);
@@ -325,7 +373,7 @@ void chunk_count_strips(struct chunk_buffer *buffer, const struct chunk_source *
         gather_row(&gathered, &filler, &walk, (struct row_place){0});
     assert(gathered.count == chunk->values);
     for (uint32_t i = 0; i < gathered.count; i++)
-        values[(uint32_t)(gathered.key[i] >> 32) / source->plan->strip_columns]++;
+        values[key_column(gathered.key[i]) / source->plan->strip_columns]++;
 }
 
 /* ---- dense rows ---- */
@@ -341,7 +389,7 @@ static inline void put_dense(const struct row_filler *filler, const struct row_w
                              void *row, enum value_type from, enum value_type to) {
     struct pack_rows rows = walk->rows;
     uint64_t first, end = pack_row(&rows, walk->row, &first);
-    const uint32_t *column_of = filler->columns->of_pack[walk->pack];
+    const uint32_t *column_of = filler->columns->of_pack[walk->pack].narrow;
     rows.type = from;
     for (uint64_t i = first; i < end; i++) {
         uint32_t column = column_of[pack_feature(&rows, first, i)];
@@ -354,7 +402,7 @@ static inline void put_dense(const struct row_filler *filler, const struct row_w
 static void put_dense_own(const struct row_filler *filler, const struct row_walk *walk, void *row,
                           const double *own) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
-    const uint32_t *column_of = filler->columns->of_pack[walk->pack];
+    const uint32_t *column_of = filler->columns->of_pack[walk->pack].narrow;
     for (uint64_t i = first; i < end; i++) {
         uint32_t column = column_of[pack_feature(&walk->rows, first, i)];
         if (column != DICTIONARY_NONE)
@@ -366,10 +414,10 @@ static void put_dense_own(const struct row_filler *filler, const struct row_walk
  */
 static bool rows_fit(const struct row_filler *filler, const struct row_walk *walk) {
     const struct columns *columns = filler->columns;
-    const uint32_t *column_of = columns->of_pack[walk->pack];
+    const uint32_t *column_of = columns->of_pack[walk->pack].narrow;
     bool fit = !walk->rows.feature && walk->rows.values / walk->rows.rows == columns->count &&
                !columns_has_words(columns, walk->pack) && !columns_makes(columns, walk->pack);
-    for (uint32_t i = 0; fit && i < columns->count; i++)
+    for (uint64_t i = 0; fit && i < columns->count; i++)
         fit = column_of[i] == i;
     return fit;
 }
@@ -415,7 +463,7 @@ static void fill_dense_row(struct dense_filler *dense, const struct row_walk *wa
 void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
                 const struct set_chunk *chunk, const struct plan_part *part) {
     bool dense = source->plan->dense;
-    size_t bytes = set_chunk_layout(chunk, dense).bytes;
+    size_t bytes = chunk_plan_layout(source->plan, chunk).bytes;
     struct row_filler filler = {source->columns, source->labels, source->row_weights,
                                 part->type,      &buffer->made,  &buffer->words};
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
@@ -426,11 +474,11 @@ void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
     }
     memset(buffer->data, 0, bytes);
     if (!dense) {
-        fill_sparse(buffer, &filler, chunk, walk);
+        fill_sparse(buffer, &filler, source->plan, chunk, walk);
         return;
     }
     struct dense_filler dense_rows = {.filler = filler};
-    struct chunk_arrays arrays = arrays_at(buffer->data, chunk, true);
+    struct chunk_arrays arrays = arrays_at(buffer->data, chunk, source->plan);
     for (uint32_t row = 0; row < chunk->rows; row++, row_walk_next(&walk)) {
         struct row_place place = row_place_of(&arrays, row, (uint64_t)row * source->columns->count);
         fill_dense_row(&dense_rows, &walk, &place);
@@ -480,7 +528,7 @@ static void next_scattered(struct scatter *at) {
 static struct chunk_arrays arrays_of_window(const struct scatter *at) {
     const struct chunk_plan *plan = at->source->plan;
     const struct set_chunk *chunk = &plan->chunk[at->place / plan->block_rows];
-    return arrays_at(at->window->data + chunk->offset, chunk, plan->dense);
+    return arrays_at(at->window->data + chunk->offset, chunk, plan);
 }
 
 void chunk_window_count(struct chunk_buffer *buffer, const struct chunk_source *source,
@@ -495,7 +543,7 @@ void chunk_window_count(struct chunk_buffer *buffer, const struct chunk_source *
 void chunk_window_start(struct chunk_buffer *buffer, const struct chunk_source *source,
                         const struct chunk_window *window, uint32_t number) {
     const struct set_chunk *chunk = &source->plan->chunk[number];
-    uint32_t *start = arrays_at(window->data + chunk->offset, chunk, false).start;
+    uint32_t *start = arrays_at(window->data + chunk->offset, chunk, source->plan).start;
     (void)buffer;
     for (uint32_t row = 0; row < chunk->rows; row++)
         start[row + 1] += start[row];

@@ -228,7 +228,7 @@ static void find_levels(struct columns *columns, const struct split *split,
         const struct pack *pack = split->packs[p];
         for (uint32_t i = 0; pack->table && i < pack->facts->features; i++)
             if (pack->id[i] >= FEATURE_HASHED)
-                add_level(crosses, slot_of[pack->column[i]], columns->of_pack[p][i]);
+                add_level(crosses, slot_of[pack->column[i]], columns->of_pack[p].narrow[i]);
     }
     for (uint32_t c = 0; c < columns->table->columns; c++) {
         add_level(crosses, slot_of[c], columns->missing_column[c]);
@@ -277,7 +277,7 @@ static void find_row_levels(const struct columns *columns, uint32_t p, const str
                             uint32_t row, const struct derived *made, uint32_t count,
                             uint32_t *level) {
     const struct crosses *crosses = columns->crosses;
-    const uint32_t *column_of = columns->of_pack[p];
+    const uint32_t *column_of = columns->of_pack[p].narrow;
     uint64_t first, end = pack_row(rows, row, &first);
     for (uint32_t i = 0; i < crosses->slots; i++)
         level[i] = DICTIONARY_NONE;
@@ -488,7 +488,7 @@ static int keep_cells(struct columns *columns, struct column_builder *builder, s
     for (uint32_t i = 0; i < counted.count && fits; i++) {
         if (cross->values[i] < least)
             continue;
-        cross->number[dictionary_add(&cross->cells, counted.id[i])] = columns->count;
+        cross->number[dictionary_add(&cross->cells, counted.id[i])] = columns_of_table(columns);
         column_builder_add(columns, builder,
                            cell_feature(columns, cross, counted.id[i], builder->id),
                            cross->values[i]);

@@ -85,6 +85,76 @@ uint32_t dictionary_find(const struct dictionary *dictionary, uint64_t id) {
     return after ? after - 1 : DICTIONARY_NONE;
 }
 
+/* ---- more ids than one holds ---- */
+
+void wide_dictionary_init(struct wide_dictionary *dictionary, uint64_t most, uint32_t part_most) {
+    unsigned bits = 0;
+    assert(part_most > 1 && part_most <= FEATURES_MAX);
+    while (most > part_most && most >> bits > part_most / 2)
+        bits++;
+    *dictionary = (struct wide_dictionary){.part_bits = bits};
+    dictionary->part = memory_new((size_t)1 << bits, sizeof *dictionary->part);
+    for (size_t i = 0; i < (size_t)1 << bits; i++)
+        dictionary_init(&dictionary->part[i].ids);
+}
+
+void wide_dictionary_release(struct wide_dictionary *dictionary) {
+    for (size_t i = 0; dictionary->part && i < (size_t)1 << dictionary->part_bits; i++) {
+        dictionary_release(&dictionary->part[i].ids);
+        free(dictionary->part[i].number);
+    }
+    free(dictionary->part);
+    free(dictionary->id);
+    *dictionary = (struct wide_dictionary){0};
+}
+
+/* By the highest bits of the hash: a table takes lower ones. */
+static struct dictionary_part *part_of(const struct wide_dictionary *dictionary, uint64_t id) {
+    unsigned bits = dictionary->part_bits;
+    return &dictionary->part[bits ? dictionary_hash(id) >> (64 - bits) : 0];
+}
+
+uint64_t wide_dictionary_count(const struct wide_dictionary *dictionary) {
+    return dictionary->part_bits ? dictionary->count : dictionary->part->ids.count;
+}
+
+uint64_t wide_dictionary_add(struct wide_dictionary *dictionary, uint64_t id) {
+    struct dictionary_part *part = part_of(dictionary, id);
+    uint32_t known = part->ids.count, number = dictionary_add(&part->ids, id);
+    if (number == DICTIONARY_NONE)
+        return UINT64_MAX;
+    if (!dictionary->part_bits)
+        return number;
+    if (number < known)
+        return part->number[number];
+    if (dictionary->count == COLUMNS_MAX)
+        return UINT64_MAX;
+    MEMORY_ROOM(part->number, number, part->capacity);
+    MEMORY_ROOM(dictionary->id, dictionary->count, dictionary->capacity);
+    dictionary->id[dictionary->count] = id;
+    return part->number[number] = dictionary->count++;
+}
+
+uint64_t wide_dictionary_find(const struct wide_dictionary *dictionary, uint64_t id) {
+    const struct dictionary_part *part = part_of(dictionary, id);
+    uint32_t number = dictionary_find(&part->ids, id);
+    if (number == DICTIONARY_NONE)
+        return UINT64_MAX;
+    return dictionary->part_bits ? part->number[number] : number;
+}
+
+uint64_t *wide_dictionary_take_ids(struct wide_dictionary *dictionary) {
+    uint64_t *id = dictionary->id;
+    dictionary->id = NULL;
+    if (dictionary->part_bits)
+        return id;
+    const struct dictionary *ids = &dictionary->part->ids;
+    id = memory_new(ids->count, sizeof *id);
+    if (ids->count)
+        memcpy(id, ids->id, ids->count * sizeof *id);
+    return id;
+}
+
 /* ---- texts ---- */
 
 void text_dictionary_init(struct text_dictionary *dictionary) {

@@ -38,9 +38,13 @@ static inline uint32_t dictionary_number(struct dictionary *dictionary, uint64_t
     return after ? after - 1 : dictionary_add(dictionary, id);
 }
 
+static inline uint64_t dictionary_hash(uint64_t id) {
+    return id * UINT64_C(0x9e3779b97f4a7c15);
+}
+
 /* Where the search for an id that is no small one begins, in `table`, which is not empty. */
 static inline uint64_t dictionary_place(const struct dictionary *dictionary, uint64_t id) {
-    return ((id * UINT64_C(0x9e3779b97f4a7c15)) >> 20) & (dictionary->table_size - 1);
+    return dictionary_hash(id) >> 20 & (dictionary->table_size - 1);
 }
 
 /* Ids below this have a table of their own, found without hashing: 64 MiB at most. */
@@ -65,6 +69,34 @@ static inline void dictionary_prefetch_id(const struct dictionary *dictionary, u
 
 /* The number of `id`, or DICTIONARY_NONE. Safe from many threads while nobody adds. */
 uint32_t dictionary_find(const struct dictionary *dictionary, uint64_t id);
+
+/* Ids of which there may be more than FEATURES_MAX: those that one dictionary would not hold are
+ * spread over several by a hash, each of which has half as many on average. */
+struct wide_dictionary {
+    struct dictionary_part {
+        struct dictionary ids;
+        uint64_t *number;  /* of each of its ids; owned. NULL: their own, as there is one part */
+        uint32_t capacity; /* of `number` */
+    } * part;              /* owned */
+    unsigned part_bits;    /* there are 2^bits of them */
+    uint64_t *id;          /* of each number, if there are several parts, as are the next; owned */
+    uint64_t count, capacity;
+};
+
+/* For at most `most` ids, of which a part may have `part_most`, up to FEATURES_MAX. */
+void wide_dictionary_init(struct wide_dictionary *dictionary, uint64_t most, uint32_t part_most);
+void wide_dictionary_release(struct wide_dictionary *dictionary); /* harmless on zeroed memory */
+
+uint64_t wide_dictionary_count(const struct wide_dictionary *dictionary);
+
+/* The number of `id`, which is added if it is new; UINT64_MAX when COLUMNS_MAX are there. */
+uint64_t wide_dictionary_add(struct wide_dictionary *dictionary, uint64_t id);
+
+/* The number of `id`, or UINT64_MAX. */
+uint64_t wide_dictionary_find(const struct wide_dictionary *dictionary, uint64_t id);
+
+/* The ids by their numbers, once; the caller's to free. */
+uint64_t *wide_dictionary_take_ids(struct wide_dictionary *dictionary);
 
 /* Texts. */
 struct text_dictionary {

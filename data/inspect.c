@@ -70,8 +70,9 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     static const char *const labels[] = {"binary", "classes", "targets", "ordered", "lists"};
     const struct label_summary *targets = info->targets;
     json_t *columns = info->feature_names ? json_array() : NULL;
-    for (uint32_t i = 0; columns && i < info->features; i++) /* in the order of the file */
-        json_array_append_new(columns, text_to_json(info->feature_names[info->original_order[i]]));
+    for (uint64_t i = 0; columns && i < info->features; i++) /* in the order of the file */
+        json_array_append_new(
+            columns, text_to_json(info->feature_names[column_order_at(&info->original_order, i)]));
     json_t *object = json_pack(
         "{s:s, s:I, s:s, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:I, s:o*, s:o*, s:o*, s:s, s:o*}",
         "kind", "set", "version", (json_int_t)SET_VERSION, "fingerprint", info->fingerprint,

@@ -3,6 +3,7 @@
 #ifndef DML_DATA_MERGE_H
 #define DML_DATA_MERGE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -49,14 +50,43 @@ static inline enum row_side split_side(const struct split *split, uint32_t pack,
 
 /* ---- columns ---- */
 
+#define COLUMN_NONE UINT64_MAX
+
+/* Numbers of columns: of 32 bits each, or of 64 where there may be more than FEATURES_MAX columns.
+ */
+struct column_numbers {
+    uint32_t *narrow; /* DICTIONARY_NONE: no column */
+    uint64_t *wide;   /* COLUMN_NONE: no column */
+};
+
+static inline uint64_t column_number(const struct column_numbers *numbers, uint64_t i) {
+    if (!numbers->narrow)
+        return numbers->wide[i];
+    return numbers->narrow[i] == DICTIONARY_NONE ? COLUMN_NONE : numbers->narrow[i];
+}
+
+/* COLUMN_NONE becomes DICTIONARY_NONE. */
+static inline void column_number_put(struct column_numbers *numbers, uint64_t i, uint64_t column) {
+    if (numbers->narrow)
+        numbers->narrow[i] = (uint32_t)column;
+    else
+        numbers->wide[i] = column;
+}
+
+struct column_numbers column_numbers_new(uint64_t count, bool wide);
+void column_numbers_free(struct column_numbers *numbers);
+
 /* Of the rows that are trained on. */
 struct columns {
-    uint32_t count;
-    uint64_t *id;       /* original id of each column */
-    uint64_t *values;   /* how many values the text had of each, with room for one more */
-    const char **name;  /* into the packs, or NULL */
-    uint32_t *order;    /* columns by rising id */
-    uint32_t **of_pack; /* for each pack: column of each of its features, or DICTIONARY_NONE */
+    uint64_t count;
+    uint64_t *id;                   /* original id of each column */
+    uint64_t *values;               /* how many values the text had of each, with room for
+                                       one more */
+    const char **name;              /* into the packs, or NULL */
+    struct column_numbers order;    /* columns by rising id */
+    bool wide;                      /* there are more than numbers of 32 bits are for: FEATURES_MAX,
+                                       or fewer in tests. Then there is no table */
+    struct column_numbers *of_pack; /* for each pack: the column of each of its features, if any */
     uint32_t packs;
     struct table *table;                   /* CSV: with what the rows teach; owned. Else NULL */
     uint32_t *number_column, *rare_column; /* of each column of the table, or DICTIONARY_NONE: that
@@ -130,6 +160,11 @@ struct absent {
     uint32_t count;
 };
 
+/* Whether a feature is a column. */
+static inline bool columns_has(const struct columns *columns, uint32_t pack, uint32_t feature) {
+    return column_number(&columns->of_pack[pack], feature) != COLUMN_NONE;
+}
+
 /* Whether a feature brings something with it. */
 static inline bool columns_derive(const struct columns *columns, uint32_t pack, uint32_t feature) {
     return columns->derives[pack] && columns->derives[pack][feature];
@@ -185,10 +220,10 @@ void column_stats_find(struct table *table, const struct split *split, uint32_t 
  * appearance; `columns` holds such numbers until they are ordered by frequency. */
 struct column_builder {
     const struct split *split;
-    struct dictionary dictionary; /* by first appearance */
-    uint64_t *id;                 /* what is numbered so; owned */
-    uint64_t *values;             /* how many values training has of each; owned */
-    uint32_t room;                /* of both */
+    struct wide_dictionary dictionary; /* by first appearance */
+    uint64_t *id;                      /* what is numbered so; owned */
+    uint64_t *values;                  /* how many values training has of each; owned */
+    uint64_t room;                     /* of both */
     uint64_t **trained; /* for each pack that is split: the number of values of each feature,
                            counted over training rows */
     struct bytes order; /* workspace: features of a row in the text's order */
@@ -215,7 +250,7 @@ void crosses_free(struct crosses *crosses); /* harmless on NULL */
 
 /* Makes room for so many more columns. */
 void column_builder_reserve(const struct columns *columns, struct column_builder *builder,
-                            uint32_t more);
+                            uint64_t more);
 
 /* Adds a column behind those that are there. */
 void column_builder_add(struct columns *columns, struct column_builder *builder, uint64_t id,
@@ -250,8 +285,15 @@ const double *columns_row_values(const struct columns *columns, const struct spl
 /* The type of the value that a word has in a set of which a text has it so often. */
 enum value_type columns_word_type(const struct columns *columns, double count);
 
-/* Replaces each number by its place in `to`, as a number may be DICTIONARY_NONE. */
-void columns_renumber(struct columns *columns, const struct split *split, const uint32_t *to);
+/* Replaces each number by its place in `to`, as a number may be none. */
+void columns_renumber(struct columns *columns, const struct split *split,
+                      const struct column_numbers *to);
+
+/* How many columns there are, of a table. */
+static inline uint32_t columns_of_table(const struct columns *columns) {
+    assert(!columns->wide && columns->count < DICTIONARY_NONE);
+    return (uint32_t)columns->count;
+}
 
 /* Names the columns that no pack names. */
 void columns_make_names(struct columns *columns);
@@ -370,6 +412,7 @@ struct chunk_extras {
 struct chunk_plan {
     struct plan_part trained, held;
     bool dense;
+    bool wide; /* columns have 64 bits until they are cut into strips */
     bool shuffled;
     uint32_t block_rows;     /* of a shuffled set: rows of its chunks of training; else 0 */
     uint64_t key;            /* of a shuffled set: of the permutation of training rows */
@@ -387,6 +430,11 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
                     const struct columns *columns, const struct chunk_extras *extras,
                     const struct set_options *options);
 void chunk_plan_release(struct chunk_plan *plan);
+
+/* Where the arrays of a chunk are while it is made: those of the set, but for the columns of a wide
+ * one. */
+struct set_chunk_layout chunk_plan_layout(const struct chunk_plan *plan,
+                                          const struct set_chunk *chunk);
 
 static inline uint32_t chunk_plan_trained(const struct chunk_plan *plan) {
     return plan->chunks - plan->held_chunks;

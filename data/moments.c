@@ -57,12 +57,12 @@ struct chunk_group {
 
 /* Columns [first, end); of a set in tiles whole strips. */
 struct column_range {
-    uint32_t first, end;
+    uint64_t first, end;
 };
 
 struct moments_pass {
     struct set *set;
-    uint32_t columns;
+    uint64_t columns;
     enum reading reading;
     struct chunk_group groups[GROUPS];
     struct sums total; /* of all groups; of one group it is that of the group */
@@ -81,7 +81,7 @@ struct moments_pass {
 
 /* `reading` is a constant for the compiler, here and below. */
 __attribute__((always_inline)) static inline void add_value(struct chunk_group *group,
-                                                            enum reading reading, uint32_t column,
+                                                            enum reading reading, uint64_t column,
                                                             double value, double weight) {
     if (reading == READ_SQUARES) {
         group->sums.square[column] += weight * (value * value);
@@ -100,7 +100,7 @@ __attribute__((always_inline)) static inline void add_value(struct chunk_group *
 }
 
 /* Of the row's values, the first whose column is not below `column`. */
-static uint64_t find_column(const struct rows *rows, uint32_t row, uint32_t column) {
+static uint64_t find_column(const struct rows *rows, uint32_t row, uint64_t column) {
     uint64_t first = rows->start[row], count = rows->start[row + 1] - first;
     while (count && column) {
         uint64_t half = count / 2;
@@ -112,10 +112,10 @@ static uint64_t find_column(const struct rows *rows, uint32_t row, uint32_t colu
 }
 
 static inline void ask_ahead(const struct chunk_group *group, enum reading reading,
-                             const struct rows *rows, uint32_t base, uint64_t i) {
+                             const struct rows *rows, uint64_t base, uint64_t i) {
     if (i + AHEAD >= rows->values)
         return;
-    uint32_t column = base + rows->feature[i + AHEAD];
+    uint64_t column = base + rows->feature[i + AHEAD];
     __builtin_prefetch(reading == READ_SQUARES ? (const void *)&group->sums.square[column]
                                                : &group->sums.column[column],
                        1);
@@ -123,10 +123,10 @@ static inline void ask_ahead(const struct chunk_group *group, enum reading readi
 
 __attribute__((always_inline)) static inline void
 add_row(struct chunk_group *group, enum reading reading, const struct rows *rows, uint32_t row,
-        uint32_t base, const struct column_range *range, double weight) {
+        uint64_t base, const struct column_range *range, double weight) {
     if (rows->dense) {
         uint64_t first = (uint64_t)row * rows->features;
-        for (uint32_t j = range->first; j < range->end; j++)
+        for (uint64_t j = range->first; j < range->end; j++)
             add_value(group, reading, j, value_at(rows->type, rows->value, first + j), weight);
         return;
     }
@@ -143,7 +143,7 @@ add_row(struct chunk_group *group, enum reading reading, const struct rows *rows
  * `base` of the set. */
 __attribute__((always_inline)) static inline void add_rows(struct chunk_group *group,
                                                            enum reading reading,
-                                                           const struct rows *rows, uint32_t base,
+                                                           const struct rows *rows, uint64_t base,
                                                            const struct column_range *range) {
     uint64_t counted = 0;
     for (uint32_t row = 0; row < rows->count; row++) {
@@ -158,7 +158,7 @@ __attribute__((always_inline)) static inline void add_rows(struct chunk_group *g
 }
 
 static void add_chunk(const struct moments_pass *pass, struct chunk_group *group,
-                      const struct rows *rows, uint32_t base, const struct column_range *range) {
+                      const struct rows *rows, uint64_t base, const struct column_range *range) {
     if (pass->reading == READ_SUMS)
         add_rows(group, READ_SUMS, rows, base, range);
     else if (pass->reading == READ_DEVIATIONS)
@@ -174,10 +174,10 @@ static int add_strips(const struct moments_pass *pass, struct chunk_group *group
     const struct set_info *info = set_info(pass->set);
     const uint32_t wide = info->strip_columns;
     assert(range->first % wide == 0);
-    for (uint32_t base = range->first; base < range->end; base += wide)
+    for (uint64_t base = range->first; base < range->end; base += wide)
         for (uint32_t chunk = group->first; chunk < group->end; chunk++) {
             struct rows rows;
-            int code = set_tile(pass->set, base / wide * info->chunks + chunk, &rows);
+            int code = set_tile(pass->set, (uint32_t)(base / wide) * info->chunks + chunk, &rows);
             if (code)
                 return code;
             add_chunk(pass, group, &rows, base, &(struct column_range){0, rows.features});
@@ -223,15 +223,15 @@ static uint32_t sample_columns(const struct moments_pass *pass, uint32_t chunks,
 
 /* Ranges with about as many values each, one a thread. They change no sum. */
 static void part_columns(struct moments_pass *pass, uint32_t chunks, unsigned threads) {
-    uint32_t column[SAMPLED], first = 0, count = 0;
+    uint32_t column[SAMPLED], count = 0;
+    uint64_t first = 0;
     bool dense = set_info(pass->set)->dense;
     if (threads > 1 && !dense)
         count = sample_columns(pass, chunks, column);
     qsort(column, count, sizeof *column, compare_columns);
     pass->range_count = 0;
     for (unsigned i = 1; i < threads && i < THREADS_MAX && (count || dense); i++) {
-        uint32_t end = dense ? (uint32_t)((uint64_t)pass->columns * i / threads)
-                             : column[(uint64_t)count * i / threads];
+        uint64_t end = dense ? pass->columns * i / threads : column[(uint64_t)count * i / threads];
         if (end > first)
             pass->ranges[pass->range_count++] = (struct column_range){first, end};
         first = end > first ? end : first;
@@ -247,9 +247,8 @@ static void part_strips(struct moments_pass *pass, const struct set_info *info) 
     for (uint32_t i = 0; i < pass->range_count; i++) {
         uint64_t first = strips * i / pass->range_count, end = strips * (i + 1) / pass->range_count;
         bool last = i + 1 == pass->range_count;
-        pass->ranges[i] =
-            (struct column_range){(uint32_t)first * info->strip_columns,
-                                  last ? pass->columns : (uint32_t)end * info->strip_columns};
+        pass->ranges[i] = (struct column_range){first * info->strip_columns,
+                                                last ? pass->columns : end * info->strip_columns};
     }
 }
 
@@ -260,11 +259,11 @@ static void end_group(struct moments_pass *pass, const struct chunk_group *group
                       const struct column_range *range) {
     if (pass->count == 1)
         return;
-    for (uint32_t j = range->first; j < range->end && pass->reading == READ_SQUARES; j++) {
+    for (uint64_t j = range->first; j < range->end && pass->reading == READ_SQUARES; j++) {
         pass->total.square[j] += group->sums.square[j];
         group->sums.square[j] = 0;
     }
-    for (uint32_t j = range->first; j < range->end && pass->reading != READ_SQUARES; j++) {
+    for (uint64_t j = range->first; j < range->end && pass->reading != READ_SQUARES; j++) {
         struct column_sums *sums = &group->sums.column[j], *total = &pass->total.column[j];
         total->sum += sums->sum;
         total->square += sums->square;
@@ -327,7 +326,7 @@ static uint32_t groups_of(const struct set_info *info, enum reading reading) {
     if (info->features > COLUMNS_OF_GROUPS)
         return 1;
     uint64_t most = reading == READ_SQUARES && info->features
-                        ? info->values / ((uint64_t)info->features * VALUES_OF_SQUARE)
+                        ? info->values / (info->features * VALUES_OF_SQUARE)
                         : GROUPS;
     return most < 1 ? 1 : most < GROUPS ? (uint32_t)most : GROUPS;
 }
@@ -357,8 +356,8 @@ static void begin(struct moments_pass *pass, struct set *set, enum reading readi
                                   .reading = reading,
                                   .count = groups_of(info, reading),
                                   .mutex = PTHREAD_MUTEX_INITIALIZER};
-    pass->by_range = info->strip_columns || pass->count == 1 ||
-                     info->rows < (uint64_t)pass->columns * pass->count;
+    pass->by_range =
+        info->strip_columns || pass->count == 1 || info->rows < pass->columns * pass->count;
     if (info->strip_columns)
         part_strips(pass, info);
     else
@@ -387,7 +386,7 @@ static void end(struct moments_pass *pass) {
 static void finish_means(struct moments_pass *pass, double weights, struct moments *moments) {
     for (uint32_t i = 0; i < pass->count; i++)
         moments->rows += pass->groups[i].rows;
-    for (uint32_t j = 0; j < pass->columns; j++) {
+    for (uint64_t j = 0; j < pass->columns; j++) {
         struct column_sums *total = &pass->total.column[j];
         moments->nonzero[j] = total->nonzero;
         moments->mean[j] = total->sum / weights;
@@ -410,7 +409,7 @@ static double variance_of(double sum, double square, double mean, double weights
 
 static void finish_variances(const struct moments_pass *pass, const struct set_info *info,
                              struct moments *moments) {
-    for (uint32_t j = 0; j < pass->columns; j++) {
+    for (uint64_t j = 0; j < pass->columns; j++) {
         const struct column_sums *total = &pass->total.column[j];
         double sum = total->sum, square = total->square, mean = moments->mean[j];
         /* The weight of the rows without a stored value: a difference of sums, so that of rows
@@ -457,7 +456,7 @@ static int read_squares(struct set *set, unsigned threads, double **squares) {
     begin(&pass, set, READ_SQUARES, threads);
     int code = run_pass(&pass, threads);
     double **sums = pass.count == 1 ? &pass.groups[0].sums.square : &pass.total.square;
-    for (uint32_t j = 0; j < pass.columns && !code; j++)
+    for (uint64_t j = 0; j < pass.columns && !code; j++)
         (*sums)[j] /= set_info(set)->weight_sum;
     if (!code) {
         *squares = *sums;
@@ -469,9 +468,9 @@ static int read_squares(struct set *set, unsigned threads, double **squares) {
 
 int moments_squares(struct set *set, unsigned threads, const struct moments *known,
                     double *squares) {
-    uint32_t columns = set_info(set)->features;
+    uint64_t columns = set_info(set)->features;
     double **kept = set_squares(set);
-    for (uint32_t j = 0; j < columns && known->mean; j++)
+    for (uint64_t j = 0; j < columns && known->mean; j++)
         squares[j] = known->variance[j] + known->mean[j] * known->mean[j];
     if (known->mean)
         return 0;
@@ -481,7 +480,7 @@ int moments_squares(struct set *set, unsigned threads, const struct moments *kno
     return code;
 }
 
-double moments_size(const struct moments *moments, uint32_t j) {
+double moments_size(const struct moments *moments, uint64_t j) {
     double square = moments->variance[j] + moments->mean[j] * moments->mean[j];
     double nonzero = (double)moments->nonzero[j];
     return nonzero > 0 && isfinite(square) ? sqrt(square * (double)moments->rows / nonzero) : 0;
@@ -493,12 +492,12 @@ double moments_size(const struct moments *moments, uint32_t j) {
 
 /* The size that would stand at `rank` if they were sorted, found digit by digit: numbers that are
  * not negative have the order of their bits. */
-static double size_of_rank(const double *size, uint32_t count, uint32_t rank) {
+static double size_of_rank(const double *size, uint64_t count, uint64_t rank) {
     uint64_t found = 0, known = 0;
     assert(rank < count);
     for (int shift = 56; shift >= 0; shift -= 8) {
-        uint32_t of_digit[256] = {0}, digit = 0;
-        for (uint32_t i = 0; i < count; i++) {
+        uint64_t of_digit[256] = {0}, digit = 0;
+        for (uint64_t i = 0; i < count; i++) {
             uint64_t bits;
             memcpy(&bits, &size[i], sizeof bits);
             if ((bits & known) == found)
@@ -506,7 +505,7 @@ static double size_of_rank(const double *size, uint32_t count, uint32_t rank) {
         }
         for (; rank >= of_digit[digit]; digit++)
             rank -= of_digit[digit];
-        found |= (uint64_t)digit << shift;
+        found |= digit << shift;
         known |= UINT64_C(255) << shift;
     }
     double answer;
@@ -514,17 +513,17 @@ static double size_of_rank(const double *size, uint32_t count, uint32_t rank) {
     return answer;
 }
 
-bool moments_share_unit(const struct moments *moments, uint32_t columns) {
+bool moments_share_unit(const struct moments *moments, uint64_t columns) {
     double *size = memory_new(columns, sizeof *size);
     double most = 0;
-    uint32_t count = 0, near = 0;
-    for (uint32_t j = 0; j < columns; j++) {
+    uint64_t count = 0, near = 0;
+    for (uint64_t j = 0; j < columns; j++) {
         size[count] = moments_size(moments, j);
         most = size[count] > most ? size[count] : most;
         count += size[count] > 0;
     }
     double median = count ? size_of_rank(size, count, count / 2) : 0;
-    for (uint32_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++)
         near += size[i] * NEARLY >= median;
     bool shared = count >= COLUMNS_OF_ONE_UNIT && 4 * near >= 3 * count && most <= NEARLY * median;
     free(size);

@@ -169,8 +169,10 @@ static bool note_origins(struct pack_writer *writer, const struct source_rows *r
 }
 
 static int refuse_features(const struct pack_writer *writer) {
-    return error_set(ERROR_DATA, "%s has more than %u different features", writer->source,
-                     FEATURES_MAX);
+    return error_set(ERROR_DATA,
+                     "%s has more than %u different features, which is what one file may have; "
+                     "part it into several",
+                     writer->source, FEATURES_MAX);
 }
 
 static int refuse_hash(const struct pack_writer *writer) {

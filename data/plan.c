@@ -12,12 +12,13 @@
  * half a value with one output, in a fifth with ten. */
 #define DENSE_SHARE 0.4
 
-struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense) {
+static struct set_chunk_layout layout_of(const struct set_chunk *chunk, bool dense,
+                                         size_t feature_bytes) {
     uint64_t rows = chunk->rows, at = 0;
     uint64_t starts = dense ? 0 : rows + 1, features = dense ? 0 : chunk->values;
     struct set_chunk_layout layout;
     layout.start = container_place(&at, starts * sizeof(uint32_t));
-    layout.feature = container_place(&at, features * sizeof(uint32_t));
+    layout.feature = container_place(&at, features * feature_bytes);
     layout.value = container_place(&at, chunk->values * value_bytes((enum value_type)chunk->type));
     layout.label = container_place(&at, rows * sizeof(double));
     layout.weight = container_place(&at, chunk->weighted ? rows * sizeof(double) : 0);
@@ -25,6 +26,15 @@ struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool den
     layout.cluster = container_place(&at, chunk->clustered ? rows * sizeof(uint64_t) : 0);
     layout.bytes = at;
     return layout;
+}
+
+struct set_chunk_layout set_chunk_layout(const struct set_chunk *chunk, bool dense) {
+    return layout_of(chunk, dense, sizeof(uint32_t));
+}
+
+struct set_chunk_layout chunk_plan_layout(const struct chunk_plan *plan,
+                                          const struct set_chunk *chunk) {
+    return layout_of(chunk, plan->dense, plan->wide ? sizeof(uint64_t) : sizeof(uint32_t));
 }
 
 struct set_head_layout set_head_layout(const struct set_chunk *chunk) {
@@ -62,13 +72,12 @@ static void count_values(struct plan_part *part, double value, uint64_t times) {
 static void count_row(struct plan_part *part, const struct pack *pack, const struct pack_rows *rows,
                       uint32_t row, const struct columns *columns, uint32_t p,
                       struct bytes *workspace) {
-    const uint32_t *column = columns->of_pack[p];
     bool words = columns_has_words(columns, p);
     uint64_t first, end = pack_row(rows, row, &first), values = 0;
     enum value_type all = part->type;
     for (uint64_t i = first; i < end; i++) {
         uint32_t feature = pack_feature(rows, first, i);
-        if (column[feature] == DICTIONARY_NONE)
+        if (!columns_has(columns, p, feature))
             continue;
         values++;
         enum value_type type = all;
@@ -179,7 +188,7 @@ uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *
     uint64_t first, end = pack_row(rows, row, &first), values = end - first;
     bool drops = split->side[p] || columns_has_words(columns, p);
     for (uint64_t i = first; drops && i < end; i++)
-        values -= columns->of_pack[p][pack_feature(rows, first, i)] == DICTIONARY_NONE;
+        values -= !columns_has(columns, p, pack_feature(rows, first, i));
     if (columns_makes(columns, p))
         values += columns_made(columns, p, rows, row, workspace);
     return values;
@@ -274,21 +283,32 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
 
 /* ---- tiles ---- */
 
+/* Whole rows have columns of 32 bits. */
+static int check_whole(const struct columns *columns) {
+    if (!columns->wide)
+        return 0;
+    return error_set(ERROR_DATA,
+                     "the data has %llu different features, and rows that are not cut into tiles "
+                     "have at most %u in all; dml.conf(5) says at strip_columns which rows are cut",
+                     (unsigned long long)columns->count, FEATURES_MAX);
+}
+
 /* Whether there are any, and how many strips; tiles_place() says more. */
 static int cut_strips(struct chunk_plan *plan, const struct columns *columns,
                       const struct set_options *options) {
     uint32_t wide = options->strip_columns;
     if (!set_is_cut(options, plan->dense, columns->count))
-        return 0;
+        return check_whole(columns);
     assert(!plan->shuffled);
-    plan->strip_columns = wide;
-    plan->strips = strips_of(columns->count, wide);
-    uint64_t tiles = (uint64_t)plan->strips * plan->chunks;
+    uint64_t strips = strips_of(columns->count, wide), tiles = strips * plan->chunks;
     if (tiles > TILES_MAX)
         return error_set(ERROR_DATA,
-                         "%u columns in strips of %u are %llu tiles, more than %u: make the strips "
-                         "wider",
-                         columns->count, wide, (unsigned long long)tiles, TILES_MAX);
+                         "%llu columns in strips of %u are %llu tiles, more than %u: make the "
+                         "strips wider (strip_columns)",
+                         (unsigned long long)columns->count, wide, (unsigned long long)tiles,
+                         TILES_MAX);
+    plan->strip_columns = wide;
+    plan->strips = (uint32_t)strips;
     plan->tile = memory_new(tiles, sizeof *plan->tile);
     return 0;
 }
@@ -298,7 +318,8 @@ static int cut_strips(struct chunk_plan *plan, const struct columns *columns,
 int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
                     const struct columns *columns, const struct chunk_extras *extras,
                     const struct set_options *options) {
-    *plan = (struct chunk_plan){.shuffled = options->shuffled,
+    *plan = (struct chunk_plan){.wide = columns->wide,
+                                .shuffled = options->shuffled,
                                 .key = permutation_key(options->shuffle_seed, 0)};
     part_make(&plan->trained, ROW_TRAINED, split, columns);
     part_make(&plan->held, ROW_HELD, split, columns);

@@ -14,8 +14,8 @@
 #define DIFFERING_SHARE 0.9
 
 void column_builder_reserve(const struct columns *columns, struct column_builder *builder,
-                            uint32_t more) {
-    uint32_t room = columns->count + more;
+                            uint64_t more) {
+    uint64_t room = columns->count + more;
     if (room <= builder->room)
         return;
     builder->room = room;
@@ -47,7 +47,7 @@ static void add_bins(struct columns *columns, struct column_builder *builder) {
         for (uint32_t bin = 1; bin <= column->edges; bin++)
             above += column->in_bin[bin];
         for (uint32_t bin = steps; bin <= column->edges; bin++) {
-            columns->bin_column[i][bin] = columns->count;
+            columns->bin_column[i][bin] = columns_of_table(columns);
             column_builder_add(columns, builder, table_bin_feature(table->ids, i, bin),
                                steps ? above : column->in_bin[bin]);
             above -= bin ? column->in_bin[bin] : 0;
@@ -55,9 +55,9 @@ static void add_bins(struct columns *columns, struct column_builder *builder) {
     }
 }
 
-static uint32_t *no_columns(uint32_t count) {
+static uint32_t *no_columns(uint64_t count) {
     uint32_t *column = memory_new(count, sizeof *column);
-    for (uint32_t i = 0; i < count; i++)
+    for (uint64_t i = 0; i < count; i++)
         column[i] = DICTIONARY_NONE;
     return column;
 }
@@ -108,7 +108,7 @@ static void count_missing(const struct columns *columns, struct column_builder *
     bool *counted = memory_new(columns->count, sizeof *counted);
     for (uint32_t p = 0; p < columns->packs; p++)
         for (uint32_t i = 0; i < builder->split->packs[p]->facts->features; i++) {
-            uint32_t number = columns->of_pack[p][i];
+            uint32_t number = columns->of_pack[p].narrow[i];
             if (number == DICTIONARY_NONE || counted[number] || !columns_derive(columns, p, i) ||
                 columns->derivation[p][i].bin_column)
                 continue;
@@ -135,8 +135,8 @@ static uint32_t *find_texts(const struct columns *columns, const struct split *s
     for (uint32_t p = 0; p < columns->packs; p++) {
         const struct pack *pack = split->packs[p];
         for (uint32_t i = 0; pack->table && i < pack->facts->features; i++)
-            if (columns->of_pack[p][i] != DICTIONARY_NONE && is_text(columns, pack, i))
-                of[columns->of_pack[p][i]] = pack->column[i];
+            if (columns_has(columns, p, i) && is_text(columns, pack, i))
+                of[columns->of_pack[p].narrow[i]] = pack->column[i];
     }
     return of;
 }
@@ -206,7 +206,7 @@ static void merge_rare(struct columns *columns, struct column_builder *builder, 
             qsort(table->column[c].rare, table->column[c].rares, sizeof(uint64_t), compare_ids);
     uint32_t *rare_column = columns->rare_column;
     columns->rare_column = no_columns(table->columns); /* it has new numbers already */
-    columns_renumber(columns, builder->split, to);
+    columns_renumber(columns, builder->split, &(struct column_numbers){.narrow = to});
     free(columns->rare_column);
     columns->rare_column = rare_column;
     columns->count = next;
@@ -278,7 +278,7 @@ static uint64_t *count_lacking(const struct columns *columns, const struct split
 /* Finds the features that say of the columns that they are missing, or adds them. */
 static void find_features(struct columns *columns, struct column_builder *builder,
                           const uint64_t *rows) {
-    uint32_t width = columns->table->columns, count = columns->count;
+    uint32_t width = columns->table->columns, count = columns_of_table(columns);
     for (uint32_t c = 0; c < width; c++) {
         uint64_t id = table_feature(columns->table->ids, c, ROLE_MISSING, NULL, 0);
         uint32_t *number = &columns->missing_column[c];
@@ -286,7 +286,7 @@ static void find_features(struct columns *columns, struct column_builder *builde
             if (builder->id[i] == id)
                 *number = i;
         if (rows[c] && *number == DICTIONARY_NONE) {
-            *number = columns->count;
+            *number = columns_of_table(columns);
             column_builder_add(columns, builder, id, 0);
         }
     }
@@ -328,15 +328,26 @@ void columns_list_absent(struct columns *columns, const struct split *split) {
 
 /* ---- numbers and names ---- */
 
+static void renumber_wide(uint64_t *number, uint32_t count, const uint64_t *to) {
+    for (uint32_t i = 0; number && i < count; i++)
+        if (number[i] != COLUMN_NONE)
+            number[i] = to[number[i]];
+}
+
 static void renumber(uint32_t *number, uint32_t count, const uint32_t *to) {
     for (uint32_t i = 0; number && i < count; i++)
         if (number[i] != DICTIONARY_NONE)
             number[i] = to[number[i]];
 }
 
-void columns_renumber(struct columns *columns, const struct split *split, const uint32_t *to) {
-    for (uint32_t p = 0; p < columns->packs; p++)
-        renumber(columns->of_pack[p], split->packs[p]->facts->features, to);
+void columns_renumber(struct columns *columns, const struct split *split,
+                      const struct column_numbers *numbers) {
+    const uint32_t *to = numbers->narrow;
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        uint32_t features = split->packs[p]->facts->features;
+        renumber(columns->of_pack[p].narrow, features, to);
+        renumber_wide(columns->of_pack[p].wide, features, numbers->wide);
+    }
     uint32_t width = columns->table ? columns->table->columns : 0;
     renumber(columns->number_column, width, to);
     renumber(columns->rare_column, width, to);

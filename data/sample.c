@@ -66,7 +66,7 @@ static int find_stored(struct sampler *sampler, uint64_t number, struct rows *ro
 /* Adds what row `place` of `rows`, whose first column is column `base` of the set, has besides
  * zeros. */
 static void add_values(struct sampler *sampler, const struct rows *rows, uint32_t place,
-                       uint32_t base) {
+                       uint64_t base) {
     struct sample *sample = sampler->sample;
     uint64_t begin = rows->dense ? (uint64_t)place * rows->features : rows->start[place];
     uint64_t end = rows->dense ? begin + rows->features : rows->start[place + 1];
@@ -75,7 +75,7 @@ static void add_values(struct sampler *sampler, const struct rows *rows, uint32_
     sample->column_id = memory_resize(sample->column_id, room, sizeof *sample->column_id);
     sample->stored = memory_resize(sample->stored, room, sizeof *sample->stored);
     for (uint64_t i = begin; i < end; i++) {
-        uint32_t column = base + (rows->dense ? (uint32_t)(i - begin) : rows->feature[i]);
+        uint64_t column = base + (rows->dense ? i - begin : rows->feature[i]);
         double value = value_at(rows->type, rows->value, i);
         sample->column[at] = column;
         sample->column_id[at] = set_info(sampler->set)->feature_id[column];
@@ -98,7 +98,7 @@ static int add_stored(struct sampler *sampler) {
     for (uint32_t strip = 1; strip < strips && !code; strip++) {
         code = set_tile(sampler->set, strip * info->chunks + sampler->chunk, &rows);
         if (!code)
-            add_values(sampler, &rows, place, strip * info->strip_columns);
+            add_values(sampler, &rows, place, (uint64_t)strip * info->strip_columns);
     }
     return code;
 }

@@ -86,9 +86,13 @@ static int map_lists(struct set *set) {
 /* How many tiles it has; false if it cannot have them. */
 static bool count_tiles(const struct set_facts *facts, uint64_t *tiles) {
     uint32_t wide = facts->strip_columns;
-    *tiles = wide ? strips_of(facts->features, wide) * (uint64_t)facts->chunks : 0;
-    return !wide || (facts->features > wide && *tiles <= TILES_MAX && !facts->dense &&
-                     !facts->block_rows && facts->labels != LABEL_LISTS);
+    uint64_t features = set_facts_features(facts), strips = wide ? strips_of(features, wide) : 0;
+    if (!wide)
+        return *tiles = 0, features <= FEATURES_MAX;
+    *tiles = strips <= TILES_MAX ? strips * facts->chunks : UINT64_MAX;
+    return features > wide && features <= COLUMNS_MAX && wide <= FEATURES_MAX &&
+           *tiles <= TILES_MAX && !facts->dense && !facts->block_rows &&
+           facts->labels != LABEL_LISTS;
 }
 
 static int map_arrays(struct set *set) {
@@ -98,14 +102,14 @@ static int map_arrays(struct set *set) {
     int code = map_facts(set);
     if (code)
         return code;
-    uint64_t features = set->facts->features, tiles;
+    uint64_t features = set_facts_features(set->facts), tiles;
     if (!count_tiles(set->facts, &tiles))
         return container_damaged(container, "it cannot be in such tiles");
     const struct container_wanted wanted[] = {
         {SET_CHUNKS, set->facts->chunks, sizeof *set->chunk, &chunk},
         {SET_TILES, tiles, sizeof *set->tile, &tile},
         {SET_IDS, features, sizeof(uint64_t), &id},
-        {SET_ORDER, features, sizeof(uint32_t), &order},
+        {SET_ORDER, features, column_number_bytes(features), &order},
         {SET_EXPONENTS, features + 1, sizeof(int16_t), &exponent},
         {SET_TARGETS, 1, sizeof *set->info.targets, &targets},
     };
@@ -118,7 +122,7 @@ static int map_arrays(struct set *set) {
     set->tile = tile;
     set->info.targets = targets;
     set->info.feature_id = id;
-    set->info.original_order = order;
+    set->info.original_order = column_order_of(order, features);
     set->info.exponent = exponent;
     return code;
 }
@@ -129,7 +133,7 @@ static int map_texts(struct set *set) {
     const char **source = NULL;
     int code = container_strings(container, SET_CLASSES, facts->classes, &set->class_name);
     if (!code && facts->named)
-        code = container_strings(container, SET_NAMES, facts->features, &set->name);
+        code = container_strings(container, SET_NAMES, set_facts_features(facts), &set->name);
     if (!code)
         code = container_strings(container, SET_SOURCES, 2 * (uint64_t)facts->sources, &source);
     if (code)
@@ -143,7 +147,7 @@ static int map_texts(struct set *set) {
 static int map_counts(struct set *set) {
     const void *counts = NULL;
     bool weighs = set->table && table_has_texts(set->table) && table_weighs_words(set->table);
-    uint64_t features = set->facts->features;
+    uint64_t features = set_facts_features(set->facts);
     int code = container_array(&set->container, SET_COUNTS, (weighs ? 2 : 1) * features,
                                sizeof(uint64_t), &counts);
     set->info.counts = counts;
@@ -156,7 +160,7 @@ static void fill_info(struct set *set) {
     struct set_info *info = &set->info;
     info->rows = facts->rows;
     info->values = facts->values;
-    info->features = facts->features;
+    info->features = set_facts_features(facts);
     info->chunks = facts->chunks;
     info->block_rows = facts->block_rows;
     info->strip_columns = facts->strip_columns;
@@ -301,11 +305,13 @@ const char *set_path(const struct set *set) {
 }
 
 uint32_t *set_ranks(const struct set_info *info) {
+    const uint32_t *column = info->original_order.narrow;
     uint32_t *rank = memory_new(info->features, sizeof *rank);
     bool same = true;
+    assert(!info->strip_columns && info->features <= FEATURES_MAX);
     for (uint32_t i = 0; i < info->features; i++) {
-        rank[info->original_order[i]] = i;
-        same &= info->original_order[i] == i;
+        rank[column[i]] = i;
+        same &= column[i] == i;
     }
     if (same)
         free(rank);
@@ -392,7 +398,7 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     struct set_chunk_layout layout = set_chunk_layout(chunk, facts->dense);
     *rows = (struct rows){
         .count = chunk->rows,
-        .features = facts->features,
+        .features = (uint32_t)set->info.features,
         .values = chunk->values,
         .dense = facts->dense,
         .type = chunk->type,
@@ -429,7 +435,8 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     const struct set_facts *facts = set->facts;
     if (number >= set_tiles(&set->info))
         return error_set(ERROR_INTERNAL, "%s: there is no tile %u", set->container.path, number);
-    uint32_t wide = facts->strip_columns, first = number / facts->chunks * wide;
+    const uint32_t wide = facts->strip_columns;
+    const uint64_t behind = set->info.features - number / facts->chunks * (uint64_t)wide;
     const uint32_t of_chunk = number % facts->chunks;
     const struct set_chunk *chunk = &set->chunk[of_chunk];
     const struct set_tile *tile = &set->tile[number];
@@ -445,7 +452,7 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     struct set_tile_layout layout = set_tile_layout(chunk, tile->values);
     *rows = (struct rows){
         .count = chunk->rows,
-        .features = facts->features - first < wide ? facts->features - first : wide,
+        .features = behind < wide ? (uint32_t)behind : wide,
         .values = tile->values,
         .type = chunk->type,
         .start = (const void *)(data + layout.start),

@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/column_order.h"
 #include "base/rows.h"
 #include "data/holdout.h"
 #include "data/pack.h"
@@ -35,7 +36,7 @@
 
 struct set_info {
     uint64_t rows, values;
-    uint32_t features; /* columns, without an intercept */
+    uint64_t features; /* columns, without an intercept; at most FEATURES_MAX if not in tiles */
     uint32_t chunks;
     uint32_t block_rows; /* shuffled: the rows of each chunk of training; the last may have fewer.
                             Else 0 */
@@ -49,7 +50,7 @@ struct set_info {
     const struct label_summary *targets; /* NULL for classes */
     const struct label_lists *lists;     /* of LABEL_LISTS; else NULL */
     const uint64_t *feature_id;          /* original id of each column */
-    const uint32_t *original_order;      /* columns by rising original id: a permutation */
+    struct column_order original_order;  /* columns by rising original id: a permutation */
     const char *const *feature_names;    /* by column, or NULL: CSV */
     const struct table *table; /* CSV: what the columns of the files are, with the means of the
                                   training rows; or NULL */
@@ -91,7 +92,7 @@ static inline uint32_t set_training_chunks(const struct set_info *info) {
 /* Chunks of a set in tiles are cut along columns, too: tile number s·C + c is what the rows of
  * chunk c have in the columns of strip s, with C chunks. */
 static inline uint32_t set_strips(const struct set_info *info) {
-    return info->strip_columns ? strips_of(info->features, info->strip_columns) : 0;
+    return info->strip_columns ? (uint32_t)strips_of(info->features, info->strip_columns) : 0;
 }
 
 static inline uint32_t set_tiles(const struct set_info *info) {
@@ -136,13 +137,15 @@ struct set_options {
     /* Whether the set is in tiles, in strips of strip_columns: set_is_cut(). Not if it is shuffled,
      * or its labels are lists. */
     uint32_t strip_columns, whole_columns;
-    uint64_t window_bytes; /* rows are shuffled so many bytes at a time (data/set_write.c),
-                              which changes no byte; 0: as suits the machine */
+    uint32_t narrow_columns; /* at most so many have numbers of 32 bits until they are cut into
+                                strips, which changes no byte; 0: FEATURES_MAX */
+    uint64_t window_bytes;   /* rows are shuffled so many bytes at a time (data/set_write.c),
+                                which changes no byte; 0: as suits the machine */
     unsigned threads;
 };
 
 /* A sparse set of more columns than both is in tiles, unless strip_columns is 0. */
-static inline bool set_is_cut(const struct set_options *options, bool dense, uint32_t columns) {
+static inline bool set_is_cut(const struct set_options *options, bool dense, uint64_t columns) {
     return options->strip_columns && !dense && columns > options->strip_columns &&
            columns > options->whole_columns;
 }
@@ -187,7 +190,7 @@ double **set_squares(struct set *set);
 void set_forget_squares(struct set *set);
 
 /* Of each column, which one it is in the order of the original ids; NULL if that is the order of
- * the columns. Free it. */
+ * the columns. Not of a set in tiles. Free it. */
 uint32_t *set_ranks(const struct set_info *info);
 
 /* The number of the first row of each chunk in a vector of rows, and that of the row behind the
@@ -241,7 +244,7 @@ int moments_squares(struct set *set, unsigned threads, const struct moments *kno
 
 /* The root mean square of a column's values that are not 0; 0 if it has none, or it is not known.
  */
-double moments_size(const struct moments *moments, uint32_t column);
+double moments_size(const struct moments *moments, uint64_t column);
 
 /* How many values rows have in the first columns, in a sample of chunks that follows from the set
  * alone. */
@@ -261,7 +264,7 @@ int prefix_counts_find(struct set *set, uint32_t columns, struct prefix_counts *
 
 /* Whether columns look as if they all measured the same, as pixels do: there are many, most
  * are nearly as large as the median, and none is much larger. Rare ones may be smaller. */
-bool moments_share_unit(const struct moments *moments, uint32_t columns);
+bool moments_share_unit(const struct moments *moments, uint64_t columns);
 
 /* A few training rows of a set, both as their file has them and as the set stores them: for
  * checking a model against the rows that it was trained on. */
@@ -278,7 +281,7 @@ struct sample {
 
     /* As the set has them, without zeros. */
     uint64_t *stored_start; /* count + 1 */
-    uint32_t *column;
+    uint64_t *column;
     uint64_t *column_id; /* its original id */
     double *stored;
 };

@@ -18,7 +18,8 @@ enum set_section {
     SET_FACTS,
     SET_CHUNKS,    /* struct set_chunk × chunks */
     SET_IDS,       /* u64 × features: original id of each column */
-    SET_ORDER,     /* u32 × features: columns by rising original id */
+    SET_ORDER,     /* u32 × features: columns by rising original id; u64 if there are more than
+                      FEATURES_MAX */
     SET_COUNTS,    /* u64 × features: values the text had of each column; and behind them, if words
                       are weighed, f64 × features: what they weigh, 0 of others */
     SET_EXPONENTS, /* i16 × features+1 */
@@ -38,17 +39,21 @@ struct set_facts {
     uint64_t rows, values, text_values; /* stored, and as the text had them */
     uint64_t rejected;
     double label_max_abs;
-    uint32_t features, chunks, classes, sources;
-    uint32_t type, labels;                     /* enum value_type, enum label_kind */
-    uint8_t dense, named, uniform, block_rows; /* the last as in struct set_info */
+    uint32_t features_low, chunks, classes, sources; /* the first as set_facts_features() says */
+    uint32_t type, labels;                           /* enum value_type, enum label_kind */
+    uint8_t dense, named, uniform, block_rows;       /* the last as in struct set_info */
     int32_t uniform_exponent;
     double holdout; /* as in struct set_info, as what follows is */
     uint64_t rows_held_out, holdout_rows, holdout_unseen;
     uint32_t holdout_chunks, fold;
     char fingerprint[40]; /* HASH128_TEXT, padded with 0 */
-    uint32_t strip_columns, unused;
+    uint32_t strip_columns, features_high;
 };
 _Static_assert(sizeof(struct set_facts) == 160, "no padding");
+
+static inline uint64_t set_facts_features(const struct set_facts *facts) {
+    return (uint64_t)facts->features_high << 32 | facts->features_low;
+}
 
 /* The section: facts, and behind them, only if rows have offsets, what these are like. */
 struct set_facts_stored {

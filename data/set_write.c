@@ -99,6 +99,13 @@ static void window_fill(const struct chunk_source *source, const struct chunk_wi
 /* So many values ahead, the sum of a column is asked for: of wide data, most are far away. */
 #define AHEAD 32
 
+/* Likewise of columns of 64 bits. */
+static void sum_wide(double *sum, const uint64_t *column, const void *value, enum value_type type,
+                     uint64_t count) {
+    for (uint64_t i = 0; i < count; i++)
+        sum[column[i]] += fabs(value_at(type, value, i));
+}
+
 static inline void sum_sparse(double *sum, const uint32_t *feature, const void *value,
                               enum value_type type, uint64_t count) {
     for (uint64_t i = 0; i < count; i++) {
@@ -121,10 +128,10 @@ LANES_INLINE void add_sizes(double *sum, enum value_type type, const void *value
     memcpy(sum, &before, sizeof before);
 }
 
-LANES_INLINE void sum_dense(double *restrict sum, uint32_t columns, const void *value,
+LANES_INLINE void sum_dense(double *restrict sum, uint64_t columns, const void *value,
                             enum value_type type, uint64_t count) {
     for (uint64_t first = 0; first < count; first += columns) {
-        uint32_t column = 0;
+        uint64_t column = 0;
         for (; type != VALUE_BYTE && column + HALF <= columns; column += HALF)
             add_sizes(sum + column, type, value, first + column);
         for (; column < columns; column++)
@@ -133,21 +140,22 @@ LANES_INLINE void sum_dense(double *restrict sum, uint32_t columns, const void *
 }
 
 VECTOR_CLONES
-static void sum_floats(double *sum, uint32_t columns, const void *value, uint64_t count) {
+static void sum_floats(double *sum, uint64_t columns, const void *value, uint64_t count) {
     sum_dense(sum, columns, value, VALUE_FLOAT, count);
 }
 
 VECTOR_CLONES
-static void sum_doubles(double *sum, uint32_t columns, const void *value, uint64_t count) {
+static void sum_doubles(double *sum, uint64_t columns, const void *value, uint64_t count) {
     sum_dense(sum, columns, value, VALUE_DOUBLE, count);
 }
 
 /* The same for rows with weights, of any kind. */
 static void sum_weighted(struct set_writer *writer, const struct set_chunk *chunk,
                          const uint8_t *data) {
-    struct set_chunk_layout layout = set_chunk_layout(chunk, writer->plan.dense);
+    struct set_chunk_layout layout = chunk_plan_layout(&writer->plan, chunk);
     const uint32_t *start = (const void *)(data + layout.start);
     const uint32_t *feature = (const void *)(data + layout.feature);
+    const uint64_t *wide = writer->plan.wide ? (const void *)feature : NULL;
     const double *weight = (const void *)(data + layout.weight);
     uint64_t columns = writer->columns.count;
     double *sum = writer->absolute_sum;
@@ -156,7 +164,7 @@ static void sum_weighted(struct set_writer *writer, const struct set_chunk *chun
         uint64_t i = writer->plan.dense ? row * columns : start[row];
         uint64_t end = writer->plan.dense ? i + columns : start[row + 1];
         for (uint64_t first = i; i < end; i++) {
-            uint64_t column = writer->plan.dense ? i - first : feature[i];
+            uint64_t column = writer->plan.dense ? i - first : wide ? wide[i] : feature[i];
             sum[column] += counted * fabs(value_at(chunk->type, data + layout.value, i));
         }
         sum[columns] += counted;
@@ -173,10 +181,10 @@ static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
         sum_weighted(writer, chunk, data);
     if (chunk->type == VALUE_ONES || chunk->weighted)
         return;
-    struct set_chunk_layout layout = set_chunk_layout(chunk, dense);
+    struct set_chunk_layout layout = chunk_plan_layout(&writer->plan, chunk);
     const uint32_t *feature = (const void *)(data + layout.feature);
     const void *value = data + layout.value;
-    uint32_t columns = writer->columns.count;
+    uint64_t columns = writer->columns.count;
     double *sum = writer->absolute_sum;
     if (dense && chunk->type == VALUE_BYTE)
         sum_dense(sum, columns, value, VALUE_BYTE, chunk->values);
@@ -184,6 +192,8 @@ static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
         sum_floats(sum, columns, value, chunk->values);
     else if (dense)
         sum_doubles(sum, columns, value, chunk->values);
+    else if (writer->plan.wide)
+        sum_wide(sum, (const void *)feature, value, chunk->type, chunk->values);
     else if (chunk->type == VALUE_FLOAT)
         sum_sparse(sum, feature, value, VALUE_FLOAT, chunk->values);
     else
@@ -320,7 +330,7 @@ static void find_some_exponents(void *context, unsigned part) {
 
 /* Without weights, sums out of range still tell how large derivatives can get. */
 static int check_weighted_sums(const struct set_writer *writer) {
-    for (uint32_t i = 0; i < writer->columns.count; i++)
+    for (uint64_t i = 0; i < writer->columns.count; i++)
         if (!isfinite(writer->absolute_sum[i]))
             return error_set(ERROR_DATA,
                              "column %llu: its values times the rows' weights leave the range of "
@@ -378,6 +388,8 @@ static void make_fingerprint(struct set_writer *writer) {
         hash_stream_add(stream, &writer->plan.chunk[i].checksum, sizeof(uint64_t));
     if (facts.strip_columns)
         hash_stream_add(stream, &facts.strip_columns, sizeof facts.strip_columns);
+    if (facts.features_high)
+        hash_stream_add(stream, &facts.features_high, sizeof facts.features_high);
     for (uint32_t i = 0; i < writer->plan.strips * writer->plan.chunks; i++)
         hash_stream_add(stream, &writer->plan.tile[i].checksum, sizeof(uint64_t));
     hash_stream_add(stream, writer->columns.id, writer->columns.count * sizeof(uint64_t));
@@ -398,7 +410,8 @@ static void fill_facts(struct set_writer *writer) {
     facts->values = plan->values;
     facts->text_values = plan->trained.values;
     facts->label_max_abs = writer->labels.max_abs;
-    facts->features = writer->columns.count;
+    facts->features_low = (uint32_t)writer->columns.count;
+    facts->features_high = (uint32_t)(writer->columns.count >> 32);
     facts->chunks = plan->chunks;
     facts->classes = writer->labels.classes;
     facts->sources = writer->split.count;
@@ -460,7 +473,8 @@ static int write_set_sections(struct set_writer *writer) {
         {SET_CHUNKS, plan->chunk, plan->chunks * sizeof *plan->chunk},
         {SET_TILES, plan->tile, plan->strips * plan->chunks * sizeof *plan->tile},
         {SET_IDS, columns->id, columns->count * sizeof *columns->id},
-        {SET_ORDER, columns->order, columns->count * sizeof *columns->order},
+        {SET_ORDER, columns->order.wide ? (const void *)columns->order.wide : columns->order.narrow,
+         columns->count * column_number_bytes(columns->count)},
         {SET_EXPONENTS, writer->exponent, (columns->count + 1) * sizeof *writer->exponent},
         {SET_WEIGHTS, &weights, writer->row_weights.weighted ? sizeof weights : 0},
         {SET_OF_CLASS, writer->row_weights.of_class, of_class_bytes(writer)},
@@ -488,7 +502,7 @@ static int write_file(struct set_writer *writer, const char *path, unsigned thre
     int code = container_create(&writer->container, &set_kind, path);
     if (code)
         return code;
-    writer->absolute_sum = memory_new((size_t)writer->columns.count + 1, sizeof(double));
+    writer->absolute_sum = memory_new(writer->columns.count + 1, sizeof(double));
     code = make_all_chunks(writer, threads);
     if (!code)
         code = find_exponents(writer, threads);

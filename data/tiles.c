@@ -62,16 +62,19 @@ void tiles_place(const struct chunk_source *source, struct chunk_plan *plan,
 struct whole_chunk {
     const struct set_chunk *chunk;
     const uint32_t *start, *feature;
+    const uint64_t *wide; /* in place of `feature`; or NULL */
     const uint8_t *value, *label, *weight, *offset;
 };
 
 static struct whole_chunk whole_chunk(const struct chunk_buffer *buffer,
+                                      const struct chunk_plan *plan,
                                       const struct set_chunk *chunk) {
-    struct set_chunk_layout layout = set_chunk_layout(chunk, false);
+    struct set_chunk_layout layout = chunk_plan_layout(plan, chunk);
     const uint8_t *data = buffer->data;
     return (struct whole_chunk){.chunk = chunk,
                                 .start = (const void *)(data + layout.start),
                                 .feature = (const void *)(data + layout.feature),
+                                .wide = plan->wide ? (const void *)(data + layout.feature) : NULL,
                                 .value = data + layout.value,
                                 .label = data + layout.label,
                                 .weight = data + layout.weight,
@@ -115,16 +118,20 @@ static int write_head(struct chunk_buffer *buffer, const struct whole_chunk *who
     return container_write(container, chunk->offset, head, chunk->bytes);
 }
 
+static inline uint64_t column_of(const struct whole_chunk *whole, uint32_t i) {
+    return whole->wide ? whole->wide[i] : whole->feature[i];
+}
+
 /* Takes what each row has below column `end` from its `next` value on, which moves there. */
-static void fill_tile(const struct whole_chunk *whole, uint32_t *next, uint32_t first, uint64_t end,
+static void fill_tile(const struct whole_chunk *whole, uint32_t *next, uint64_t first, uint64_t end,
                       const struct set_tile_layout *layout, uint8_t *tile) {
     uint32_t *start = (void *)(tile + layout->start), *feature = (void *)(tile + layout->feature);
     size_t each = value_bytes((enum value_type)whole->chunk->type);
     uint32_t put = 0;
     for (uint32_t row = 0; row < whole->chunk->rows; row++) {
         uint32_t from = next[row], to = from;
-        for (; to < whole->start[row + 1] && whole->feature[to] < end; to++)
-            feature[put + to - from] = whole->feature[to] - first;
+        for (; to < whole->start[row + 1] && column_of(whole, to) < end; to++)
+            feature[put + to - from] = (uint32_t)(column_of(whole, to) - first);
         memcpy(tile + layout->value + put * each, whole->value + from * each, (to - from) * each);
         put += to - from;
         next[row] = to;
@@ -135,7 +142,7 @@ static void fill_tile(const struct whole_chunk *whole, uint32_t *next, uint32_t 
 int tiles_write(struct chunk_buffer *buffer, struct chunk_plan *plan, uint32_t number,
                 const struct container_writer *container) {
     struct set_chunk *chunk = &plan->chunk[number];
-    struct whole_chunk whole = whole_chunk(buffer, chunk);
+    struct whole_chunk whole = whole_chunk(buffer, plan, chunk);
     const char *side = chunk_plan_is_held(plan, number) ? "the holdout" : "training";
     int code = write_head(buffer, &whole, side, chunk, container);
     bytes_clear(&buffer->places);
@@ -145,8 +152,8 @@ int tiles_write(struct chunk_buffer *buffer, struct chunk_plan *plan, uint32_t n
         struct set_tile *tile = &plan->tile[(size_t)strip * plan->chunks + number];
         struct set_tile_layout layout = set_tile_layout(chunk, tile->values);
         uint8_t *data = zeroed(&buffer->tile, layout.bytes);
-        uint32_t first = strip * plan->strip_columns;
-        fill_tile(&whole, next, first, (uint64_t)first + plan->strip_columns, &layout, data);
+        uint64_t first = (uint64_t)strip * plan->strip_columns;
+        fill_tile(&whole, next, first, first + plan->strip_columns, &layout, data);
         assert(((uint32_t *)(void *)(data + layout.start))[chunk->rows] == tile->values);
         tile->checksum = hash64(data, tile->bytes);
         code = container_write(container, tile->offset, data, tile->bytes);

@@ -37,8 +37,8 @@ void columns_weigh_words(struct columns *columns, const struct split *split) {
     bool *word = memory_new(columns->count, sizeof *word);
     for (uint32_t p = 0; p < columns->packs; p++)
         for (uint32_t i = 0; columns->has_words[p] && i < split->packs[p]->facts->features; i++)
-            if (columns->of_pack[p][i] != DICTIONARY_NONE)
-                word[columns->of_pack[p][i]] |= columns_is_word(columns, split->packs[p], i);
+            if (columns_has(columns, p, i))
+                word[columns->of_pack[p].narrow[i]] |= columns_is_word(columns, split->packs[p], i);
     for (uint32_t i = 0; i < columns->count; i++)
         idf[i] = word[i] ? idf[i] : 0;
     free(word);
@@ -67,7 +67,8 @@ const double *columns_row_values(const struct columns *columns, const struct spl
     double *squares = value + (end - first);
     memset(squares, 0, columns->texts * sizeof *squares);
     for (uint64_t i = first; i < end; i++) {
-        uint32_t feature = pack_feature(rows, first, i), column = columns->of_pack[p][feature];
+        uint32_t feature = pack_feature(rows, first, i),
+                 column = columns->of_pack[p].narrow[feature];
         uint32_t text = columns->text_number[pack->column[feature]];
         double here = value[i - first] = pack_value(rows, i);
         if (text == DICTIONARY_NONE || column == DICTIONARY_NONE)

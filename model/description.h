@@ -14,8 +14,8 @@
  * original id. */
 
 /* The column of the run's feature that is at this place by rising original id. */
-static inline uint32_t merge_column(const struct model_layout *layout, uint64_t rank) {
-    return layout->original_order ? layout->original_order[rank] : (uint32_t)rank;
+static inline uint64_t merge_column(const struct model_layout *layout, uint64_t rank) {
+    return column_order_at(&layout->original_order, rank);
 }
 
 /* Start it zeroed, with a layout. */

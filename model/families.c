@@ -17,7 +17,7 @@
 struct objective_shape model_shape(const struct model_layout *layout) {
     return (struct objective_shape){.kind =
                                         (enum objective_kind)objective_from_name(layout->objective),
-                                    .features = (uint32_t)layout->features,
+                                    .features = layout->features,
                                     .outputs = layout->outputs,
                                     .intercept = layout->intercept,
                                     .loss = layout->loss,
@@ -116,7 +116,7 @@ static struct layout linear_tensors(const struct model_layout *layout) {
 static int check_shapes(const char *path, const struct described *weight,
                         const struct described *bias) {
     uint64_t k = weight->dimension[0], f = weight->dimension[1];
-    if (weight->dimensions != 2 || k < 1 || k > CLASSES_MAX || f > FEATURES_MAX ||
+    if (weight->dimensions != 2 || k < 1 || k > CLASSES_MAX || f > PARAMETERS_MAX ||
         f * k > PARAMETERS_MAX)
         return error_set(ERROR_DATA, "%s: tensor weight is not of shape [outputs, features]", path);
     if (bias && (bias->dimensions != 1 || bias->dimension[0] < 1 ||

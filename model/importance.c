@@ -130,8 +130,8 @@ static int read_all(struct survey *survey, enum survey_pass pass) {
  * are gone through by rising id. Free it. */
 static uint64_t *find_places(const struct set_info *info, const struct model_layout *layout) {
     uint64_t *place = memory_new(info->features, sizeof *place), at = 0;
-    for (uint32_t i = 0; i < info->features; i++) {
-        uint32_t j = info->original_order[i];
+    for (uint64_t i = 0; i < info->features; i++) {
+        uint64_t j = column_order_at(&info->original_order, i);
         while (at < layout->features && layout->feature_id[at] < info->feature_id[j])
             at++;
         bool both = at < layout->features && layout->feature_id[at] == info->feature_id[j];
@@ -144,10 +144,10 @@ static uint64_t *find_places(const struct set_info *info, const struct model_lay
 static void find_columns(struct survey *survey) {
     const struct set_info *info = survey->info;
     const struct table *table = info->table;
-    survey->columns = table ? table->columns + table->crosses : info->features;
-    for (uint32_t j = 0; j < info->features; j++) {
+    survey->columns = table ? table->columns + table->crosses : (uint32_t)info->features;
+    for (uint64_t j = 0; j < info->features; j++) {
         const char *name = info->feature_names ? info->feature_names[j] : "";
-        uint32_t c = table ? table_column_of(table, info->feature_id[j], name) : j;
+        uint32_t c = table ? table_column_of(table, info->feature_id[j], name) : (uint32_t)j;
         if (c == COLUMN_NOWHERE)
             c = table->columns + table_cross_of(table, name);
         survey->column[j] = c < survey->columns ? c : survey->columns;
@@ -157,7 +157,7 @@ static void find_columns(struct survey *survey) {
 static void take_weights(struct survey *survey, const struct model *model, const uint64_t *place) {
     uint32_t outputs = survey->outputs;
     bool centred = objective_from_name(model->layout.objective) == OBJECTIVE_SOFTMAX;
-    for (uint32_t j = 0; j < survey->info->features; j++) {
+    for (uint64_t j = 0; j < survey->info->features; j++) {
         double *weight = survey->weight + (size_t)j * outputs, mean = 0;
         for (uint32_t k = 0; k < outputs && place[j] != UINT64_MAX; k++) {
             weight[k] = model->weight[k * model->layout.features + place[j]];
@@ -169,10 +169,11 @@ static void take_weights(struct survey *survey, const struct model *model, const
 }
 
 static void begin_columns(struct survey *survey, const struct model *model, const uint64_t *place) {
-    uint32_t features = survey->info->features, outputs = survey->outputs;
+    uint64_t features = survey->info->features;
+    uint32_t outputs = survey->outputs;
     if (!features || features > WEIGHTS_MOST / outputs)
         return;
-    survey->weight = memory_new((size_t)features * outputs, sizeof *survey->weight);
+    survey->weight = memory_new(features * outputs, sizeof *survey->weight);
     survey->column = memory_new(features, sizeof *survey->column);
     take_weights(survey, model, place);
     find_columns(survey);
@@ -203,7 +204,7 @@ static void survey_release(struct survey *survey) {
 
 static void finish_means(struct survey *survey) {
     uint32_t outputs = survey->outputs;
-    for (uint32_t j = 0; j < survey->info->features; j++) {
+    for (uint64_t j = 0; j < survey->info->features; j++) {
         survey->feature[j].mean /= survey->weight_sum;
         for (uint32_t k = 0; survey->weight && k < outputs; k++) {
             double mean = survey->weight[(size_t)j * outputs + k] * survey->feature[j].mean;
@@ -253,7 +254,7 @@ static struct importance_column finish_column(const struct survey *survey, uint3
 
 static void finish_columns(const struct survey *survey, struct importance *importance) {
     uint64_t *features = memory_new(survey->columns + 1, sizeof *features);
-    for (uint32_t j = 0; j < survey->info->features; j++)
+    for (uint64_t j = 0; j < survey->info->features; j++)
         features[survey->column[j]]++;
     importance->column = memory_new(survey->columns, sizeof *importance->column);
     for (uint32_t c = 0; c < survey->columns; c++) {
@@ -271,7 +272,7 @@ static void finish_deviations(const struct survey *survey, const struct model *m
     importance->deviation = memory_new(model->layout.features, sizeof *importance->deviation);
     for (uint64_t j = 0; j < model->layout.features; j++)
         importance->deviation[j] = NAN;
-    for (uint32_t j = 0; j < survey->info->features; j++) {
+    for (uint64_t j = 0; j < survey->info->features; j++) {
         const struct spread *spread = &survey->feature[j];
         if (place[j] != UINT64_MAX)
             importance->deviation[place[j]] = sqrt(variance_of(

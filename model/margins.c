@@ -15,6 +15,7 @@ struct margins {
     uint32_t rows, most;
     uint32_t start[MARGINS_ROWS_MAX + 1]; /* of each row's terms */
     struct terms terms;
+    uint32_t *feature;                 /* the same as rows have them; or NULL */
     double *values;                    /* most × outputs */
     double offset[MARGINS_ROWS_MAX];   /* of each row */
     struct objective_shape shape;      /* of a model that is stored as its vector */
@@ -41,6 +42,7 @@ void margins_free(struct margins *margins) {
     if (!margins)
         return;
     terms_release(&margins->terms);
+    free(margins->feature);
     free(margins->values);
     objective_scratch_free(margins->scratch);
     free(margins);
@@ -80,7 +82,8 @@ static void compute_linear(const struct margins *margins, uint32_t row, double *
 /* Sorts the terms of a row by their features; mostly they are in that order already. */
 static void sort_row(struct terms *terms, uint32_t begin, uint32_t end) {
     for (uint32_t i = begin + 1; i < end; i++) {
-        uint32_t feature = terms->feature[i], at = i;
+        uint64_t feature = terms->feature[i];
+        uint32_t at = i;
         double value = terms->value[i];
         for (; at > begin && terms->feature[at - 1] > feature; at--) {
             terms->feature[at] = terms->feature[at - 1];
@@ -95,12 +98,16 @@ static void sort_row(struct terms *terms, uint32_t begin, uint32_t end) {
 static int compute_by_objective(struct margins *margins, const double *labels) {
     for (uint32_t row = 0; row < margins->rows; row++)
         sort_row(&margins->terms, margins->start[row], margins->start[row + 1]);
+    margins->feature =
+        memory_resize(margins->feature, margins->terms.count, sizeof *margins->feature);
+    for (size_t i = 0; i < margins->terms.count; i++)
+        margins->feature[i] = (uint32_t)margins->terms.feature[i];
     const struct rows rows = {.count = margins->rows,
-                              .features = margins->shape.features,
+                              .features = objective_columns(&margins->shape),
                               .values = margins->terms.count,
                               .type = VALUE_DOUBLE,
                               .start = margins->start,
-                              .feature = margins->terms.feature,
+                              .feature = margins->feature,
                               .value = margins->terms.value,
                               .label = labels};
     margins->has_losses = labels && margins_take_labels(margins);

@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "base/hash.h"
+#include "base/column_order.h"
 #include "base/layout.h"
 #include "base/process.h"
 #include "data/source.h"
@@ -60,16 +61,16 @@ struct model_layout {
     bool shared;            /* all outputs have the same weights: a model of ordered classes */
     bool intercept;         /* a network always has biases */
     struct network network; /* zeroed: a linear model. The seed means nothing here */
-    const struct model_plugin *plugin; /* or NULL */
-    uint64_t features;                 /* F */
-    const uint64_t *feature_id;        /* F original ids, all different */
-    const uint32_t *original_order;    /* F columns, or NULL if they are in that order already */
-    const char *const *feature_names;  /* F, or NULL */
-    uint32_t classes;                  /* 0 for targets */
-    const char *const *class_names;    /* `classes`; of two, the second is the positive one */
-    char separator;                    /* a row has a list of classes; this parts them; else 0 */
-    const struct model_kept *kept;     /* for writing: features to keep besides, or NULL */
-    const struct response *response;   /* what is made of the margins (model/response.h), or NULL */
+    const struct model_plugin *plugin;  /* or NULL */
+    uint64_t features;                  /* F */
+    const uint64_t *feature_id;         /* F original ids, all different */
+    struct column_order original_order; /* F columns; none: they are in that order already */
+    const char *const *feature_names;   /* F, or NULL */
+    uint32_t classes;                   /* 0 for targets */
+    const char *const *class_names;     /* `classes`; of two, the second is the positive one */
+    char separator;                     /* a row has a list of classes; this parts them; else 0 */
+    const struct model_kept *kept;      /* for writing: features to keep besides, or NULL */
+    const struct response *response; /* what is made of the margins (model/response.h), or NULL */
     const double *idf; /* F: what a word weighs, 0 of other features; NULL: the table has no words
                           that are weighed (data/table.h) */
     bool needs[ROW_PROPERTIES]; /* of offsets and exposures: each row has one. They are a column of
@@ -142,7 +143,7 @@ int model_set_current(const char *models_folder, const char *name);
 /* ---- reading ---- */
 
 struct model {
-    struct model_layout layout;  /* columns by rising original id: original_order is NULL */
+    struct model_layout layout;  /* columns by rising original id: original_order is none */
     const double *weight;        /* linear: model_rows()×F, row-major, mapped; else NULL */
     const double *bias;          /* linear: K, mapped, or NULL */
     const double *vector;        /* model_parameters() as model_tensors() has them, mapped; linear:

@@ -72,7 +72,7 @@ uint32_t summary_column_of(const struct model_layout *layout, uint64_t feature);
 /* Adds `scale` to a summary: for each feature of the file how large its values are, which tells a
  * huge estimate from one of small values. That is the deviation of a column, or of one that is
  * mostly 0 the root mean square of its other values. `moments` are those of the run's columns. */
-void summary_add_scales(const struct moments *moments, uint32_t columns,
+void summary_add_scales(const struct moments *moments, uint64_t columns,
                         const struct model_writer *writer, json_t *summary);
 
 /* How many parameters are not aliased, and have a variance if one is known of all. */
@@ -86,7 +86,7 @@ uint64_t model_writer_parameters(const struct model_writer *writer);
 
 /* How many features that are, and the place of one of the run's columns among them. */
 uint64_t model_writer_features(const struct model_writer *writer);
-uint64_t model_writer_place(const struct model_writer *writer, uint32_t column);
+uint64_t model_writer_place(const struct model_writer *writer, uint64_t column);
 
 /* The object that summary.json holds, without its checksum. `fit` are the statistics of the fit, or
  * NULL; a new reference, as the result. `covariance` may be NULL; then `why` says in words why it

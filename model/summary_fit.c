@@ -21,7 +21,7 @@ struct fit_reader {
 /* Adds what the values of row `i` add to its margins, of columns from `first` on: `weights` a
  * feature. */
 static void add_values(const struct fit_reader *reader, const struct rows *rows, uint32_t i,
-                       uint32_t first, uint32_t weights, double *margins) {
+                       uint64_t first, uint32_t weights, double *margins) {
     size_t begin = rows->dense ? (size_t)i * rows->features : rows->start[i];
     size_t end = rows->dense ? begin + rows->features : rows->start[i + 1];
     for (size_t at = begin; at < end; at++) {
@@ -51,7 +51,7 @@ static int read_margins(struct fit_reader *reader, uint32_t chunk, struct rows *
         for (size_t i = 0; i < needed && !s; i++)
             reader->margins[i] = 0;
         for (uint32_t i = 0; i < rows->count && fit_needs_margins(reader->fit); i++)
-            add_values(reader, rows, i, s * info->strip_columns, weights,
+            add_values(reader, rows, i, (uint64_t)s * info->strip_columns, weights,
                        reader->margins + (size_t)i * outputs);
     }
     return 0;
@@ -122,16 +122,16 @@ int summary_fit(struct set *set, const struct model_layout *layout, const double
 
 /* ---- how large the values of columns are ---- */
 
-static double scale_of(const struct moments *moments, uint32_t column) {
+static double scale_of(const struct moments *moments, uint64_t column) {
     bool mostly_zero = 2 * moments->nonzero[column] < moments->rows;
     return mostly_zero ? moments_size(moments, column) : sqrt(moments->variance[column]);
 }
 
-void summary_add_scales(const struct moments *moments, uint32_t columns,
+void summary_add_scales(const struct moments *moments, uint64_t columns,
                         const struct model_writer *writer, json_t *summary) {
     uint64_t features = model_writer_features(writer);
     double *scale = memory_new(features, sizeof *scale);
-    for (uint32_t j = 0; j < columns; j++)
+    for (uint64_t j = 0; j < columns; j++)
         scale[model_writer_place(writer, j)] = scale_of(moments, j);
     json_t *list = json_array();
     for (uint64_t j = 0; j < features; j++)

@@ -17,7 +17,7 @@ static void terms_add(struct terms *terms, uint64_t feature, double value) {
         terms->feature = memory_resize(terms->feature, terms->room, sizeof *terms->feature);
         terms->value = memory_resize(terms->value, terms->room, sizeof *terms->value);
     }
-    terms->feature[terms->count] = (uint32_t)feature;
+    terms->feature[terms->count] = feature;
     terms->value[terms->count++] = value;
 }
 
@@ -87,7 +87,7 @@ static uint64_t upper_bits(const struct rank_index *index, uint64_t id) {
 static void rank_index_number(struct rank_index *index, const struct model_layout *layout) {
     uint64_t count = rank_from(layout, 0, FEATURE_HASHED), next = 0;
     uint64_t end = count ? layout->feature_id[count - 1] + 1 : 0;
-    if (count < INDEXED_LEAST || end / NUMBERS_A_FEATURE > count)
+    if (count < INDEXED_LEAST || end / NUMBERS_A_FEATURE > count || count > FEATURES_MAX)
         return;
     index->numbers = end;
     index->rank = memory_new(end, sizeof *index->rank);
@@ -99,7 +99,7 @@ static void rank_index_number(struct rank_index *index, const struct model_layou
 static void rank_index_hashes(struct rank_index *index, const struct model_layout *layout) {
     uint64_t hashed = rank_from(layout, 0, FEATURE_HASHED), count = layout->features - hashed;
     unsigned bits = 1;
-    if (count < INDEXED_LEAST)
+    if (count < INDEXED_LEAST || layout->features > FEATURES_MAX)
         return;
     while (count >> bits > 1)
         bits++;

@@ -13,7 +13,7 @@
 /* Zeroed memory has none. Release with terms_release(). */
 struct terms {
     size_t count, room;
-    uint32_t *feature;
+    uint64_t *feature;
     double *value;
 };
 

@@ -24,8 +24,8 @@
 #include "model/tensors.h"
 
 /* The tensors are written through a mapping of their file, so that the system decides how much of
- * them stays in memory. The writer itself holds only the ranks, 4 bytes a feature, and of a long
- * file up to 64 MiB of weights, which come in another order than they are in there. */
+ * them stays in memory. The writer itself holds only the ranks, 4 or 8 bytes a feature, and of a
+ * long file up to 64 MiB of weights, which come in another order than they are in there. */
 #define WEIGHTS_OF_A_LONG_FILE (UINT64_C(1) << 23)
 #define WEIGHTS_THAT_WAIT (UINT32_C(1) << 16) /* for a part of it */
 
@@ -38,7 +38,8 @@ struct model_writer {
     uint8_t *file;  /* its mapping */
     struct tensors tensors;
     uint64_t features;       /* of the file: F, and those that are kept besides */
-    uint32_t *rank;          /* the place of each of the run's columns among the file's features */
+    void *ranks;             /* the place of each of the run's columns among the file's features, of
+                                column_number_bytes() each */
     struct scatter *scatter; /* of the weights of a long file; or NULL */
     struct layout vector;    /* the run's parameters, which slices are parts of */
     uint64_t parameters;     /* n */
@@ -50,7 +51,19 @@ struct model_writer {
 };
 
 static size_t rank_bytes(const struct model_writer *writer) {
-    return writer->layout->features * sizeof *writer->rank;
+    return writer->layout->features * column_number_bytes(writer->features);
+}
+
+static uint64_t rank_of(const struct model_writer *writer, uint64_t column) {
+    const struct column_order ranks = column_order_of(writer->ranks, writer->features);
+    return column_order_at(&ranks, column);
+}
+
+static void put_rank(struct model_writer *writer, uint64_t column, uint64_t rank) {
+    if (column_number_bytes(writer->features) == sizeof(uint32_t))
+        ((uint32_t *)writer->ranks)[column] = (uint32_t)rank;
+    else
+        ((uint64_t *)writer->ranks)[column] = rank;
 }
 
 static double *weight_of(const struct model_writer *writer) {
@@ -77,7 +90,7 @@ static void writer_free(struct model_writer *writer) {
         munmap(writer->file, writer->tensors.bytes);
     if (writer->descriptor >= 0)
         close(writer->descriptor);
-    memory_unmap(writer->rank, rank_bytes(writer));
+    memory_unmap(writer->ranks, rank_bytes(writer));
     scatter_free(writer->scatter);
     json_decref(writer->names);
     free(writer->name);
@@ -133,8 +146,7 @@ static double positive_zero(double value) {
 
 /* Failpoints that damage the model, for the tests of reading it back. */
 static void damage(struct model_writer *writer, uint64_t *feature_id) {
-    uint64_t id = feature_id[0];
-    uint32_t rank = writer->rank[0];
+    uint64_t id = feature_id[0], rank = rank_of(writer, 0);
     if (writer->features < 2 || writer->layout->features < 2)
         return;
     if (failpoint_hit(FAILPOINT_model_ids)) {
@@ -142,12 +154,12 @@ static void damage(struct model_writer *writer, uint64_t *feature_id) {
         feature_id[1] = id;
     }
     if (failpoint_hit(FAILPOINT_model_weights)) {
-        writer->rank[0] = writer->rank[1];
-        writer->rank[1] = rank;
+        put_rank(writer, 0, rank_of(writer, 1));
+        put_rank(writer, 1, rank);
     }
 }
 
-/* Writes the feature ids and the weights of kept features; fills rank[] for the run's columns. */
+/* Writes the feature ids and the weights of kept features; notes the ranks of the run's columns. */
 static void write_features(struct model_writer *writer) {
     const struct model_layout *layout = writer->layout;
     const struct model_kept *kept = layout->kept;
@@ -156,11 +168,11 @@ static void write_features(struct model_writer *writer) {
         writer->tensors.weighs_words ? (double *)(writer->file + writer->tensors.idf) : NULL;
     struct merge merge = {.layout = layout};
     uint64_t number;
-    writer->rank = memory_map(rank_bytes(writer));
+    writer->ranks = memory_map(rank_bytes(writer));
     for (uint64_t r = 0; r < writer->features; r++) {
         if (!merge_next_is_kept(&merge, &number)) {
             feature_id[r] = layout->feature_id[number];
-            writer->rank[number] = (uint32_t)r;
+            put_rank(writer, number, r);
             if (idf)
                 idf[r] = layout->idf[number];
             continue;
@@ -253,7 +265,7 @@ static double *place_of(const struct model_writer *writer, const struct layout_p
     size_t number = (size_t)(place->tensor - writer->vector.tensor);
     assert(number < writer->vector.count);
     if (number == 0 && !model_family(writer->layout)->family->own_tensors)
-        return weight_at(writer, writer->rank[place->row], place->column);
+        return weight_at(writer, rank_of(writer, place->row), place->column);
     if (!has_vector(writer))
         return bias_of(writer) + place->column;
     const struct layout_tensor *tensor = &writer->tensors.vector.tensor[number];
@@ -268,8 +280,8 @@ uint64_t model_writer_features(const struct model_writer *writer) {
     return writer->features;
 }
 
-uint64_t model_writer_place(const struct model_writer *writer, uint32_t column) {
-    return writer->rank[column];
+uint64_t model_writer_place(const struct model_writer *writer, uint64_t column) {
+    return rank_of(writer, column);
 }
 
 uint64_t model_writer_number(const struct model_writer *writer, uint64_t element) {
@@ -316,7 +328,8 @@ static uint64_t put_ranked(struct model_writer *writer, uint64_t first, uint64_t
     count = count < end - first ? count : end - first;
     if (!all_are_finite(values, count))
         return 0;
-    const uint32_t *rank = writer->rank + (first - weights->first);
+    assert(column_number_bytes(writer->features) == sizeof(uint32_t));
+    const uint32_t *rank = (const uint32_t *)writer->ranks + (first - weights->first);
     double *weight = weight_of(writer);
     for (uint64_t i = 0; i < count; i++)
         weight[rank[i]] = positive_zero(values[i]);
@@ -399,7 +412,7 @@ int model_writer_view(struct model_writer *writer, struct model *view) {
     view->layout.feature_names = writer->name;
     view->layout.idf =
         writer->tensors.weighs_words ? (const double *)(writer->file + writer->tensors.idf) : NULL;
-    view->layout.original_order = NULL;
+    view->layout.original_order = (struct column_order){0};
     view->layout.kept = NULL;
     return 0;
 }

@@ -459,7 +459,7 @@ static struct hessian_workspace *use_workspace(const struct objective_shape *sha
     workspace->scores = sample->seconds == SECONDS_SCORES;
     workspace->by_batch = listed_values_fit(shape, sample, rows, scratch);
     if (workspace->by_batch)
-        listed_values_begin(workspace, shape->features, parameters, scratch->point);
+        listed_values_begin(workspace, objective_columns(shape), parameters, scratch->point);
     return workspace;
 }
 

@@ -44,7 +44,7 @@ static struct curvature_model model_of(const struct objective_shape *shape, uint
     const struct objective *objective = objective_of(shape->kind);
     struct curvature_model model = {
         .kind = shape->kind,
-        .features = shape->features,
+        .features = objective_columns(shape),
         .outputs = shape->outputs,
         .intercept = shape->intercept,
         .shares = objective->shares_weights,

@@ -44,7 +44,7 @@ static void take_shape(struct device_network *network, const struct objective_sh
     network->narrow = shape->network.precision == PRECISION_FLOAT;
     network->size = network->narrow ? sizeof(float) : sizeof(double);
     network->layers = shape->network.layers + 1;
-    network->width[0] = shape->features;
+    network->width[0] = objective_columns(shape);
     for (uint32_t l = 1; l <= network->layers; l++)
         network->width[l] = (uint32_t)network->layout.tensor[l - 1].columns;
 }

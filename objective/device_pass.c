@@ -31,7 +31,7 @@ static struct linear_work work_of(const struct device_pass *pass) {
     return (struct linear_work){.chunks = pass->chunks,
                                 .count = pass->count,
                                 .blocks_each = 1,
-                                .features = pass->shape->features,
+                                .features = objective_columns(pass->shape),
                                 .outputs = pass->common ? 1 : pass->shape->outputs,
                                 .batch_rows = pass->batch_rows,
                                 .rows_most = pass->rows_most,

@@ -180,7 +180,8 @@ static int curve_on_device(struct device *device, const int16_t *exponent, struc
                            struct hessian_totals *hessian) {
     const struct objective_device_settings settings = {.shape = data->shape,
                                                        .curvature = true,
-                                                       .block_columns = data->shape.features,
+                                                       .block_columns =
+                                                           objective_columns(&data->shape),
                                                        .uniform = data->scale.uniform,
                                                        .exponents = exponent,
                                                        .examples = PROOF_ROWS,
@@ -205,7 +206,7 @@ static void curve_here(const struct proof_case *data, const int16_t *exponent,
                        struct hessian_totals *hessian) {
     const struct objective_sample sample = {.exponent = exponent,
                                             .examples = PROOF_ROWS,
-                                            .columns = data->shape.features,
+                                            .columns = objective_columns(&data->shape),
                                             .derivative_exponent = PROOF_CURVED_BOUND,
                                             .sampling = proof_sampling};
     struct objective_scratch *scratch = objective_scratch_new(&data->shape);

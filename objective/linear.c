@@ -76,10 +76,10 @@ static uint64_t linear_width(const struct objective_shape *shape) {
 /* Depends on the shape alone: the rows of a batch decide the order in which its sums are added, and
  * so their last bits. */
 static uint32_t linear_batch_rows(const struct objective_shape *shape, bool dense) {
-    uint32_t width = shape->outputs;
+    uint64_t width = shape->outputs;
     if (dense && shape->features > width)
         width = shape->features;
-    uint32_t rows = BATCH_VALUES / (width + 1);
+    uint32_t rows = (uint32_t)(BATCH_VALUES / (width + 1));
     if (dense && objective_weights(objective_of(shape->kind), shape->outputs) > 1)
         rows -= rows % PRODUCT_ROWS;
     return rows < BATCH_ROWS_MIN ? BATCH_ROWS_MIN : rows > BATCH_ROWS_MAX ? BATCH_ROWS_MAX : rows;

@@ -93,7 +93,8 @@ static bool add_bias(struct layout *layout, const struct objective_shape *shape,
 static struct layout network_layout(const struct objective_shape *shape) {
     struct layout layout = {.seed = shape->network.seed};
     uint32_t layers = shape->network.layers + 1;
-    bool fits = shape->intercept && shape->network.layers <= NETWORK_LAYERS_MAX;
+    bool fits = shape->intercept && shape->network.layers <= NETWORK_LAYERS_MAX &&
+                shape->features <= FEATURES_MAX;
     for (uint32_t i = 1; fits && i <= layers; i++)
         fits = add_weight(&layout, shape, i);
     for (uint32_t i = 1; fits && i <= layers; i++)

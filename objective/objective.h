@@ -237,7 +237,7 @@ struct objective_plugin {
 
 struct objective_shape {
     enum objective_kind kind;
-    uint32_t features; /* F */
+    uint64_t features; /* F; of what is computed on, such as a strip, at most FEATURES_MAX */
     uint32_t outputs;  /* K */
     bool intercept;
     double start;                  /* of the intercept, before the first step */
@@ -246,6 +246,12 @@ struct objective_shape {
     struct network network;
     const struct objective_plugin *plugin; /* or NULL; then the kind is that of its row */
 };
+
+/* The columns of the rows that are computed on: whole ones, or those of a strip. */
+static inline uint32_t objective_columns(const struct objective_shape *shape) {
+    assert(shape->features <= FEATURES_MAX);
+    return (uint32_t)shape->features;
+}
 
 /* Names, in job files and models; and back, or −1. */
 const char *activation_name(enum activation activation);

@@ -91,7 +91,7 @@ share_memory(struct objective_device *on, const struct device_costs *costs, uint
     return (struct device_chunks_settings){.lists = has_lists(&settings->shape),
                                            .columns = on->family->lists_columns,
                                            .arranged = on->family->arranges && !settings->curvature,
-                                           .features = settings->shape.features,
+                                           .features = objective_columns(&settings->shape),
                                            .bytes = left - group - 2 * buffer - left / 16,
                                            .spare = settings->memory ? 0 : left / 16,
                                            .buffer = buffer,

@@ -105,8 +105,9 @@ static struct objective_scratch *plugin_scratch_new(const struct objective_shape
 }
 
 static struct plugin_data data_of(const struct objective_shape *shape) {
-    return (struct plugin_data){
-        .features = shape->features, .outputs = shape->outputs, .rank = shape->plugin->rank};
+    return (struct plugin_data){.features = objective_columns(shape),
+                                .outputs = shape->outputs,
+                                .rank = shape->plugin->rank};
 }
 
 /* Starts the process with the library in it when it is first needed. */

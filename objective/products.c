@@ -28,7 +28,7 @@ struct objective_shape objective_strip(const struct objective_shape *shape, uint
         return strip;
     assert(first < shape->features);
     bool last = first + columns >= shape->features;
-    strip.features = last ? shape->features - (uint32_t)first : columns;
+    strip.features = last ? shape->features - first : columns;
     strip.intercept = strip.intercept && last;
     return strip;
 }

@@ -153,7 +153,7 @@ static uint64_t hash_of_curvature(const struct proof_data *data, enum objective_
     take_first(&hessian, START_ROWS);
     struct objective_sample sample = {.exponent = data->exponent,
                                       .examples = START_ROWS,
-                                      .columns = hessian.shape.features,
+                                      .columns = objective_columns(&hessian.shape),
                                       .derivative_exponent = PROOF_CURVED_BOUND,
                                       .sampling = proof_sampling};
     struct objective_scratch *scratch = objective_scratch_new(&hessian.shape);

@@ -52,7 +52,7 @@ static int add_tensor(struct plugin *plugin, const struct plugin_data *data,
             plugin,
             "tensor %u, `%s`, of %llu x %llu, cannot be: its name must be one of "
             "its own, of letters, digits and _, and all tensors together must have "
-            "at most 2^33 elements",
+            "at most 2^34 elements",
             layout->count, tensor.name, (unsigned long long)tensor.rows,
             (unsigned long long)tensor.columns);
     return 0;

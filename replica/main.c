@@ -119,7 +119,8 @@ static int check_set(const struct shell *shell, const struct replica_setup *setu
 
 /* Finds out now, and not in the middle of a computation, whether the library is the run's. */
 static int check_plugin(const struct objective_shape *shape) {
-    const struct plugin_data data = {.features = shape->features, .outputs = shape->outputs};
+    const struct plugin_data data = {.features = objective_columns(shape),
+                                     .outputs = shape->outputs};
     struct plugin *plugin;
     int code = plugin_start_checked(&shape->plugin->source, &data, &shape->plugin->tensors.layout,
                                     &plugin);
@@ -150,7 +151,7 @@ static int add_plugin(struct shell *shell, const struct replica_setup *setup,
 }
 
 /* Reads the shape of the model off the layout. check_set() verifies that the layout is its. */
-static int shape_of(const struct replica_setup *setup, uint32_t features,
+static int shape_of(const struct replica_setup *setup, uint64_t features,
                     struct objective_shape *shape) {
     int kind = objective_from_name(setup->objective);
     if (kind < 0)
@@ -260,8 +261,8 @@ static const int16_t *finer_exponents(struct shell *shell, const struct blob *fi
     const uint8_t *bits = finer->data;
     if (!finer->length)
         return info->exponent;
-    assert(finer->length <= (size_t)info->features + 1);
-    shell->finer = memory_new((size_t)info->features + 1, sizeof *shell->finer);
+    assert(finer->length <= info->features + 1);
+    shell->finer = memory_new(info->features + 1, sizeof *shell->finer);
     for (uint32_t i = 0; i < finer->length; i++)
         shell->finer[i] = (int16_t)(info->exponent[i] + bits[i]);
     return shell->finer;

@@ -421,9 +421,10 @@ static int start_device(struct workers *workers) {
 
 static void set_shapes(struct workers *workers) {
     const struct workers_settings *settings = &workers->settings;
-    uint32_t width = settings->strip_columns, features = settings->shape.features;
+    uint32_t width = settings->strip_columns;
+    uint64_t features = settings->shape.features;
     assert(!width || (!settings->device && settings->sizes.strip));
-    workers->strips = width ? strips_of(features, width) : 1;
+    workers->strips = width ? (uint32_t)strips_of(features, width) : 1;
     workers->shape[STRIP_ANY] = objective_strip(&settings->shape, width, 0);
     workers->shape[STRIP_LAST] = objective_strip(&settings->shape, width, workers->strips - 1);
     workers->has_upper = workers->strips > 1 && settings->upper;

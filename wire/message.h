@@ -88,7 +88,7 @@ enum stage_encoding {
                      `entries` bits that are set, bulk: so its length tells how many words */
 };
 
-/* Where the values of a sparse slice begin, and where they end; at most 2³³ entries. */
+/* Where the values of a sparse slice begin, and where they end; at most 2³⁴ entries. */
 static inline size_t stage_sparse_values_at(uint64_t entries) {
     return (size_t)(entries + 1) / 2 * 8;
 }

@@ -220,7 +220,7 @@ static void print_set(const struct set *set, double seconds, const struct memory
     putchar('\n');
     printf("fingerprint  %s\n", info->fingerprint);
     printf("examples     %" PRIu64 "\n", info->rows);
-    printf("features     %u\n", info->features);
+    printf("features     %" PRIu64 "\n", info->features);
     printf("values       %" PRIu64 " (%s, %s)\n", info->values, info->dense ? "dense" : "sparse",
            value_type_name(info->type));
     printf("chunks       %u\n", info->chunks);

@@ -69,14 +69,15 @@ static int top_of(const struct options *options, size_t *top) {
 /* Fills in those of the features that both have; both are gone through by rising id. */
 static void spread(const struct set_info *info, const struct moments *moments,
                    const struct model_layout *layout, double *deviation) {
-    uint32_t at = 0;
+    const struct column_order *order = &info->original_order;
+    uint64_t at = 0;
     for (uint64_t j = 0; j < layout->features; j++) {
         while (at < info->features &&
-               info->feature_id[info->original_order[at]] < layout->feature_id[j])
+               info->feature_id[column_order_at(order, at)] < layout->feature_id[j])
             at++;
-        bool both = at < info->features &&
-                    info->feature_id[info->original_order[at]] == layout->feature_id[j];
-        deviation[j] = both ? sqrt(moments->variance[info->original_order[at]]) : NAN;
+        uint64_t column = at < info->features ? column_order_at(order, at) : 0;
+        bool both = at < info->features && info->feature_id[column] == layout->feature_id[j];
+        deviation[j] = both ? sqrt(moments->variance[column]) : NAN;
     }
 }
 

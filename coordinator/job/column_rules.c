@@ -70,7 +70,7 @@ bool bounds_rule_fits(const char *text) {
 /* Of each column of the set, which one of the table it was made of. */
 static uint32_t *owners_of(const struct set_info *data) {
     uint32_t *owners = memory_new(data->features, sizeof *owners);
-    for (uint32_t j = 0; data->table && j < data->features; j++)
+    for (uint64_t j = 0; data->table && j < data->features; j++)
         owners[j] = table_column_of(data->table, data->feature_id[j],
                                     data->feature_names ? data->feature_names[j] : "");
     return owners;
@@ -83,7 +83,7 @@ struct reach {
 };
 
 static bool reaches(const struct reach *reach, const struct set_info *data, const uint32_t *owners,
-                    uint32_t j) {
+                    uint64_t j) {
     if (data->table)
         return owners[j] == reach->column;
     return data->feature_id[j] >= reach->first && data->feature_id[j] <= reach->last;
@@ -156,7 +156,7 @@ static bool read_value(const struct reading *reading, const char *text, size_t *
                            : read_factor(written, &value->factor);
 }
 
-static void put_value(const struct reading *reading, uint32_t j, const struct rule_value *value) {
+static void put_value(const struct reading *reading, uint64_t j, const struct rule_value *value) {
     reading->taken[j] = true;
     if (reading->bounds) {
         reading->rules->low[j] = value->low;
@@ -178,7 +178,7 @@ static int read_rule(const struct reading *reading, const char *text) {
     int code = find_reach(reading->data->table, name, &reach);
     if (!code && reading->bounds)
         code = check_free(reading->data->table, &reach, name);
-    for (uint32_t j = 0; !code && j < reading->data->features; j++) {
+    for (uint64_t j = 0; !code && j < reading->data->features; j++) {
         if (!reaches(&reach, reading->data, reading->owners, j))
             continue;
         if (reading->taken[j])
@@ -220,7 +220,7 @@ bool job_has_orthants(const struct job *job) {
 
 static double *all_of(const struct set_info *data, double value) {
     double *all = memory_new(data->features, sizeof *all);
-    for (uint32_t j = 0; j < data->features; j++)
+    for (uint64_t j = 0; j < data->features; j++)
         all[j] = value;
     return all;
 }
@@ -230,7 +230,7 @@ static double *all_of(const struct set_info *data, double value) {
 static void bound_steps(const struct set_info *data, const uint32_t *owners,
                         struct column_rules *rules) {
     const struct table *table = data->table;
-    for (uint32_t j = 0; table && j < data->features; j++) {
+    for (uint64_t j = 0; table && j < data->features; j++) {
         uint32_t c = owners[j];
         if (c >= table->columns || table->column[c].monotone == MONOTONE_NONE ||
             data->feature_id[j] == table_feature(table->ids, c, ROLE_MISSING, NULL, 0))

@@ -128,8 +128,8 @@ static char *network_words(const struct job *job) {
 
 static char *network_words_of_shape(const struct objective_shape *shape) {
     char *layers = layers_text(&shape->network);
-    char *words = memory_format("network: %u features - %s - %u outputs, %s, %llu parameters",
-                                shape->features, layers, shape->outputs,
+    char *words = memory_format("network: %llu features - %s - %u outputs, %s, %llu parameters",
+                                (unsigned long long)shape->features, layers, shape->outputs,
                                 activation_name(shape->network.activation),
                                 (unsigned long long)objective_parameters(shape));
     free(layers);
@@ -137,11 +137,15 @@ static char *network_words_of_shape(const struct objective_shape *shape) {
 }
 
 static char *network_too_large(const struct job *job, const struct objective_shape *shape) {
+    if (shape->features > FEATURES_MAX)
+        return memory_format("%s: key `network.layers`: the data has %llu features, and a network "
+                             "may have %u: train a linear model, or leave features out",
+                             job->file, (unsigned long long)shape->features, FEATURES_MAX);
     return memory_format(
-        "%s: key `network.layers`: with %u features, a first layer of %u units and "
+        "%s: key `network.layers`: with %llu features, a first layer of %u units and "
         "%u outputs the network has more than the %llu parameters that a model "
         "may have; make its layers smaller",
-        job->file, shape->features, shape->network.units[0], shape->outputs,
+        job->file, (unsigned long long)shape->features, shape->network.units[0], shape->outputs,
         (unsigned long long)PARAMETERS_MAX);
 }
 

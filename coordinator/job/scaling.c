@@ -23,7 +23,7 @@
 /* The column of the least exponent has the largest sum. */
 static bool has_large_numbers(const struct set_info *data) {
     int16_t least = INT16_MAX;
-    for (uint32_t j = 0; j < data->features; j++)
+    for (uint64_t j = 0; j < data->features; j++)
         least = data->exponent[j] < least ? data->exponent[j] : least;
     return data->features && fixed_absolute_sum(least) >= MEAN_LARGE * (double)data->rows;
 }
@@ -34,7 +34,8 @@ static bool may_be_diagonal(const struct job *job, const struct set_info *data,
         return true;
     return job->precondition == PRECONDITION_AUTO && job_family(job)->family->scales_columns &&
            form != PRECONDITION_FULL &&
-           ((double)data->values >= VALUES_A_COLUMN * data->features || has_large_numbers(data));
+           ((double)data->values >= VALUES_A_COLUMN * (double)data->features ||
+            has_large_numbers(data));
 }
 
 static bool may_be_sized(const struct job *job, const struct set_info *data) {
@@ -93,7 +94,7 @@ static struct column_scaling column_scaling_of(const struct column *column) {
     return found;
 }
 
-static char *name_of_column(const struct set_info *data, uint32_t j) {
+static char *name_of_column(const struct set_info *data, uint64_t j) {
     return data->feature_names
                ? memory_format("column %s", data->feature_names[j])
                : memory_format("feature %llu", (unsigned long long)data->feature_id[j]);
@@ -108,7 +109,7 @@ static void scale_by_power(struct column_scaling *column) {
 static int find_columns(const struct set_info *data, const struct column *wanted,
                         const struct moments *moments, const struct column_rules *rules,
                         struct column_scaling *columns) {
-    for (uint32_t j = 0; j < data->features; j++) {
+    for (uint64_t j = 0; j < data->features; j++) {
         struct column column = *wanted;
         if (rules && rules->factor)
             column.ridge *= rules->factor[j];
@@ -137,7 +138,7 @@ static int find_columns(const struct set_info *data, const struct column *wanted
 static double spread_of(const struct set_info *data, const struct moments *moments,
                         const struct column_scaling *columns) {
     double least = INFINITY, most = 0;
-    for (uint32_t j = 0; j < data->features; j++) {
+    for (uint64_t j = 0; j < data->features; j++) {
         if (!(moments->variance[j] > 0))
             continue;
         least = fmin(least, columns[j].penalty);
@@ -156,11 +157,11 @@ bool scaling_is_of_one_unit(const struct set_info *data, const struct moments *m
 
 static void warn_of_scales(const struct job *job, const struct set_info *data,
                            const struct moments *moments) {
-    uint32_t widest = 0;
+    uint64_t widest = 0;
     if (!job_family(job)->family->unit_values || job->standardise ||
         scaling_is_of_one_unit(data, moments))
         return;
-    for (uint32_t j = 1; j < data->features; j++)
+    for (uint64_t j = 1; j < data->features; j++)
         if (moments->variance[j] > moments->variance[widest])
             widest = j;
     double deviation = sqrt(moments->variance[widest]);
@@ -174,8 +175,8 @@ static void warn_of_scales(const struct job *job, const struct set_info *data,
 }
 
 /* As columns of codes are. */
-static bool are_as_they_are(const struct column_scaling *columns, uint32_t count) {
-    for (uint32_t j = 0; j < count; j++)
+static bool are_as_they_are(const struct column_scaling *columns, uint64_t count) {
+    for (uint64_t j = 0; j < count; j++)
         if (columns[j].mean != 0 || columns[j].scale != 1)
             return false;
     return true;
@@ -225,13 +226,13 @@ int scaling_choose(const struct job *job, const struct set_info *data,
 static void scale_plainly(const struct set_info *data, struct scaling *scaling) {
     *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
                                 .plain = true};
-    for (uint32_t j = 0; j < data->features; j++)
+    for (uint64_t j = 0; j < data->features; j++)
         scaling->columns[j] = (struct column_scaling){.scale = 1, .penalty = 1};
 }
 
 /* Before penalties are multiplied: l1 acts on the weight as l2 would without a factor. */
 static struct column_limit limit_of(const struct column_rules *rules, bool l1,
-                                    const struct column_scaling *column, uint32_t j) {
+                                    const struct column_scaling *column, uint64_t j) {
     double factor = !l1 ? 0 : rules->factor ? rules->factor[j] : 1;
     double scale = column ? column->scale : 1, penalty = column ? column->penalty : 1;
     return (struct column_limit){.lasso = factor * sqrt(penalty),
@@ -245,9 +246,9 @@ void scaling_add_rules(const struct set_info *data, const struct column_rules *r
         scale_plainly(data, scaling);
     if (rules->low || (rules->factor && l1))
         scaling->limits = memory_new(data->features, sizeof *scaling->limits);
-    for (uint32_t j = 0; scaling->limits && j < data->features; j++)
+    for (uint64_t j = 0; scaling->limits && j < data->features; j++)
         scaling->limits[j] = limit_of(rules, l1, scaling->columns ? &scaling->columns[j] : NULL, j);
-    for (uint32_t j = 0; rules->factor && j < data->features; j++)
+    for (uint64_t j = 0; rules->factor && j < data->features; j++)
         scaling->columns[j].penalty *= rules->factor[j];
 }
 

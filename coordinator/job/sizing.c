@@ -38,7 +38,7 @@ uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum h
     double element = type == HISTORY_DOUBLE ? sizeof(double) : sizeof(float);
     assert(parameters > 0);
     double pair = READS_OF_A_PAIR * element * (double)parameters;
-    double outputs = data->features ? floor((double)parameters / data->features) : 1;
+    double outputs = data->features ? floor((double)parameters / (double)data->features) : 1;
     double value = data->dense ? DENSE_VALUE_BYTES
                                : SPARSE_VALUE_BYTES + SPARSE_OUTPUT_BYTES * fmax(outputs, 1);
     double evaluation = value * (double)data->values + PARAMETER_BYTES * (double)parameters;
@@ -101,7 +101,7 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 
 double sizing_bias_scale(const struct set_info *data) {
     double square = 0; /* |E|x||² */
-    for (uint32_t j = 0; j < data->features; j++) {
+    for (uint64_t j = 0; j < data->features; j++) {
         double mean = fixed_absolute_sum(data->exponent[j]) / (double)data->rows;
         square += mean * mean;
     }
@@ -176,7 +176,7 @@ static uint32_t columns_that_fit(const struct job *job, const struct objective_s
     struct layout layout = objective_layout(shape);
     uint64_t biases = layout_heavy_block(&layout, 0);
     return job->precondition_block > biases
-               ? least((uint32_t)(job->precondition_block - biases), shape->features)
+               ? (uint32_t)fmin((double)(job->precondition_block - biases), (double)shape->features)
                : 0;
 }
 
@@ -194,14 +194,14 @@ static void set_listed(const struct job *job, const struct set_info *data,
     if (job->precondition == PRECONDITION_OFF || job_has_minibatches(job) || !linear ||
         !objective->second || !shape->features || biases >= WORKING_SET_MAX)
         return;
-    uint64_t weights = (uint64_t)shape->features * outputs, most = WORKING_SET_MAX - biases;
+    uint64_t weights = shape->features * outputs, most = WORKING_SET_MAX - biases;
     *settings = (struct preconditioner_settings){
         .form = PRECONDITION_LISTED,
         .rows = data->rows,
-        .columns = (uint64_t)shape->features + shape->intercept,
+        .columns = shape->features + shape->intercept,
         .block_columns = (uint32_t)(weights < most ? weights : most),
         .parts = outputs,
-        .density = (double)data->values / ((double)data->rows * shape->features),
+        .density = (double)data->values / ((double)data->rows * (double)shape->features),
         .constant = objective->second_constant,
         .trace_first = trace_first(data, shape),
     };
@@ -238,7 +238,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
     uint32_t most = job_inverts(job) ? PRECONDITION_PARAMETERS_MAX : job->precondition_block;
     bool full = parameters <= most;
     uint32_t columns = !curved                    ? 0
-                       : full && job_inverts(job) ? shape->features
+                       : full && job_inverts(job) ? (uint32_t)shape->features
                                                   : columns_that_fit(job, shape);
     *settings = (struct preconditioner_settings){.form = PRECONDITION_NONE};
     int code = check_summary(job, data, parameters);
@@ -264,8 +264,8 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
     *settings = (struct preconditioner_settings){
         .form = full ? PRECONDITION_FULL : PRECONDITION_HEAVY,
         .rows = data->rows,
-        .columns = (uint64_t)shape->features + shape->intercept,
-        .block_columns = full ? shape->features : columns,
+        .columns = shape->features + shape->intercept,
+        .block_columns = full ? (uint32_t)shape->features : columns,
         .parts = weights_of_column(shape),
         .constant = objective->second_constant,
         .shared = !full && weights_of_column(shape) > 1,

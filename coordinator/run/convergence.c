@@ -102,7 +102,7 @@ static double known_square(double square) {
 
 void gap_measure(const struct set_info *data, const struct moments *moments,
                  struct column_scaling *columns) {
-    for (uint32_t j = 0; j < data->features; j++) {
+    for (uint64_t j = 0; j < data->features; j++) {
         double shift = moments->mean[j] - columns[j].mean, scale = columns[j].scale;
         columns[j].square = known_square(scale * scale * (moments->variance[j] + shift * shift));
     }
@@ -111,14 +111,14 @@ void gap_measure(const struct set_info *data, const struct moments *moments,
 double gap_bias_share(const struct gap_settings *settings, const struct set_info *data, double l2,
                       const double *squares) {
     double rows = (double)data->rows, row_square = 0;
-    for (uint32_t j = 0; j < data->features; j++)
+    for (uint64_t j = 0; j < data->features; j++)
         row_square += squares[j];
     double follows = l2 / (l2 + settings->second * row_square / rows);
-    return follows > 0 ? fmax(follows, 1 - data->features / rows) : 1;
+    return follows > 0 ? fmax(follows, 1 - (double)data->features / rows) : 1;
 }
 
 void gap_unscaled(const struct set_info *data, double *squares) {
-    for (uint32_t j = 0; j < data->features; j++)
+    for (uint64_t j = 0; j < data->features; j++)
         squares[j] = known_square(squares[j]);
 }
 
@@ -137,7 +137,7 @@ bool gap_is_small(const struct gap *gap) {
 
 /* Two columns: those with the largest and the least values. */
 struct scales {
-    uint32_t largest, least;
+    uint64_t largest, least;
     double largest_mean, least_mean; /* of values that are not 0 */
 };
 
@@ -148,7 +148,7 @@ static bool scales_of(const struct set_info *data, const struct moments *moments
     *scales = (struct scales){0};
     if (!moments->mean || scaling_is_of_one_unit(data, moments))
         return false;
-    for (uint32_t i = 0; i < data->features; i++) {
+    for (uint64_t i = 0; i < data->features; i++) {
         double size = moments_size(moments, i);
         if (size > 0 && (!found || size > scales->largest_mean))
             scales->largest = i, scales->largest_mean = size;
@@ -160,7 +160,7 @@ static bool scales_of(const struct set_info *data, const struct moments *moments
 }
 
 /* Its name, else its number in the data. */
-static char *column_name(const struct set_info *data, uint32_t column) {
+static char *column_name(const struct set_info *data, uint64_t column) {
     if (data->feature_names)
         return memory_format("`%s`", data->feature_names[column]);
     return memory_format("%llu", (unsigned long long)data->feature_id[column]);

@@ -41,15 +41,16 @@ static struct model *empty_model(const struct model_layout *layout) {
     uint64_t *ids = memory_new(layout->features, sizeof *ids);
     double *idf = layout->idf ? memory_new(layout->features, sizeof *idf) : NULL;
     for (uint64_t r = 0; r < layout->features; r++) {
-        ids[r] = layout->feature_id[layout->original_order[r]];
+        uint64_t column = column_order_at(&layout->original_order, r);
+        ids[r] = layout->feature_id[column];
         if (idf)
-            idf[r] = layout->idf[layout->original_order[r]];
+            idf[r] = layout->idf[column];
     }
     model->layout = *layout;
     model->layout.feature_id = ids;
     model->layout.idf = idf;
     model->layout.feature_names = NULL;
-    model->layout.original_order = NULL;
+    model->layout.original_order = (struct column_order){0};
     model->layout.kept = NULL;
     return model;
 }

@@ -178,7 +178,7 @@ static int compare(const struct job *job, struct set *set, json_t **found) {
     const struct plugin_source source = job_plugin_source(job);
     uint32_t *rank = set_ranks(info);
     const struct plugin_data data = {
-        .features = info->features,
+        .features = (uint32_t)info->features, /* of whole rows */
         .outputs = objective_outputs(objective_of(job->objective), info->classes),
         .rank = rank};
     struct plugin_tensors tensors;

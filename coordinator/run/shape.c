@@ -20,7 +20,7 @@
 static int work_on_tensors(void *context) {
     struct training *run = context;
     struct objective_plugin *own = &run->plugin.own;
-    const struct plugin_data data = {.features = run->shape.features,
+    const struct plugin_data data = {.features = (uint32_t)run->shape.features, /* of whole rows */
                                      .outputs = run->shape.outputs};
     struct plugin *plugin;
     int code = plugin_start(&own->source, &plugin);
@@ -39,7 +39,7 @@ static void order_columns(struct training *run) {
     run->plugin_idf = memory_new(layout->idf ? layout->features : 0, sizeof *run->plugin_idf);
     run->plugin_names = memory_new(layout->features, sizeof *run->plugin_names);
     for (uint64_t i = 0; i < layout->features; i++) {
-        uint32_t column = layout->original_order[i];
+        uint64_t column = column_order_at(&layout->original_order, i);
         run->plugin_order[i] = (uint32_t)i;
         run->plugin_ids[i] = layout->feature_id[column];
         if (layout->idf)
@@ -49,7 +49,7 @@ static void order_columns(struct training *run) {
     layout->feature_id = run->plugin_ids;
     layout->idf = layout->idf ? run->plugin_idf : NULL;
     layout->feature_names = layout->feature_names ? run->plugin_names : NULL;
-    layout->original_order = run->plugin_order;
+    layout->original_order = (struct column_order){.narrow = run->plugin_order};
 }
 
 /* Asks the job's library for the tensors of a model of this data, beside the loop, and gives them
@@ -93,9 +93,9 @@ static int refuse_size(const struct training *run) {
     const struct job_family *family = job_family(run->job);
     if (!family->too_large)
         return error_set(ERROR_DATA,
-                         "%u features of %u outputs each are more than the %llu parameters that a "
-                         "model may have",
-                         run->shape.features, run->shape.outputs,
+                         "%llu features of %u outputs each are more than the %llu parameters that "
+                         "a model may have",
+                         (unsigned long long)run->shape.features, run->shape.outputs,
                          (unsigned long long)PARAMETERS_MAX);
     char *why = family->too_large(run->job, &run->shape);
     error_set(ERROR_DATA, "%s", why);
@@ -128,9 +128,9 @@ static void describe_model(struct training *run) {
 
 static void tell_sizes(const struct training *run) {
     const struct set_info *info = set_info(run->set);
-    log_info("data: %llu examples, %u features, %llu values in %u chunks",
-             (unsigned long long)info->rows, info->features, (unsigned long long)info->values,
-             info->chunks);
+    log_info("data: %llu examples, %llu features, %llu values in %u chunks",
+             (unsigned long long)info->rows, (unsigned long long)info->features,
+             (unsigned long long)info->values, info->chunks);
     if (info->strip_columns)
         log_info("tiles: %u strips of %u columns; a replica holds one at a time", set_strips(info),
                  info->strip_columns);

@@ -223,7 +223,7 @@ static const struct container_kind curvature_kind = {"DMLCURV\n", CURVATURE_VERS
 enum curvature_section {
     CURVATURE_FACTS,
     CURVATURE_IDS,     /* u64 × features: original id of each column */
-    CURVATURE_ORDER,   /* u32 × features: columns by rising original id */
+    CURVATURE_ORDER,   /* u32 or u64 × features, as in a set: columns by rising original id */
     CURVATURE_CLASSES, /* texts × classes */
     CURVATURE_VECTORS, /* f32 × 2·pairs·parameters: s and y of each pair */
 };
@@ -305,8 +305,9 @@ static int write_sections(struct curvature_writer *writer, const char *model_sha
         code = container_section(container, CURVATURE_IDS, layout->feature_id,
                                  layout->features * sizeof *layout->feature_id);
     if (!code)
-        code = container_section(container, CURVATURE_ORDER, layout->original_order,
-                                 layout->features * sizeof *layout->original_order);
+        code = container_section(container, CURVATURE_ORDER,
+                                 column_order_data(&layout->original_order),
+                                 layout->features * column_number_bytes(layout->features));
     if (!code)
         code = container_put_strings(container, CURVATURE_CLASSES, layout->class_names,
                                      layout->classes);
@@ -351,7 +352,8 @@ static int curvature_read_sections(struct curvature *curvature, const struct mod
     layout->classes = facts->classes;
     code = container_array(file, CURVATURE_IDS, facts->features, sizeof(uint64_t), &id);
     if (!code)
-        code = container_array(file, CURVATURE_ORDER, facts->features, sizeof(uint32_t), &order);
+        code = container_array(file, CURVATURE_ORDER, facts->features,
+                               column_number_bytes(facts->features), &order);
     if (!code)
         code = container_array(file, CURVATURE_VECTORS, 2 * facts->pairs * model_parameters(layout),
                                sizeof(float), &vectors);
@@ -360,7 +362,7 @@ static int curvature_read_sections(struct curvature *curvature, const struct mod
     if (code)
         return code;
     layout->feature_id = id;
-    layout->original_order = order;
+    layout->original_order = column_order_of(order, facts->features);
     layout->class_names = curvature->class_names;
     curvature->vectors = vectors;
     curvature->form = facts->form;

@@ -13,7 +13,7 @@
 #include "model/summary_table.h"
 
 /* Parameters that may be named: each takes some tens of passes over the rows. */
-#define COLUMNS_MAX 1000
+#define SUMMARY_COLUMNS_MAX 1000
 
 /* ---- which parameters ---- */
 
@@ -61,7 +61,7 @@ static struct choice choose_named(const struct training *run, uint64_t *fitting)
             fitting[i] += found;
             any |= found;
         }
-        if (any && choice.count <= COLUMNS_MAX)
+        if (any && choice.count <= SUMMARY_COLUMNS_MAX)
             choose(&choice, element);
     }
     return choice;
@@ -83,11 +83,11 @@ int training_check_columns(const struct training *run) {
                              "%s: key `summary_columns`: \"%s\" fits no column; names are as "
                              "`export` prints them",
                              run->job->file, pattern[i]);
-    if (!code && choice.count > COLUMNS_MAX)
+    if (!code && choice.count > SUMMARY_COLUMNS_MAX)
         code = error_set(ERROR_CONFIG,
                          "%s: key `summary_columns`: more than %d estimates are named, each of "
                          "which takes passes over the data; name fewer",
-                         run->job->file, COLUMNS_MAX);
+                         run->job->file, SUMMARY_COLUMNS_MAX);
     free(choice.list);
     free(fitting);
     return code;

@@ -153,7 +153,7 @@ static int find_finer(struct training *run) {
     squares[info->features] = 1; /* of the intercept */
     free(run->finer);
     run->finer = memory_new((size_t)info->features + 1, sizeof *run->finer);
-    for (uint32_t j = 0; j <= info->features && !code; j++)
+    for (uint64_t j = 0; j <= info->features && !code; j++)
         run->finer[j] = (uint8_t)fixed_finer(squares[j] * info->weight_sum, info->exponent[j]);
     free(squares);
     return code;

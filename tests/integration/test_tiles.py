@@ -264,6 +264,26 @@ def a_job_that_cannot_be_in_tiles_has_whole_rows_and_says_why(folder):
 
 
 @test
+def indices_beyond_32_bits_are_columns_as_any_others_are(folder):
+    """What counts is how many there are: the model has the bits of that of small indices."""
+    far = {1: 1, 2: 2**32 - 1, 3: 2**32, 4: 5000000000, 5: 2**33 + 7, 6: 2**48 - 1}
+    rows = [(1, [1, 4]), (0, [2, 5]), (1, [1, 3, 6]), (0, [2, 3]), (1, [4, 6]), (0, [5])]
+    found = []
+    for name, index in ('near', {i: i for i in far}), ('far', far):
+        (folder / f'{name}.libsvm').write_text(''.join(
+            f'{label} ' + ' '.join(f'{index[i]}:{i / 4}' for i in ids) + '\n'
+            for label, ids in rows))
+        job = write_job(folder, name, data=[f'{name}.libsvm'], objective='logistic',
+                        l2=0.01, strip_columns=2)
+        result = train(job)
+        assert result['strips'] == 3 and result['features'] == 6, result
+        predicted = dml('predict', result['model'], folder / f'{name}.libsvm')
+        assert predicted.status == 0, predicted
+        found.append((result['model_sha256'], predicted.stdout))
+    assert found[0] == found[1], found
+
+
+@test
 def a_width_that_is_none_is_refused(folder):
     for width in '-1', 'wide', '1e12':
         finished = dml('check', job_of(folder), '--set', f'strip_columns={width}')

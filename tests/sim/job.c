@@ -64,7 +64,7 @@ static void choose_settings(struct job *job, struct random *random) {
 
 /* Most values fall on the first features, as in sorted packs; some anywhere. */
 static void make_row(struct job *job, struct random *random, uint32_t row, uint32_t *values) {
-    uint32_t features = job->shape.features, hot = features < 20 ? features : 20;
+    uint32_t features = objective_columns(&job->shape), hot = features < 20 ? features : 20;
     uint32_t feature = 0;
     for (uint32_t i = 0; i < VALUES_MAX; i++) {
         feature += i < 5 ? between(random, 1, hot / 5 + 1) : between(random, 1, features / 2);
@@ -90,7 +90,7 @@ static void make_rows(struct job *job, struct random *random) {
     for (uint32_t i = 0; i < chunks; i++) {
         struct rows *chunk = &job->chunks[i];
         *chunk = (struct rows){.count = between(random, 1, ROWS_MAX),
-                               .features = job->shape.features,
+                               .features = objective_columns(&job->shape),
                                .type = VALUE_DOUBLE,
                                .start = job->start + rows,
                                .feature = job->feature,
@@ -265,7 +265,7 @@ static void shift(struct job *job) {
 
 /* As the data folder does it; sometimes with an exponent of its own for each column. */
 static void find_exponents(struct job *job, struct random *random) {
-    uint32_t columns = job->shape.features + 1;
+    uint32_t columns = objective_columns(&job->shape) + 1;
     double *sum = memory_new(columns, sizeof *sum);
     uint64_t *count = memory_new(columns, sizeof *count);
     job->exponent = memory_new(columns, sizeof *job->exponent);
@@ -310,7 +310,7 @@ static void choose_start(struct job *job) {
 /* A block of some of the first columns, where most values are, and the diagonal of the rest. */
 static void choose_block(struct job *job, struct random *random) {
     struct preconditioner_settings *settings = &job->optimizer.preconditioner;
-    uint32_t features = job->shape.features;
+    uint32_t features = objective_columns(&job->shape);
     settings->form = PRECONDITION_HEAVY;
     settings->block_columns = between(random, 1, features < 40 ? features : 40);
     settings->ridge = random_below(random, 2) ? job->optimizer.l2 : 0;
@@ -324,7 +324,7 @@ static struct preconditioner_settings full_block(const struct job *job, struct r
         .rows = job->data.rows,
         .sample = random_below(random, 2) ? 20 : 20 * job->parameters,
         .columns = job->shape.features + job->shape.intercept,
-        .block_columns = job->shape.features,
+        .block_columns = objective_columns(&job->shape),
         .parts = job->shape.outputs,
         .constant = job->shape.kind == OBJECTIVE_SQUARED,
         .trace_first = 0.5,
@@ -370,7 +370,7 @@ static void choose_summary(struct job *job) {
 /* Steps over working sets, of at most so few weights that some runs have more. */
 static void choose_working_set(struct job *job, struct random *random) {
     const struct objective *objective = objective_of(job->shape.kind);
-    uint32_t features = job->shape.features;
+    uint32_t features = objective_columns(&job->shape);
     uint32_t outputs = objective_weights(objective, job->shape.outputs);
     uint32_t weights = features * outputs;
     uint32_t most = weights < 500 ? weights : 500;

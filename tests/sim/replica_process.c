@@ -149,7 +149,8 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
     const int16_t *all = job->own_exponents  ? job->own_exponents
                          : job->data.uniform ? NULL
                                              : job->exponent;
-    uint32_t column = upper ? job->shape.features : computation->strip * job->data.strip_columns;
+    uint32_t column =
+        upper ? objective_columns(&job->shape) : computation->strip * job->data.strip_columns;
     const struct objective_scale scale = {.exponent = all ? all + column : NULL,
                                           .uniform = job->data.uniform_exponent,
                                           .bounds = computation->bounds};

@@ -13,7 +13,7 @@ enum { STRIPS_MAX = 4, TILES_OF_JOB_MAX = 64 }; /* sets of tiles fit a word */
  * upper layers beside. Drawn from a generator of its own. */
 void tiles_choose(struct job *job) {
     struct random random;
-    uint32_t most = TILES_OF_JOB_MAX / job->data.chunks, features = job->shape.features;
+    uint32_t most = TILES_OF_JOB_MAX / job->data.chunks, features = objective_columns(&job->shape);
     most -= job->shape.network.layers && most ? 1 : 0;
     random_init(&random, job->seed ^ UINT64_C(0x711e5));
     if (job->downpour.epochs || most < 2 || random_below(&random, 3))
@@ -85,8 +85,8 @@ void tiles_make(struct job *job) {
     for (uint32_t i = 0; i < tiles; i++) {
         const struct rows *chunk = &job->chunks[i % data->chunks];
         uint32_t first = i / data->chunks * wide, end = first + wide;
-        cut(job, chunk, first, end < data->features ? end : data->features, starts, &values,
-            &job->tiles[i]);
+        cut(job, chunk, first, end < data->features ? end : (uint32_t)data->features, starts,
+            &values, &job->tiles[i]);
         starts += chunk->count + 1;
     }
 }

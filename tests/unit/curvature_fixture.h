@@ -16,7 +16,7 @@ static inline size_t block_elements(const struct objective_shape *shape, uint32_
 }
 
 static inline size_t triangle_elements(const struct objective_shape *shape) {
-    return block_elements(shape, shape->features);
+    return block_elements(shape, objective_columns(shape));
 }
 
 static inline int64_t *new_triangle(const struct objective_shape *shape) {
@@ -27,7 +27,7 @@ static inline int64_t *new_triangle(const struct objective_shape *shape) {
 static inline struct objective_sample sample_of(const struct canned *canned) {
     return (struct objective_sample){.exponent = canned->exponent,
                                      .examples = CANNED_ROWS,
-                                     .columns = canned->shape.features,
+                                     .columns = objective_columns(&canned->shape),
                                      .derivative_exponent =
                                          objective_of(canned->shape.kind)->label_fits       ? 8
                                          : objective_of(canned->shape.kind)->shares_weights ? 4

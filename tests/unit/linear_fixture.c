@@ -55,7 +55,7 @@ static void fill_chunk(const struct linear_kind *kind, const double *scale, stru
 
 /* Σ|value| and how many of each column; of the intercept the rows. */
 static void measure(const struct linear_problem *problem, double *sum, uint64_t *count) {
-    const uint32_t n = problem->shape.features;
+    const uint32_t n = objective_columns(&problem->shape);
     for (size_t c = 0; c < LINEAR_CHUNKS; c++) {
         const struct rows *rows = &problem->chunk[c].rows;
         for (size_t i = 0; i < rows->values; i++) {

@@ -75,8 +75,8 @@ struct net *net_new(struct objective_shape shape, uint32_t rows, bool dense, enu
     assert(net->n && net->n <= NET_PARAMETERS_MAX && shape.features <= NET_FEATURES_MAX);
     canned_list(shape.outputs, net->list_start, net->list_class);
     net->lists = (struct label_lists){CANNED_LISTS, net->list_start, net->list_class};
-    net->rows =
-        (struct rows){.count = rows, .features = shape.features, .dense = dense, .type = type};
+    net->rows = (struct rows){
+        .count = rows, .features = objective_columns(&shape), .dense = dense, .type = type};
     for (uint32_t i = 0; i < rows; i++)
         fill_row(net, i, &random);
     net->rows.values = net->start[rows];

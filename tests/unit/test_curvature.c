@@ -344,7 +344,7 @@ enum { EACH_TYPE = SANITIZED ? 3 : 1 };
 static size_t place_of(const struct objective_shape *shape, uint32_t columns, size_t r) {
     const struct layout layout = objective_layout(shape);
     size_t weights = layout_block_weights(&layout, columns);
-    return r < weights ? r : r - weights + layout_block_weights(&layout, shape->features);
+    return r < weights ? r : r - weights + layout_block_weights(&layout, objective_columns(shape));
 }
 
 /* The triangle over these columns and the biases is a part of the triangle over all, to the bit,
@@ -479,7 +479,7 @@ static void the_leverage_of_a_row_is_that_by_listed_columns(void **state) {
         double leverage[4];
         for (size_t i = 0; i < 4; i++) {
             sample.list = lists[i];
-            sample.columns = canned->shape.features;
+            sample.columns = objective_columns(&canned->shape);
             leverage[i] = curve(canned, &sample, 2, NULL).trace_leverage;
         }
         assert_true(leverage[0] > leverage[2] && leverage[0] < leverage[1]);

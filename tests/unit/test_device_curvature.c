@@ -73,7 +73,7 @@ static void begin_block(struct bench *bench, const struct objective_shape *shape
 
 static void begin_within(struct bench *bench, const struct objective_shape *shape, bool dense,
                          enum value_type type, uint64_t memory) {
-    begin_block(bench, shape, dense, type, memory, shape->features);
+    begin_block(bench, shape, dense, type, memory, objective_columns(shape));
 }
 
 static void begin(struct bench *bench, const struct objective_shape *shape, bool dense,

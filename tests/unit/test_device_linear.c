@@ -123,7 +123,7 @@ static struct by_hand by_hand(const struct linear_problem *problem, const struct
     random_init(&hand.random, seed);
     hand.work = (struct linear_work){.chunks = pass->chunks,
                                      .count = pass->count,
-                                     .features = problem->shape.features,
+                                     .features = objective_columns(&problem->shape),
                                      .outputs = on->weights,
                                      .batch_rows = pass->batch_rows,
                                      .rows_most = pass->rows_most,

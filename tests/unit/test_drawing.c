@@ -56,7 +56,7 @@ static struct objective_hessian draw(struct lottery *lottery, uint32_t number,
                                      struct row_sampling sampling) {
     struct objective_sample sample = {.exponent = lottery->exponent,
                                       .examples = 10,
-                                      .columns = lottery->shape.features,
+                                      .columns = objective_columns(&lottery->shape),
                                       .derivative_exponent = 20,
                                       .sampling = sampling};
     struct objective_scratch *scratch = objective_scratch_new(&lottery->shape);

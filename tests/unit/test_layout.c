@@ -253,6 +253,28 @@ static void tensors_that_cannot_be_are_not_added(void **state) {
         layout_add(&layout, &(struct layout_tensor){.name = "last", .rows = 1, .columns = 1}));
 }
 
+/* A strip is of columns that have local numbers; where it begins takes 64 bits. */
+static void strips_of_as_many_columns_as_may_be_follow_each_other(void **state) {
+    (void)state;
+    enum { WIDE = 1 << 21 };
+    const uint64_t columns = COLUMNS_MAX - 5;
+    struct layout layout = layout_linear(columns, 1, true);
+    const uint32_t strips = layout_strips(&layout, WIDE);
+    assert_true(layout_parameters(&layout) == columns + 1);
+    assert_int_equal(strips, COLUMNS_MAX / WIDE);
+    uint64_t at = 0;
+    for (uint32_t i = 0; i < strips; i++) {
+        struct layout_span span = layout_strip(&layout, WIDE, i);
+        assert_true(span.first == at && span.first == (uint64_t)i * WIDE);
+        assert_int_equal(span.count, i + 1 < strips ? WIDE : WIDE - 5 + 1);
+        at += span.count;
+    }
+    assert_true(at == columns + 1);
+    struct layout_place place = layout_locate(&layout, columns - 1);
+    assert_true(place.row == columns - 1 && place.tensor == &layout.tensor[0]);
+    assert_true(layout_exponent_of(&layout, columns - 1) == columns - 1);
+}
+
 SUITE(layout) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_linear_model_is_a_weight_a_feature_and_output_and_a_bias_an_output),
@@ -265,6 +287,7 @@ SUITE(layout) {
         cmocka_unit_test(a_layout_comes_out_of_its_blob_as_it_went_in),
         cmocka_unit_test(blobs_that_are_damaged_are_refused_or_within_the_limits),
         cmocka_unit_test(tensors_that_cannot_be_are_not_added),
+        cmocka_unit_test(strips_of_as_many_columns_as_may_be_follow_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -32,7 +32,7 @@ static void a_model_is_read_as_it_was_written(void **state) {
     assert_int_equal(model->layout.outputs, OUTPUTS);
     assert_int_equal(model->layout.features, FEATURES);
     assert_true(model->layout.intercept);
-    assert_null(model->layout.original_order);
+    assert_false(column_order_given(&model->layout.original_order));
     assert_string_equal(model->layout.class_names[2], "caf\xc3\xa9");
     assert_string_equal(model->layout.feature_names[0], "na\xc3\xaf\xc3\xa9");
     assert_string_equal(model->layout.feature_names[3], "last");
@@ -98,7 +98,7 @@ static void assert_view(const struct model_layout *layout) {
                         features * sizeof *view.layout.feature_id);
     for (uint64_t r = 0; r < features; r++)
         assert_string_equal(view.layout.feature_names[r], model->layout.feature_names[r]);
-    assert_null(view.layout.original_order);
+    assert_false(column_order_given(&view.layout.original_order));
     assert_int_equal(view.layout.classes, model->layout.classes);
     model_close(model);
     model_writer_discard(writer);
@@ -122,7 +122,7 @@ static void a_model_without_intercept_has_no_bias(void **state) {
                                   .outputs = 1,
                                   .features = FEATURES,
                                   .feature_id = ids,
-                                  .original_order = order};
+                                  .original_order.narrow = order};
     struct model_writer *writer = started("1", &layout);
     assert_int_equal(model_writer_slice(writer, 0, FEATURES, (double[]){1, 2, 3, 4}), 0);
     assert_int_equal(model_writer_publish(writer, NULL), 0);
@@ -142,7 +142,7 @@ static const struct model_layout ordinal = {
     .intercept = true,
     .features = FEATURES,
     .feature_id = ids,
-    .original_order = order,
+    .original_order.narrow = order,
     .classes = OUTPUTS,
     .class_names = classes,
 };

@@ -254,7 +254,7 @@ static const struct model_layout later = {
     .intercept = true,
     .features = FEATURES,
     .feature_id = (const uint64_t[]){4, FEATURE_ID_MAX, 3, 11},
-    .original_order = (const uint32_t[]){2, 0, 3, 1},
+    .original_order.narrow = (const uint32_t[]){2, 0, 3, 1},
     .classes = OUTPUTS,
     .class_names = (const char *const[]){"caf\xc3\xa9", "1", "4"},
 };

@@ -90,7 +90,7 @@ static void find_strip(const struct net *net, uint32_t strip, struct halves *hal
         start[i + 1] = count;
     }
     struct rows rows = net->rows;
-    rows.features = shape.features;
+    rows.features = objective_columns(&shape);
     rows.type = VALUE_DOUBLE;
     rows.start = start;
     rows.feature = feature;

@@ -77,7 +77,8 @@ static void assert_counts(struct set *set, uint32_t columns, uint64_t left_out) 
 static void sparse_rows_are_counted_up_to_each_half(void **state) {
     (void)state;
     struct set *set = set_of_fixture("sparse", NULL, 0);
-    const uint32_t features = set_info(set)->features, prefixes[] = {1, 5, 300, 4095, features};
+    const uint32_t features = (uint32_t)set_info(set)->features,
+                   prefixes[] = {1, 5, 300, 4095, features};
     assert_false(set_info(set)->dense);
     for (size_t i = 0; i < sizeof prefixes / sizeof *prefixes; i++)
         assert_counts(set, prefixes[i], 0);

@@ -107,7 +107,7 @@ static void set_up(struct world *world, struct outbox *out) {
                                               .flush_ms = 5,
                                               .precondition = is_curvature(world),
                                               .rows = world->rows,
-                                              .block_columns = world->shape.features}});
+                                              .block_columns = objective_columns(&world->shape)}});
     answer(out, world->coordinator,
            (struct message){
                .type = MESSAGE_SHARD_AT,
@@ -301,7 +301,7 @@ static double chunk_curvature(const struct world *world, uint32_t number, const 
                               struct objective_scratch *scratch, int64_t *triangle) {
     const struct objective_sample sample = {.exponent = set_info(world->set)->exponent,
                                             .examples = set_info(world->set)->rows,
-                                            .columns = world->shape.features,
+                                            .columns = objective_columns(&world->shape),
                                             .derivative_exponent = EXPONENT,
                                             .sampling = sampling};
     struct objective_hessian hessian;

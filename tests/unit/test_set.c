@@ -66,7 +66,7 @@ static void columns_are_numbered_by_frequency_class_then_appearance(void **state
     assert_int_equal(info->features, 9);
     assert_memory_equal(info->feature_id, id, sizeof id);
     static const uint32_t order[] = {1, 0, 3, 2, 4, 5, 6, 7, 8};
-    assert_memory_equal(info->original_order, order, sizeof order);
+    assert_memory_equal(info->original_order.narrow, order, sizeof order);
     struct rows rows;
     assert_int_equal(set_chunk(set, 0, &rows), 0);
     static const uint32_t start[] = {0, 1, 3, 7, 10, 14, 15, 16, 17, 18, 19};
@@ -317,8 +317,8 @@ static char *scattered_rows(unsigned count) {
 static void check_scattered(struct set *set) {
     const struct set_info *info = set_info(set);
     for (uint32_t i = 1; i < info->features; i++)
-        assert_true(info->feature_id[info->original_order[i - 1]] <
-                    info->feature_id[info->original_order[i]]);
+        assert_true(info->feature_id[info->original_order.narrow[i - 1]] <
+                    info->feature_id[info->original_order.narrow[i]]);
     for (uint32_t c = 0; c < info->chunks; c++) {
         struct rows rows;
         assert_int_equal(set_chunk(set, c, &rows), 0);

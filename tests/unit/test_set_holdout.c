@@ -109,14 +109,14 @@ static struct bytes training_of(struct set *set) {
     bytes_init(&all);
     bytes_put_u64(&all, info->rows);
     bytes_put_u64(&all, info->values);
-    bytes_put_u32(&all, info->features);
+    bytes_put_u32(&all, (uint32_t)info->features);
     bytes_put_u32(&all, info->chunks - info->holdout_chunks);
     bytes_put_u32(&all, info->type);
     bytes_put_u32(&all, info->dense);
     bytes_put_u32(&all, info->uniform ? (uint32_t)info->uniform_exponent : UINT32_MAX);
     bytes_put_f64(&all, info->label_max_abs);
     bytes_append(&all, info->feature_id, info->features * sizeof *info->feature_id);
-    bytes_append(&all, info->original_order, info->features * sizeof *info->original_order);
+    bytes_append(&all, info->original_order.narrow, info->features * sizeof(uint32_t));
     bytes_append(&all, info->exponent, (info->features + 1) * sizeof *info->exponent);
     for (uint32_t i = 0; i < info->classes; i++)
         bytes_append(&all, info->class_names[i], strlen(info->class_names[i]) + 1);

@@ -28,7 +28,7 @@ static const struct model_layout before = {
     .intercept = true,
     .features = 3,
     .feature_id = (const uint64_t[]){9, 2, 5},
-    .original_order = (const uint32_t[]){1, 2, 0},
+    .original_order.narrow = (const uint32_t[]){1, 2, 0},
     .feature_names = (const char *const[]){"nine", "two", "five"},
     .classes = 3,
     .class_names = (const char *const[]){"a", "b", "c"},
@@ -41,7 +41,7 @@ static const struct model_layout after = {
     .intercept = true,
     .features = 4,
     .feature_id = (const uint64_t[]){2, 9, 7, 1},
-    .original_order = (const uint32_t[]){3, 0, 2, 1},
+    .original_order.narrow = (const uint32_t[]){3, 0, 2, 1},
     .feature_names = (const char *const[]){"two", "nine", "seven", "one"},
     .classes = 3,
     .class_names = (const char *const[]){"c", "d", "a"},
@@ -140,7 +140,7 @@ static void of_ordered_classes_all_must_be_the_same_in_the_same_order(void **sta
     assert_int_equal(model_fits(model, &layout), 0);
     layout.features = 3;
     layout.feature_id = (const uint64_t[]){4, 7, 1};
-    layout.original_order = (const uint32_t[]){2, 0, 1};
+    layout.original_order.narrow = (const uint32_t[]){2, 0, 1};
     double parameters[5];
     static const double spread[] = {5, 0, 3, -1, -2};
     model_spread(model, &layout, parameters);

@@ -63,7 +63,7 @@ static void cut(const struct canned *canned, uint32_t width, uint32_t strip, str
     }
     tile->start[CANNED_ROWS] = count;
     tile->rows = canned->rows;
-    tile->rows.features = tile->shape.features;
+    tile->rows.features = objective_columns(&tile->shape);
     tile->rows.start = tile->start;
     tile->rows.feature = tile->feature;
     tile->rows.value = tile->value;
@@ -188,11 +188,28 @@ static int set_up(void **state) {
     return 0;
 }
 
+/* What is computed on has few columns, however many there are. */
+static void a_strip_far_beyond_32_bits_has_columns_of_its_own(void **state) {
+    (void)state;
+    enum { WIDE = 1 << 21 };
+    const struct objective_shape shape = {
+        .kind = OBJECTIVE_LOGISTIC, .features = COLUMNS_MAX - 5, .outputs = 1, .intercept = true};
+    const uint32_t last = (uint32_t)strips_of(shape.features, WIDE) - 1;
+    assert_int_equal(last, COLUMNS_MAX / WIDE - 1);
+    struct objective_shape strip = objective_strip(&shape, WIDE, last - 1);
+    assert_int_equal(objective_columns(&strip), WIDE);
+    assert_false(strip.intercept);
+    strip = objective_strip(&shape, WIDE, last);
+    assert_int_equal(objective_columns(&strip), WIDE - 5);
+    assert_true(strip.intercept);
+}
+
 SUITE(tile_products) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_of_tiles_add_up_to_that_of_whole_rows_in_any_order),
         cmocka_unit_test(transposes_of_tiles_have_the_bits_of_that_of_whole_rows),
         cmocka_unit_test(a_point_beyond_its_bound_is_told_with_or_without_sums),
+        cmocka_unit_test(a_strip_far_beyond_32_bits_has_columns_of_its_own),
     };
     return cmocka_run_group_tests_name("tile products", tests, set_up, NULL);
 }

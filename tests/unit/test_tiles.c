@@ -105,8 +105,8 @@ static void assert_same_columns(struct set *tiled, struct set *whole) {
     assert_int_equal(a->weighted, b->weighted);
     assert_memory_equal(a->feature_id, b->feature_id, a->features * sizeof *a->feature_id);
     assert_memory_equal(a->exponent, b->exponent, (a->features + 1) * sizeof *a->exponent);
-    assert_memory_equal(a->original_order, b->original_order,
-                        a->features * sizeof *a->original_order);
+    assert_memory_equal(a->original_order.narrow, b->original_order.narrow,
+                        a->features * sizeof(uint32_t));
     assert_string_not_equal(a->fingerprint, b->fingerprint);
 }
 
@@ -252,7 +252,7 @@ static void only_wide_sparse_sets_are_in_tiles(void **state) {
     const struct set_options plain = {.labels = LABEL_BINARY, .threads = 2};
     struct set *set = made(&plain);
     char *path = memory_copy_string(set_path(set));
-    const uint32_t columns = set_info(set)->features;
+    const uint32_t columns = (uint32_t)set_info(set)->features;
     set_close(set);
     const struct {
         struct set_options options;
@@ -418,7 +418,7 @@ static void columns_have_the_moments_of_the_ordinary_set(void **state) {
     struct set *whole = made_of(1, true, "sets", &options);
     options.strip_columns = STRIP;
     struct set *tiled = made_of(1, true, "sets", &options);
-    uint32_t columns = set_info(whole)->features;
+    uint32_t columns = (uint32_t)set_info(whole)->features;
     double *squares = memory_new(columns, sizeof *squares), *others = memory_new(columns, 8);
     struct moments one, other, none = {0};
     assert_int_equal(moments_find(whole, 2, &one), 0);

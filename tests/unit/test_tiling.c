@@ -3,11 +3,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "tests/unit/suites.h"
+#include "coordinator/job/family.h"
 #include "coordinator/job/scaling.h"
 #include "coordinator/job/sizing.h"
 #include "coordinator/job/tiling.h"
@@ -246,6 +248,53 @@ static void workers_with_addresses_need_no_memory_here(void **state) {
     assert_true(need.here == need.coordinator && need.all > need.here);
 }
 
+/* Shards have what they have of each parameter; a replica has a strip. */
+static void a_job_of_as_many_columns_as_may_be_is_in_strips_and_says_what_it_needs(void **state) {
+    (void)state;
+    const struct set_info data = {.rows = 1000000,
+                                  .values = UINT64_C(1) << 34,
+                                  .features = COLUMNS_MAX,
+                                  .weight_sum = 1000000,
+                                  .chunks = 131072,
+                                  .strip_columns = 1 << 21};
+    const struct objective_shape shape = {
+        .kind = OBJECTIVE_LOGISTIC, .features = COLUMNS_MAX, .outputs = 1, .intercept = true};
+    const uint64_t parameters = objective_parameters(&shape);
+    struct job job = plain;
+    struct sizing sizing = {0};
+    struct preconditioner_settings form;
+    assert_int_equal(tiling_columns(&job, &data), 1 << 21);
+    assert_true(parameters == COLUMNS_MAX + 1);
+    assert_int_equal(sizing_precondition(&job, &data, &shape, &form), 0);
+    assert_int_equal(form.form, PRECONDITION_NONE);
+    sizing = (struct sizing){.history = 10, .shards = 256, .replicas = 4, .threads = 2};
+    sizing_directions(&job, &data, &shape, form.form, &sizing);
+    struct memory_need need = memory_need_of(&job, parameters, &sizing, 0);
+    assert_true(sizing.held == (1 << 21) + 1);
+    assert_true(need.shard * 256 > 120 * (double)COLUMNS_MAX);
+    assert_true(need.shard * 256 < 400 * (double)COLUMNS_MAX);
+    assert_true(need.replica < 1e9);
+    assert_true(need.coordinator > 16 * (double)COLUMNS_MAX);
+}
+
+static void a_network_of_more_columns_than_a_network_may_have_is_refused_by_name(void **state) {
+    (void)state;
+    struct job job = plain;
+    job.trains = TRAINS_NETWORK;
+    job.file = "wide.conf";
+    job.layers = (struct counts){.count = 1, .value = {2}};
+    struct objective_shape shape = {.features = FEATURES_MAX,
+                                    .outputs = 1,
+                                    .intercept = true,
+                                    .network = {.layers = 1, .units = {2}}};
+    assert_true(objective_parameters(&shape) > UINT64_C(1) << 32);
+    shape.features++;
+    assert_int_equal(objective_parameters(&shape), 0);
+    char *why = job_family(&job)->too_large(&job, &shape);
+    assert_non_null(strstr(why, "2147483648 features, and a network may have 2147483647"));
+    free(why);
+}
+
 SUITE(tiling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_data_is_in_tiles_by_itself_and_narrower_data_where_a_job_says_so),
@@ -262,6 +311,8 @@ SUITE(tiling) {
             a_network_that_stops_early_needs_memory_for_held_out_rows_and_its_best_point),
         cmocka_unit_test(a_coordinator_needs_memory_for_the_squares_of_all_columns),
         cmocka_unit_test(workers_with_addresses_need_no_memory_here),
+        cmocka_unit_test(a_job_of_as_many_columns_as_may_be_is_in_strips_and_says_what_it_needs),
+        cmocka_unit_test(a_network_of_more_columns_than_a_network_may_have_is_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
