@@ -6,7 +6,6 @@
 #include <glob.h>
 #include <poll.h>
 #include <pwd.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -308,25 +307,8 @@ int ask(const char *state, enum question question, json_t **answer) {
 
 #define ASKED_AT_ONCE 32 /* coordinators; each that is stopped takes CONTROL_ANSWER_MS */
 
-struct asking {
-    void (*ask_one)(void *context, uint32_t i);
-    void *context;
-    uint32_t count;
-    atomic_uint next;
-};
-
-static void *ask_some(void *argument) {
-    struct asking *asking = argument;
-    uint32_t i;
-    while ((i = atomic_fetch_add(&asking->next, 1)) < asking->count)
-        asking->ask_one(asking->context, i);
-    return NULL;
-}
-
 void ask_each(uint32_t count, void (*ask_one)(void *context, uint32_t i), void *context) {
-    struct asking asking = {.ask_one = ask_one, .context = context, .count = count};
-    atomic_init(&asking.next, 0);
-    threads_run(count < ASKED_AT_ONCE ? count : ASKED_AT_ONCE, ask_some, &asking);
+    threads_share(ASKED_AT_ONCE, count, ask_one, context);
 }
 
 struct folders {
