@@ -247,6 +247,13 @@ static double start_of(const struct layout_tensor *tensor, uint64_t key, uint64_
     }
 }
 
+bool layout_starts_at_zero(const struct layout *layout) {
+    bool zero = true;
+    for (uint32_t t = 0; t < layout->count; t++)
+        zero &= layout->tensor[t].start == LAYOUT_START_ZERO;
+    return zero;
+}
+
 void layout_start(const struct layout *layout, uint64_t first, uint64_t count, double *elements) {
     for (uint32_t t = 0; t < layout->count; t++) {
         const struct layout_tensor *tensor = &layout->tensor[t];

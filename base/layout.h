@@ -130,6 +130,9 @@ uint32_t layout_spans(const struct layout *layout, bool regularized, uint64_t fi
  * product. So every process that owns a part of the vector computes the same bits. */
 void layout_start(const struct layout *layout, uint64_t first, uint64_t count, double *elements);
 
+/* Whether all of these are 0. */
+bool layout_starts_at_zero(const struct layout *layout);
+
 void layout_encode(const struct layout *layout, struct bytes *blob);
 
 /* Decodes a blob from the wire, checking it. NULL, or what is wrong with it (a constant text). */

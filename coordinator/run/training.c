@@ -247,7 +247,7 @@ static enum summary_errors summary_errors_of(const struct job *job) {
                                                 : SUMMARY_MODEL;
 }
 
-/* NULL: at zero, or where tensors of a network start. */
+/* NULL: where the layout says that tensors start. */
 static const double *start_of(const struct training *run) {
     return run->kronecker.factors ? run->kronecker.start : run->start.parameters;
 }
@@ -272,7 +272,8 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
         .outputs = run->shape.outputs,
         .weighted = set_info(run->set)->weighted,
         .offsets = set_info(run->set)->has_offsets,
-        .from_zero = !start_of(run),
+        .from_zero =
+            !start_of(run) && !run->scaling.limits && layout_starts_at_zero(&run->parameters),
         .single = run->shape.network.precision == PRECISION_FLOAT,
         .gap = run->estimates,
     };

@@ -2,8 +2,11 @@
 """Common directions: a step minimises over the last directions at once, by margins that shards keep
 by rows. One model to the bit however the run goes, and the optimum of a run along lines."""
 
+import contextlib
 import functools
+import math
 import random
+import sqlite3
 import sys
 
 from divided import (by_turns, goes_on_from_a_model, goes_on_from_its_limit, has_one_path,
@@ -22,6 +25,7 @@ LABELS = {
     'poisson': lambda margin: max(0, round(margin + 1)),
     'ordinal': lambda margin: min(2, max(0, int(margin + 1.5))),
 }
+LABELS |= {'huber': LABELS['squared'], 'proportional_odds': LABELS['ordinal']}
 
 
 @functools.cache
@@ -118,6 +122,20 @@ def a_long_run_measures_its_margins_anew_and_ends_at_the_optimum(folder):
     lines, common = (train(job, '--fresh', '--set', f'directions={count}') for count in (0, 3))
     assert common['steps'] > 40, common
     assert abs(lines['loss'] - common['loss']) <= 1e-9 * lines['loss'], (lines, common)
+
+
+@test
+def a_run_begins_with_the_loss_at_its_start_where_intercepts_start_too(folder):
+    for objective in LABELS:
+        job = job_of(folder, objective, max_steps=1)
+        first = [first_loss(folder, train(job, '--fresh', '--set', f'directions={count}')['run'])
+                 for count in (0, 6)]
+        assert math.isclose(*first, rel_tol=1e-12), (objective, first)
+
+
+def first_loss(folder, run):
+    with contextlib.closing(sqlite3.connect(folder / 'job.state' / 'dml.db')) as store:
+        return store.execute('SELECT loss FROM steps WHERE run = ? AND step = 0', [run]).fetchone()[0]
 
 
 @test

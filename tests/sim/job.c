@@ -484,7 +484,8 @@ static void choose_directions(struct job *job) {
     if (settings_orthants(optimizer) || (random_below(&random, 8) == 0 && !job->data.strip_columns))
         return;
     optimizer->directions = random_below(&random, 3) ? between(&random, 2, 7) : 1;
-    optimizer->from_zero = !job->origin;
+    struct layout layout = objective_layout(&job->shape);
+    optimizer->from_zero = !job->origin && layout_starts_at_zero(&layout);
     if (optimizer->directions > 2 && random_below(&random, 2))
         optimizer->memory = 1;
 }
