@@ -257,7 +257,7 @@ def mistakes_say_which_key_and_what_is_allowed(folder):
 
 @test
 def layers_that_are_too_large_are_refused_with_the_data_in_view(folder):
-    refused = dml('run', board_job(folder, {'layers': [65536] * 4}))
+    refused = dml('run', board_job(folder, {'layers': [65536] * 6}))
     assert refused.status == BAD_DATA and 'network.layers' in refused.stderr, refused
 
 
