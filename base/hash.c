@@ -75,3 +75,9 @@ void sha256_finish(struct sha256 *sha, char text[SHA256_TEXT]) {
     EVP_MD_CTX_free(sha->context);
     free(sha);
 }
+
+void sha256_of(const void *data, size_t length, char text[SHA256_TEXT]) {
+    struct sha256 *sha = sha256_new();
+    sha256_add(sha, data, length);
+    sha256_finish(sha, text);
+}

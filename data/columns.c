@@ -82,11 +82,11 @@ static bool add_split_pack(struct column_builder *builder, uint32_t p,
     return true;
 }
 
-/* The features of a pack are numbered by first appearance already. */
 static bool is_only_pack(const struct split *split) {
     return split->count == 1 && !split->side[0];
 }
 
+/* The features of a pack are numbered by first appearance already. */
 static void take_only_pack(struct columns *columns, struct column_builder *builder) {
     const struct pack *pack = builder->split->packs[0];
     uint32_t count = pack->facts->features;

@@ -209,19 +209,13 @@ void score_options_release(struct source_options *options) {
 
 /* ---- checksums ---- */
 
-static void hash_of(const void *data, size_t length, char text[SHA256_TEXT]) {
-    struct sha256 *sha = sha256_new();
-    sha256_add(sha, data, length);
-    sha256_finish(sha, text);
-}
-
 /* The hash of the content, not of its layout on the page: members are sorted, blanks are left out,
  * numbers have 17 digits. The member that holds this hash is not part of it. */
 static void hash_json(const json_t *all, char text[SHA256_TEXT]) {
     json_t *rest = json_copy((json_t *)all);
     json_object_del(rest, CHECKSUM_JSON);
     char *canonical = json_dumps(rest, JSON_SORT_KEYS | JSON_COMPACT | JSON_REAL_PRECISION(17));
-    hash_of(canonical, strlen(canonical), text);
+    sha256_of(canonical, strlen(canonical), text);
     free(canonical);
     json_decref(rest);
 }

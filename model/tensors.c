@@ -253,12 +253,6 @@ static void hash_parameters(const struct tensors *tensors, const void *file,
     sha256_finish(sha, text);
 }
 
-static void hash_file(const void *file, size_t length, char text[SHA256_TEXT]) {
-    struct sha256 *sha = sha256_new();
-    sha256_add(sha, file, length);
-    sha256_finish(sha, text);
-}
-
 struct hashing {
     const struct tensors *tensors;
     const void *file;
@@ -271,7 +265,7 @@ static void find_hash(void *context, unsigned part) {
     if (part)
         hash_parameters(hashing->tensors, hashing->file, hashing->hashes->parameters);
     else
-        hash_file(hashing->file, hashing->length, hashing->hashes->file);
+        sha256_of(hashing->file, hashing->length, hashing->hashes->file);
 }
 
 void tensors_hash(const struct tensors *tensors, const void *file, size_t length,

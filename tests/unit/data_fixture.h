@@ -19,6 +19,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "data/pack.h"
 #include "data/source.h"
 
 static char fixture_folder[] = "/tmp/dml-data-XXXXXX";
@@ -92,6 +93,28 @@ __attribute__((unused)) static char *fixture_rows(uint64_t first, uint64_t rows)
     }
     bytes_put_u8(&text, 0);
     return (char *)text.data;
+}
+
+/* A pack of those rows up to `end`, with a file of weights or without. `name` is of nothing else in
+ * the scratch folder. */
+__attribute__((unused)) static struct pack *fixture_pack(const char *name, uint64_t first,
+                                                         uint64_t end, bool weighted) {
+    struct pack *pack;
+    bool made;
+    char path[64], *text = fixture_rows(first, end - first), *lines;
+    size_t length;
+    FILE *file = open_memstream(&lines, &length);
+    for (uint64_t row = first; row < end; row++)
+        fprintf(file, "%llu\n", (unsigned long long)(row % 5 + 1));
+    assert_int_equal(fclose(file), 0);
+    snprintf(path, sizeof path, "weights-%s", name);
+    const struct source_options reading = {.weights = weighted ? fixture_text(path, lines) : NULL};
+    snprintf(path, sizeof path, "rows-%s", name);
+    if (pack_of_source(fixture_path("packs"), fixture_text(path, text), &reading, 2, &pack, &made))
+        fail_msg("%s", error_text());
+    free(text);
+    free(lines);
+    return pack;
 }
 
 #endif

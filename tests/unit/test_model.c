@@ -163,9 +163,7 @@ a_model_of_ordered_classes_has_one_weight_a_feature_and_a_bias_a_threshold(void 
     static const double ordered[] = {2, 4, 1, 3, 0.5, -0.5};
     assert_memory_equal(model->weight, ordered, FEATURES * sizeof *ordered);
     assert_memory_equal(model->bias, ordered + FEATURES, (OUTPUTS - 1) * sizeof *ordered);
-    struct sha256 *sha = sha256_new();
-    sha256_add(sha, ordered, sizeof ordered);
-    sha256_finish(sha, expected);
+    sha256_of(ordered, sizeof ordered, expected);
     assert_string_equal(hash, expected);
     assert_string_equal(model->sha256, expected);
     model_close(model);

@@ -18,22 +18,10 @@ static struct set *made_of(unsigned files, bool weighted, const char *folder,
     bool made;
     assert_true(files <= FILES_MAX);
     for (unsigned i = 0; i < files; i++) {
-        uint64_t first = (uint64_t)i * ROWS / files, end = (uint64_t)(i + 1) * ROWS / files;
-        char name[32], *text = fixture_rows(first, end - first), *lines;
-        size_t length;
-        FILE *file = open_memstream(&lines, &length);
-        for (uint64_t row = first; row < end; row++)
-            fprintf(file, "%llu\n", (unsigned long long)(row % 5 + 1));
-        assert_int_equal(fclose(file), 0);
-        snprintf(name, sizeof name, "weights%u-%u", files, i);
-        const char *weights = fixture_text(name, lines);
-        snprintf(name, sizeof name, "rows%u-%u", files, i);
-        const struct source_options reading = {.weights = weighted ? weights : NULL};
-        if (pack_of_source(fixture_path("packs"), fixture_text(name, text), &reading, 2, &pack[i],
-                           &made))
-            fail_msg("%s", error_text());
-        free(text);
-        free(lines);
+        char name[32];
+        snprintf(name, sizeof name, "%u-%u", files, i);
+        pack[i] = fixture_pack(name, (uint64_t)i * ROWS / files, (uint64_t)(i + 1) * ROWS / files,
+                               weighted);
     }
     if (set_of_packs(fixture_path(folder), pack, files, options, &set, &made))
         fail_msg("%s", error_text());

@@ -15,24 +15,11 @@ struct packs {
 };
 
 static void open_packs(struct packs *packs, bool weighted) {
-    bool made;
     for (unsigned i = 0; i < FILES; i++) {
-        uint64_t first = (uint64_t)i * ROWS / FILES, end = (uint64_t)(i + 1) * ROWS / FILES;
-        char name[32], *text = fixture_rows(first, end - first), *lines;
-        size_t length;
-        FILE *file = open_memstream(&lines, &length);
-        for (uint64_t row = first; row < end; row++)
-            fprintf(file, "%llu\n", (unsigned long long)(row % 5 + 1));
-        assert_int_equal(fclose(file), 0);
-        snprintf(name, sizeof name, "weights%u", i);
-        const struct source_options reading = {.weights =
-                                                   weighted ? fixture_text(name, lines) : NULL};
-        snprintf(name, sizeof name, "rows%u", i);
-        if (pack_of_source(fixture_path("packs"), fixture_text(name, text), &reading, 2,
-                           &packs->pack[i], &made))
-            fail_msg("%s", error_text());
-        free(text);
-        free(lines);
+        char name[32];
+        snprintf(name, sizeof name, "%u", i);
+        packs->pack[i] = fixture_pack(name, (uint64_t)i * ROWS / FILES,
+                                      (uint64_t)(i + 1) * ROWS / FILES, weighted);
     }
 }
 
