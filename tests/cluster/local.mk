@@ -10,5 +10,5 @@ cluster_parts = \
 	tests/cluster/store.c tests/cluster/store.h \
 	tests/cluster/trace.c tests/cluster/trace.h \
 	tests/cluster/world.c tests/cluster/world.h
-noinst_LIBRARIES += libcluster.a
+check_LIBRARIES += libcluster.a
 libcluster_a_SOURCES = $(cluster_parts)

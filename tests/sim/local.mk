@@ -1,5 +1,5 @@
 # The simulator: the roles' state machines, compiled with mutants, under a virtual clock.
-noinst_LIBRARIES += libsimulated.a
+check_LIBRARIES += libsimulated.a
 libsimulated_a_SOURCES = $(cluster_parts) wire/evaluation.c \
 	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c \
 	optimizer/optimizer.c optimizer/pairs.c optimizer/preconditioner.c optimizer/lbfgs_programs.c \
