@@ -8,6 +8,7 @@ include tests/cuda/local.mk
 include tests/ptx/local.mk
 include tests/slurm/local.mk
 include tests/browser/local.mk
+include tests/packages/local.mk
 include tests/integration/local.mk
 include tests/fuzz/local.mk
 include tests/unit/base.mk

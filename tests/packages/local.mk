@@ -1,0 +1,7 @@
+# The packages on a machine of their own: takes root, debootstrap and a network, so only by hand.
+PACKAGES_TESTS = tests/packages/test_packages.py
+EXTRA_DIST += $(PACKAGES_TESTS) tests/packages/machine.py
+
+check-packages: all
+	$(MAKE) check-TESTS TESTS=$(PACKAGES_TESTS)
+.PHONY: check-packages
