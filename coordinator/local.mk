@@ -68,6 +68,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/launch_processes.c coordinator/run/launch.h \
 	coordinator/run/launch_local.c coordinator/run/launch_remote.c \
 	coordinator/run/launch_ways.h \
+	coordinator/run/model_removal.c coordinator/run/model_removal.h \
 	coordinator/run/state_folder.c coordinator/run/state_folder.h \
 	coordinator/run/loop.c coordinator/run/loop.h \
 	coordinator/run/shape.c \

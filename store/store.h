@@ -187,7 +187,7 @@ int store_model(struct store *store, int64_t run, const char *folder, const char
 /* Figures on the holdout, as JSON. Collected. */
 int store_model_figures(struct store *store, int64_t run, const char *figures);
 
-/* The model's folder is about to go. Collected. */
+/* The model's folder is gone. Collected. */
 int store_model_removed(struct store *store, int64_t run);
 
 struct store_model_row {

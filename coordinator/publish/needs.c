@@ -9,11 +9,10 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/machine/coordinator.h"
-#include "coordinator/publish/publish.h"
+#include "coordinator/run/model_removal.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/history.h"
 #include "optimizer/row.h"
@@ -285,36 +284,13 @@ int versions_superfluous(struct store *store, const char *state, uint32_t keep, 
     return code;
 }
 
-/* A large folder takes long to remove, so the files are removed beside the loop. The store belongs
- * to the loop's thread and is told afterwards. If this process is killed in between, the store
- * still lists versions that are gone, and the next retrain selects and notes them again. */
-struct version_removal {
-    const char *state;
-    int64_t *runs; /* 0 in place of what cannot be removed */
-    size_t count;
-};
-
-static int work_on_removal(void *context) {
-    const struct version_removal *removal = context;
-    for (size_t i = 0; i < removal->count; i++) {
-        failpoint(FAILPOINT_version_remove);
-        char *folder = publish_folder(removal->state, removal->runs[i]);
-        log_info("removing %s: later versions are enough", folder);
-        if (!folder_retire(folder))
-            removal->runs[i] = 0;
-        free(folder);
-    }
-    return 0;
-}
-
 int versions_prune(struct loop *loop, struct store *store, const char *state, uint32_t keep) {
-    struct version_removal removal = {.state = state};
-    int code = versions_superfluous(store, state, keep, &removal.runs, &removal.count);
-    if (!code && removal.count)
-        code = loop_beside(loop, STAGE_ENDING, work_on_removal, &removal);
-    for (size_t i = 0; i < removal.count && !code; i++)
-        code = removal.runs[i] ? store_model_removed(store, removal.runs[i]) : 0;
-    free(removal.runs);
+    int64_t *runs;
+    size_t count;
+    int code = versions_superfluous(store, state, keep, &runs, &count);
+    if (!code)
+        code = models_remove(loop, store, state, runs, count, "later versions are enough");
+    free(runs);
     return code;
 }
 

@@ -11,8 +11,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/job/family.h"
-#include "coordinator/run/state_folder.h"
 #include "coordinator/run/loop.h"
+#include "coordinator/run/model_removal.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/status/history.h"
 #include "coordinator/status/sweep_table.h"
@@ -355,37 +355,18 @@ static int train_member(struct sweep *sweep, uint32_t member) {
 
 /* ---- what is left behind ---- */
 
-struct member_removal {
-    const char *state;
-    int64_t *runs; /* 0 in place of what cannot be removed */
-    uint32_t count;
-};
-
-static int work_on_removal(void *context) {
-    const struct member_removal *removal = context;
-    for (uint32_t i = 0; i < removal->count; i++) {
-        char *folder = memory_format("%s/models/%lld", removal->state, (long long)removal->runs[i]);
-        if (!folder_retire(folder))
-            removal->runs[i] = 0;
-        free(folder);
-    }
-    return 0;
-}
-
 /* The models of folds are of no use once they were judged. */
 static int remove_models_of_folds(struct sweep *sweep) {
-    const struct sweep_runs *runs = &sweep->runs;
-    struct member_removal removal = {.state = sweep->training->job->state,
-                                     .runs = memory_new(runs->count, sizeof(int64_t))};
-    for (uint32_t i = sweep->shape.values; i < runs->count; i++)
-        if (runs->members[i].state == MEMBER_DONE && !runs->removed[i])
-            removal.runs[removal.count++] = runs->members[i].run;
-    int code = removal.count
-                   ? loop_beside(&sweep->training->loop, STAGE_ENDING, work_on_removal, &removal)
-                   : 0;
-    for (uint32_t i = 0; !code && i < removal.count; i++)
-        code = removal.runs[i] ? store_model_removed(sweep->training->store, removal.runs[i]) : 0;
-    free(removal.runs);
+    struct training *training = sweep->training;
+    const struct sweep_runs *members = &sweep->runs;
+    int64_t *runs = memory_new(members->count, sizeof *runs);
+    size_t count = 0;
+    for (uint32_t i = sweep->shape.values; i < members->count; i++)
+        if (members->members[i].state == MEMBER_DONE && !members->removed[i])
+            runs[count++] = members->members[i].run;
+    int code =
+        models_remove(&training->loop, training->store, training->job->state, runs, count, NULL);
+    free(runs);
     return code;
 }
 

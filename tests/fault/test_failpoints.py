@@ -115,7 +115,7 @@ def exists(path):
 # (test_prune.py), only workers that someone else started under the name of a host to the third
 # (test_loop.py), only replicas with scratch to the fourth (test_scratch.py), only networks in tiles to
 # the fifth (test_network_tiles.py).
-WALKED_ELSEWHERE = {'version_remove', 'prune_remove', 'name_lookup', 'scratch_write', 'upper_fetched'}
+WALKED_ELSEWHERE = {'model_remove', 'prune_remove', 'name_lookup', 'scratch_write', 'upper_fetched'}
 
 # Visited as a rule: a coordinator that was replaced is told so by a worker, unless its own look at the
 # lock file comes first. test_host.c holds that a worker tells it.

@@ -287,9 +287,9 @@ def old_versions_are_removed_beside_the_loop(folder):
         small_data(folder, rows=80, seed=night)
         assert dml('retrain', job).status == 0
     small_data(folder, rows=80, seed=3)
-    place = f'coordinator.version_remove:1:delay:{HOUR_MS}'
+    place = f'coordinator.model_remove:1:delay:{HOUR_MS}'
     with process_of('retrain', job, DML_FAILPOINT=place, DML_FAILPOINT_LOG=folder / 'log') as run:
-        run.until(lambda: 'version_remove' in so_far(folder / 'log'), 'a version is removed')
+        run.until(lambda: 'model_remove' in so_far(folder / 'log'), 'a version is removed')
         stands_at(run, job, 'ending')
         ends_at_once(run, job, 'cancel')
     models = folder / 'job.state/models'

@@ -262,7 +262,7 @@ def what_goes_on_from_a_live_run_is_finished_by_the_next_night_and_judged(folder
 
 
 PLACES = ['run_ended:1', 'publish_decided:1', 'model_linked:1', 'publish_announced:1',
-          'version_remove:1']
+          'model_remove:1']
 OTHER_PLACES = ['model_publish:1', 'model_published:1', 'model_link:1', 'publish_settled:1',
                 *[f'store_committed_full:{visit}' for visit in range(1, 9)]]
 BY_CHANCE = 'store_committed_full:8'  # whether a night commits so often depends on how fast it is
