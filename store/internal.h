@@ -162,18 +162,14 @@ enum statement {
         STATEMENTS
 };
 
-#define KEPT_TEXTS 12
-
 struct store {
     sqlite3 *database;
     char *path;
     bool network; /* the file lies on a network file system */
     bool fenced;  /* another process took over: the database is not touched any more */
     sqlite3_stmt *statements[STATEMENTS];
-    char *run_texts[KEPT_TEXTS];   /* of store_run_last() and _unfinished() */
-    char *model_texts[KEPT_TEXTS]; /* of store_model_of() */
-    int64_t chain_run;             /* the run that `chain` is of; 0: it is not known */
-    uint64_t chain;                /* checksum of the last entry of that run's journal */
+    int64_t chain_run; /* the run that `chain` is of; 0: it is not known */
+    uint64_t chain;    /* checksum of the last entry of that run's journal */
 };
 
 /* A value for a statement. Texts and blobs are not copied; a NULL text is NULL. */

@@ -182,11 +182,6 @@ static bool is_to_make(const struct store *store, const char *file, int flags) {
 
 /* ---- opening and closing ---- */
 
-static void free_texts(char *texts[KEPT_TEXTS]) {
-    for (int i = 0; i < KEPT_TEXTS; i++)
-        free(texts[i]);
-}
-
 /* To close a database is to write to it: the log is copied into it, and a journal is removed. So a
  * database that another process has taken over is left open until this process ends, in a list that
  * keeps it reachable. */
@@ -211,8 +206,6 @@ static void close_database(struct store *store) {
 /* What is not committed is rolled back. */
 static void release(struct store *store) {
     close_database(store);
-    free_texts(store->run_texts);
-    free_texts(store->model_texts);
     free(store->path);
     free(store);
 }

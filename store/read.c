@@ -1,3 +1,4 @@
+#define _GNU_SOURCE
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,67 +57,83 @@ int store_runs(struct store *store, int (*each)(void *context, const struct stor
                                &(struct each_run){each, context});
 }
 
-/* A copy that the store keeps, so that no statement stays open and holds its lock. */
-static const char *keep(char **place, const char *string) {
-    free(*place);
-    *place = string ? memory_copy_string(string) : NULL;
-    return *place;
+/* ---- one run ---- */
+
+/* Copies the texts of a row, which go with it, into one block. */
+static void own_texts(struct store_run *run) {
+    const char **texts[] = {&run->uuid,    &run->job,         &run->identity, &run->settings,
+                            &run->data,    &run->build,       &run->reason,   &run->result,
+                            &run->command, &run->start_model, &run->tag,      &run->note};
+    const size_t count = sizeof texts / sizeof *texts;
+    size_t bytes = 0;
+    for (size_t i = 0; i < count; i++)
+        bytes += *texts[i] ? strlen(*texts[i]) + 1 : 0;
+    char *at = run->owned = memory_new(bytes, 1);
+    for (size_t i = 0; i < count; i++)
+        if (*texts[i]) {
+            char *copy = at;
+            at = stpcpy(at, *texts[i]) + 1;
+            *texts[i] = copy;
+        }
+    assert(at == run->owned + bytes);
 }
 
-struct one_run {
-    struct store *store;
-    struct store_run *run;
-    bool *found;
-};
+void store_run_release(struct store_run *run) {
+    free(run->owned);
+    *run = (struct store_run){0};
+}
 
 static int take_one_run(void *context, sqlite3_stmt *row) {
-    struct one_run *one = context;
-    struct store_run *run = one->run;
-    char **texts = one->store->run_texts;
+    struct store_run *run = context;
     *run = run_of_row(row);
-    const char **fields[] = {&run->uuid,    &run->job,         &run->identity, &run->settings,
-                             &run->data,    &run->build,       &run->reason,   &run->result,
-                             &run->command, &run->start_model, &run->tag,      &run->note};
-    static_assert(sizeof fields / sizeof fields[0] <= KEPT_TEXTS, "a run's texts are kept");
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
-        *fields[i] = keep(&texts[i], *fields[i]);
-    *one->found = true;
+    own_texts(run);
     return 0;
 }
 
+/* The run of a statement that has one row, or none. */
+static int find_run(struct store *store, enum statement statement, const struct value *values,
+                    size_t values_count, struct store_run *run, bool *found) {
+    *run = (struct store_run){0};
+    int code = store_run_statement(store, statement, values, values_count, take_one_run, run);
+    if (code)
+        store_run_release(run);
+    *found = run->run != 0;
+    return code;
+}
+
 int store_run_last(struct store *store, struct store_run *run, bool *found) {
-    *found = false;
-    return store_run_statement(store, STATEMENT_RUN_LAST, NULL, 0, take_one_run,
-                               &(struct one_run){store, run, found});
+    return find_run(store, STATEMENT_RUN_LAST, NULL, 0, run, found);
 }
 
 int store_run_find(struct store *store, int64_t number, struct store_run *run, bool *found) {
-    *found = false;
-    return store_run_statement(store, STATEMENT_RUN, VALUES(integer(number)), take_one_run,
-                               &(struct one_run){store, run, found});
+    return find_run(store, STATEMENT_RUN, VALUES(integer(number)), run, found);
+}
+
+static int drop_ended(int code, bool (*can_resume)(const char *reason), struct store_run *run,
+                      bool *found) {
+    if (*found && run->ended_ms && !can_resume(run->reason))
+        store_run_release(run);
+    *found = run->run != 0;
+    return code;
 }
 
 int store_run_unfinished(struct store *store, const char *identity, const char *data,
                          bool (*can_resume)(const char *reason), struct store_run *run,
                          bool *found) {
-    *found = false;
     int code =
-        store_run_statement(store, STATEMENT_RUN_UNFINISHED, VALUES(text(identity), text(data)),
-                            take_one_run, &(struct one_run){store, run, found});
-    *found = *found && (!run->ended_ms || can_resume(run->reason));
-    return code;
+        find_run(store, STATEMENT_RUN_UNFINISHED, VALUES(text(identity), text(data)), run, found);
+    return drop_ended(code, can_resume, run, found);
 }
 
 int store_run_of_member(struct store *store, int64_t sweep, uint32_t member,
                         bool (*can_resume)(const char *reason), struct store_run *run,
                         bool *found) {
-    *found = false;
     int code =
-        store_run_statement(store, STATEMENT_RUN_OF_MEMBER, VALUES(integer(sweep), count(member)),
-                            take_one_run, &(struct one_run){store, run, found});
-    *found = *found && (!run->ended_ms || can_resume(run->reason));
-    return code;
+        find_run(store, STATEMENT_RUN_OF_MEMBER, VALUES(integer(sweep), count(member)), run, found);
+    return drop_ended(code, can_resume, run, found);
 }
+
+/* ---- what a run has ---- */
 
 struct each_step {
     int (*each)(void *context, const struct store_step *step);
@@ -248,20 +265,31 @@ int store_events(struct store *store, int64_t run, int64_t since,
                                take_event, &(struct each_event){each, context});
 }
 
+struct model_texts {
+    char *folder, *sha256;
+};
+
 static int take_model(void *context, sqlite3_stmt *row) {
-    struct store *store = context;
-    keep(&store->model_texts[0], column_text(row, 0));
-    keep(&store->model_texts[1], column_text(row, 1));
+    struct model_texts *texts = context;
+    texts->folder = memory_copy_string(column_text(row, 0));
+    texts->sha256 = memory_copy_string(column_text(row, 1));
     return 0;
 }
 
-int store_model_of(struct store *store, int64_t run, const char **folder, const char **sha256) {
-    keep(&store->model_texts[0], "");
-    keep(&store->model_texts[1], "");
+/* The text goes to whoever wants it; "" if there is none. */
+static void hand_over(char *found, char **wanted) {
+    if (wanted)
+        *wanted = found ? found : memory_copy_string("");
+    else
+        free(found);
+}
+
+int store_model_of(struct store *store, int64_t run, char **folder, char **sha256) {
+    struct model_texts texts = {0};
     int code =
-        store_run_statement(store, STATEMENT_MODEL_OF, VALUES(integer(run)), take_model, store);
-    *folder = store->model_texts[0];
-    *sha256 = store->model_texts[1];
+        store_run_statement(store, STATEMENT_MODEL_OF, VALUES(integer(run)), take_model, &texts);
+    hand_over(texts.folder, folder);
+    hand_over(texts.sha256, sha256);
     return code;
 }
 

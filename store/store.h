@@ -74,7 +74,11 @@ struct store_run {
     const char *tag, *note;  /* of people; "": none. Ignored in what is begun */
     int64_t continues;       /* the run from whose end it went on; 0: it began anew */
     int64_t origin; /* the run that began anew and whose checkpoints it has; often itself */
+    char *owned;    /* holds the texts of a run that was found; else NULL, and they are others' */
 };
+
+/* Frees the texts of a run that was found, and zeroes it. Harmless on one that was not. */
+void store_run_release(struct store_run *run);
 
 /* The number that the next run gets: files that must exist before the run begins are named by it.
  */
@@ -96,8 +100,8 @@ int store_run_end(struct store *store, int64_t run, const char *reason, const ch
                   uint64_t steps, uint64_t evaluations, double loss, double gradient_max);
 
 /* The newest run of this identity and data, if it can go on: if it has not ended, or has a durable
- * step and ended for a reason that `can_resume` accepts. Strings are valid
- * until the next call of this, of store_run_last() or of store_run_find(). */
+ * step and ended for a reason that `can_resume` accepts. Else *found is false and *run zeroed, here
+ * and below. Release it with store_run_release(). */
 int store_run_unfinished(struct store *store, const char *identity, const char *data,
                          bool (*can_resume)(const char *reason), struct store_run *run,
                          bool *found);
@@ -308,8 +312,7 @@ void store_saved_release(struct store_saved *saved);
 int store_runs(struct store *store, int (*each)(void *context, const struct store_run *run),
                void *context);
 
-/* The newest run, or that of a number; *found is false if there is none. Strings are valid until
- * the next call of either or of store_run_unfinished(). */
+/* The newest run, or that of a number. Release it with store_run_release(). */
 int store_run_last(struct store *store, struct store_run *run, bool *found);
 int store_run_find(struct store *store, int64_t number, struct store_run *run, bool *found);
 
@@ -348,7 +351,8 @@ struct store_event_row {
 int store_events(struct store *store, int64_t run, int64_t since,
                  int (*each)(void *context, const struct store_event_row *event), void *context);
 
-/* The model of a run: folder and sha256, "" if none. Valid until the next call. */
-int store_model_of(struct store *store, int64_t run, const char **folder, const char **sha256);
+/* The newest model of a run: its folder and hash, each "" if there is none. Free both, also after
+ * an error; either may be NULL. */
+int store_model_of(struct store *store, int64_t run, char **folder, char **sha256);
 
 #endif

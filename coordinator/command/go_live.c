@@ -33,6 +33,7 @@ static int take_settings(struct go_live *live) {
     const char *command = json_string_value(json_object_get(settings, "on_publish"));
     live->on_publish = command ? memory_copy_string(command) : NULL;
     json_decref(settings);
+    store_run_release(&last);
     return 0;
 }
 
@@ -149,13 +150,11 @@ static int work_on_model(void *context) {
 
 /* What goes live is what was trained, and can be read. */
 static int read_back(struct go_live *live) {
-    const char *recorded, *hash;
-    int code = store_model_of(live->store, live->to, &recorded, &hash);
-    if (code)
-        return code;
-    char *folder = publish_folder(live->state, live->to), *sha256 = memory_copy_string(hash);
+    char *folder = publish_folder(live->state, live->to), *sha256;
+    int code = store_model_of(live->store, live->to, NULL, &sha256);
     struct model_check reading = {.folder = folder, .sha256 = sha256};
-    code = loop_beside(&live->loop, STAGE_CHECKING, work_on_model, &reading);
+    if (!code)
+        code = loop_beside(&live->loop, STAGE_CHECKING, work_on_model, &reading);
     free(sha256);
     free(folder);
     return code;
@@ -204,21 +203,23 @@ static void print_words(const struct go_live *live, const char *again, const cha
     putchar('\n');
 }
 
-int go_live_show(const struct go_live *live, const char *again, const char *what) {
-    const char *folder, *sha256;
-    int code = store_model_of(live->store, live->to, &folder, &sha256);
-    if (code)
-        return code;
-    if (!live->options->json) {
-        print_words(live, again, what);
-        return 0;
-    }
-    char *path = publish_folder(live->state, live->to);
+static int print_json(const struct go_live *live) {
+    char *path = publish_folder(live->state, live->to), *sha256;
+    int code = store_model_of(live->store, live->to, NULL, &sha256);
     json_t *answer = json_pack("{s:o, s:I, s:I, s:o, s:s}", "job", text_to_json(live->job), "run",
                                (json_int_t)live->to, "previous_run", (json_int_t)live->from, "live",
                                text_to_json(path), "model_sha256", sha256);
-    report_print_json(answer);
+    if (!code)
+        report_print_json(answer);
     json_decref(answer);
+    free(sha256);
     free(path);
+    return code;
+}
+
+int go_live_show(const struct go_live *live, const char *again, const char *what) {
+    if (live->options->json)
+        return print_json(live);
+    print_words(live, again, what);
     return 0;
 }

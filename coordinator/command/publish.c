@@ -58,6 +58,7 @@ static int check_run(struct go_live *live) {
     else if (!code && !reason_has_model(reason_of(run.reason)))
         code = error_set(ERROR_UNAVAILABLE, "run %lld has no model: it ended with `%s`",
                          (long long)live->to, run.reason);
+    store_run_release(&run);
     return code;
 }
 
@@ -94,6 +95,7 @@ static int label(struct go_live *live) {
     if (!options->tag && !options->note)
         return 0;
     int code = store_run_find(live->store, live->to, &run, &found);
+    store_run_release(&run);
     if (!code && !found)
         code = error_set(ERROR_UNAVAILABLE, "%s: there is no record of run %lld", live->state,
                          (long long)live->to);

@@ -139,17 +139,16 @@ static int run_command(const struct publisher *publisher, const struct history_i
  * the new model live; and before "settled", so that it is run again if we are killed while it runs.
  */
 static int announce(const struct publisher *publisher, const struct history_item *item) {
-    const char *folder, *sha256;
+    char *sha256;
     int status = 0;
     if (!publisher->on_publish)
         return 0;
-    int code = store_model_of(publisher->store, item->run, &folder, &sha256);
-    if (code)
-        return code;
-    /* "" if the database that had the run is lost: there is no run to note the end with. Looked at
-     * now, as the string is the store's: others may ask it for models while the command runs. */
+    int code = store_model_of(publisher->store, item->run, NULL, &sha256);
+    if (!code)
+        code = run_command(publisher, item, sha256, &status);
+    /* "" if the database that had the run is lost: there is no run to note the end with. */
     bool recorded = *sha256;
-    code = run_command(publisher, item, sha256, &status);
+    free(sha256);
     if (code)
         return code;
     /* How a command ended: "status 3", "signal 9". */

@@ -230,33 +230,35 @@ static int begin_new(struct training *run, struct store_run *record, const struc
     return code ? code : open_start(run);
 }
 
-/* Logs why an unfinished run is not taken up: which setting differs. */
-static void explain_new_run(struct training *run) {
-    struct store_run last;
-    bool found = false;
-    if (run->member.sweep)
-        return;
-    if (store_run_last(run->store, &last, &found) || !found || last.reason) {
-        error_clear();
-        return;
-    }
-    if (last.sweep) {
-        log_info("run %lld is unfinished, but belongs to sweep %lld: a new run starts",
-                 (long long)last.run, (long long)last.sweep);
-        return;
-    }
-    json_t *settings = json_loads(last.settings, 0, NULL);
+static void explain_difference(const struct training *run, const struct store_run *last) {
+    json_t *settings = json_loads(last->settings, 0, NULL);
     const char *key = settings ? job_first_difference(run->job, settings) : NULL;
     if (key)
         log_info("run %lld is unfinished, but has another `%s`: a new run starts",
-                 (long long)last.run, key);
-    else if (strcmp(last.data, set_info(run->set)->fingerprint))
+                 (long long)last->run, key);
+    else if (strcmp(last->data, set_info(run->set)->fingerprint))
         log_info("run %lld is unfinished, but has other data: a new run starts",
-                 (long long)last.run);
+                 (long long)last->run);
     else if (!run->options->fresh)
         log_info("run %lld is unfinished, but started from %s: a new run starts",
-                 (long long)last.run, *last.start_model ? "another model" : "zero");
+                 (long long)last->run, *last->start_model ? "another model" : "zero");
     json_decref(settings);
+}
+
+/* Logs why an unfinished run is not taken up. */
+static void explain_new_run(const struct training *run) {
+    struct store_run last;
+    bool found;
+    if (run->member.sweep)
+        return;
+    if (store_run_last(run->store, &last, &found))
+        error_clear();
+    else if (found && !last.reason && last.sweep)
+        log_info("run %lld is unfinished, but belongs to sweep %lld: a new run starts",
+                 (long long)last.run, (long long)last.sweep);
+    else if (found && !last.reason)
+        explain_difference(run, &last);
+    store_run_release(&last);
 }
 
 /* ---- a run that goes on ---- */
@@ -334,25 +336,33 @@ static int take_up(struct training *run, const struct store_run *found, const ch
 
 /* ---- a new one or one that goes on ---- */
 
+/* Whether the run, which can go on, is what the command asks for. */
+static bool is_meant(const struct training *run, const struct model *model,
+                     const struct store_run *found) {
+    if (model && strcmp(found->start_model, model->sha256))
+        return false;
+    if (!reason_has_model(reason_of(found->reason)) ||
+        limit_has_checkpoints(run->job->state, found->origin))
+        return true;
+    log_info("run %lld has ended at a limit, and its checkpoints were removed: a new run starts",
+             (long long)found->run);
+    return false;
+}
+
+/* The run to go on with; zeroed if there is none. Release it. */
 static int find_unfinished(struct training *run, const char *identity, const struct model *model,
-                           struct store_run *record, bool *found) {
-    *found = false;
+                           struct store_run *unfinished) {
+    bool found;
+    *unfinished = (struct store_run){0};
     if (run->member.sweep)
         return store_run_of_member(run->store, run->member.sweep, run->member.number,
-                                   reason_text_can_resume, record, found);
+                                   reason_text_can_resume, unfinished, &found);
     if (run->options->fresh)
         return 0;
     int code = store_run_unfinished(run->store, identity, set_info(run->set)->fingerprint,
-                                    reason_text_can_resume, record, found);
-    if (model && *found && strcmp(record->start_model, model->sha256))
-        *found = false;
-    if (*found && reason_has_model(reason_of(record->reason)) &&
-        !limit_has_checkpoints(run->job->state, record->origin)) {
-        log_info(
-            "run %lld has ended at a limit, and its checkpoints were removed: a new run starts",
-            (long long)record->run);
-        *found = false;
-    }
+                                    reason_text_can_resume, unfinished, &found);
+    if (!code && found && !is_meant(run, model, unfinished))
+        store_run_release(unfinished);
     return code;
 }
 
@@ -369,22 +379,22 @@ int training_begin(struct training *run) {
         run->member.sweep ? memory_copy_string(run->member.identity) : job_identity(run->job);
     json_t *settings = job_settings(run->job);
     char *text = json_dumps(settings, JSON_COMPACT);
-    struct store_run record;
+    struct store_run unfinished = {0};
     struct model *model = NULL;
-    bool found = false;
     run->recorder.store = run->store;
     int code = open_model(run, &model);
     if (!code)
-        code = find_unfinished(run, identity, model, &record, &found);
-    if (!code && found) {
-        code = take_up(run, &record, text);
+        code = find_unfinished(run, identity, model, &unfinished);
+    if (!code && unfinished.run) {
+        code = take_up(run, &unfinished, text);
     } else if (!code) {
-        record = (struct store_run){.job = run->job->name, .identity = identity, .settings = text};
+        struct store_run record = {.job = run->job->name, .identity = identity, .settings = text};
         explain_new_run(run);
         code = begin_new(run, &record, model);
     }
     if (!code)
         code = label(run);
+    store_run_release(&unfinished);
     model_close(model);
     free(text);
     json_decref(settings);

@@ -70,7 +70,7 @@ static void add_not_converged(struct training *run) {
 
 /* Makes the result of what is known now. The time before the run was resumed counts as training. */
 static int make_result(struct training *run) {
-    struct store_run record = {0};
+    struct store_run record;
     bool found;
     int code = store_run_find(run->store, run->recorder.run, &record, &found);
     if (code)
@@ -78,6 +78,7 @@ static int make_result(struct training *run) {
     struct result_restarts restarts = {.coordinator = record.restarts,
                                        .shard = record.restarts_shard,
                                        .replica = record.restarts_replica};
+    store_run_release(&record);
     run->seconds.train += run->seconds_before;
     run->seconds.total = training_seconds(run);
     run->result =

@@ -104,13 +104,17 @@ struct wanted_run {
 /* Sets `found` if the state folder has this run, and when its first step can have been: a run that
  * goes on from the end of another one has the steps of that, too. */
 static int find_run(const struct api *api, struct wanted_run *wanted) {
-    bool live = wanted->run == api->live.run, begun = false;
-    struct store_run record = {.started_ms = api->live.started_ms}, first = {0};
+    bool begun = false;
+    struct store_run record, first = {0};
     int code = store_run_find(api->store, wanted->run, &record, &wanted->found);
     if (!code && wanted->found && record.origin != record.run)
         code = store_run_find(api->store, record.origin, &first, &begun);
-    wanted->started_ms = begun ? first.started_ms : record.started_ms;
-    wanted->found |= live;
+    wanted->started_ms = begun           ? first.started_ms
+                         : wanted->found ? record.started_ms
+                                         : api->live.started_ms;
+    wanted->found |= wanted->run == api->live.run;
+    store_run_release(&record);
+    store_run_release(&first);
     return code;
 }
 

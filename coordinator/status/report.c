@@ -128,8 +128,10 @@ static int stand_for_sweep(struct store *store, struct store_run *run) {
     struct winner_search search = {.sweep = run->sweep};
     bool found = true;
     int code = run->sweep && run->ended_ms ? store_sweeps(store, take_winner, &search) : 0;
-    if (!code && search.winner && search.winner != run->run)
+    if (!code && search.winner && search.winner != run->run) {
+        store_run_release(run);
         code = store_run_find(store, search.winner, run, &found);
+    }
     if (!code && !found)
         code = error_set(ERROR_IO, "there is no record of run %lld, which sweep %lld has chosen",
                          (long long)search.winner, (long long)search.sweep);
@@ -191,8 +193,10 @@ int report_status(struct store *store, json_t **status) {
         code = stand_for_sweep(store, &run);
     if (!code)
         code = last_ms(store, &run, &wall_ms);
-    if (code)
+    if (code) {
+        store_run_release(&run);
         return code;
+    }
     struct process_list processes = {.list = json_array(), .ended = run.ended_ms != 0};
     json_t *hosts = json_array(), *settings = json_loads(run.settings, 0, NULL);
     json_t *result = run.result ? json_loads(run.result, 0, NULL) : NULL;
@@ -214,6 +218,7 @@ int report_status(struct store *store, json_t **status) {
     if (!code)
         code = add_publication(store, run.run, *status);
     json_decref(result);
+    store_run_release(&run);
     return code;
 }
 
@@ -277,13 +282,16 @@ struct runs_listed {
 static int report_take_run(void *context, const struct store_run *run) {
     static const char *const over[] = {"holdout", "test"};
     struct runs_listed *runs = context;
-    const char *folder, *sha256;
+    char *folder, *sha256;
     int64_t wall_ms;
-    int code = last_ms(runs->store, run, &wall_ms);
+    int code = store_model_of(runs->store, run->run, &folder, &sha256);
     if (!code)
-        code = store_model_of(runs->store, run->run, &folder, &sha256);
-    if (code)
+        code = last_ms(runs->store, run, &wall_ms);
+    if (code) {
+        free(folder);
+        free(sha256);
         return code;
+    }
     json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     struct figure_source source = {.record = run, .last_ms = wall_ms, .result = result};
     json_t *of_run = figures_json(IN_LISTED, &source);
@@ -291,6 +299,8 @@ static int report_take_run(void *context, const struct store_run *run) {
     json_decref(result);
     json_object_set_new(of_run, "model", text_or_null(folder));
     json_object_set_new(of_run, "model_sha256", text_or_null(sha256));
+    free(folder);
+    free(sha256);
     json_object_set_new(of_run, "publication",
                         publication_of(&runs->history, runs->current, run->run));
     if (run->sweep)

@@ -133,6 +133,7 @@ static void steps_of_what_goes_on_from_an_end_count_from_the_beginning(void **st
     assert_int_equal(store_saved_read(store, 1, &saved), 0);
     assert_int_equal(store_run_continue(store, &from, &saved, &run), 0);
     store_saved_release(&saved);
+    store_run_release(&from);
     for (int live = 0; live < 2; live++) {
         api.live.run = live ? run.run : 1;
         api.live.started_ms = live ? 9000 : 1000;

@@ -30,7 +30,9 @@ static int64_t last_run(struct store *store) {
     struct store_run run;
     bool found;
     assert_int_equal(store_run_last(store, &run, &found), 0);
-    return found ? run.run : 0;
+    int64_t number = run.run;
+    store_run_release(&run);
+    return number;
 }
 
 static void on_a_network_file_system_there_is_no_log_and_the_lock_is_let_go(void **state) {

@@ -122,24 +122,27 @@ static bool is_limit(const char *reason) {
     return !strcmp(reason, "step limit");
 }
 
+/* In place of what *run had been. */
 static bool unfinished(struct store *store, struct store_run *run) {
     bool found;
+    store_run_release(run);
     assert_int_equal(store_run_unfinished(store, "abc", "fingerprint", is_limit, run, &found), 0);
+    assert_true(found == (run->run != 0));
     return found;
 }
 
 static void a_run_goes_on_if_it_was_stopped_where_it_can(void **state) {
     (void)state;
     struct store *store = opened();
-    struct store_run run;
+    struct store_run run = {0}, other;
     bool found;
     assert_false(unfinished(store, &run));
     int64_t number = begun(store, "one");
     assert_true(unfinished(store, &run));
     assert_int_equal(run.run, number);
-    store_run_unfinished(store, "abc", "other data", is_limit, &run, &found);
+    store_run_unfinished(store, "abc", "other data", is_limit, &other, &found);
     assert_false(found);
-    store_run_unfinished(store, "other job", "fingerprint", is_limit, &run, &found);
+    store_run_unfinished(store, "other job", "fingerprint", is_limit, &other, &found);
     assert_false(found);
     store_run_end(store, number, "step limit", NULL, 1, 1, 1, 1);
     assert_false(unfinished(store, &run));
@@ -148,6 +151,7 @@ static void a_run_goes_on_if_it_was_stopped_where_it_can(void **state) {
     assert_true(unfinished(store, &run));
     store_run_end(store, number, "gradient tolerance", NULL, 1, 1, 1, 1);
     assert_false(unfinished(store, &run));
+    store_run_release(&run);
     store_close(store);
 }
 
@@ -173,6 +177,7 @@ static void a_resumed_run_has_no_end_and_its_figures(void **state) {
     assert_int_equal(run.restarts_coordinator, 1);
     assert_int_equal(run.restarts_shard, 2);
     assert_int_equal(run.restarts_replica, 0);
+    store_run_release(&run);
     assert_int_equal(store_run_resume(store, 99, "{}"), ERROR_INTERNAL);
     store_close(store);
 }
@@ -186,7 +191,7 @@ static int count_rows(void *context, const struct store_step *step) {
 /* As of run `before`, whose uuid is "one"; answers its number. */
 static int64_t continued(struct store *store, int64_t before) {
     struct store_saved saved, taken;
-    struct store_run from, run = {.settings = "{\"a\":2}", .build = "other", .started_ms = 7};
+    struct store_run from = {0}, run = {.settings = "{\"a\":2}", .build = "other", .started_ms = 7};
     bool found;
     int steps = 0;
     store_run_end(store, before, "step limit", "{}", 2, 3, 1, 1);
@@ -208,16 +213,18 @@ static int64_t continued(struct store *store, int64_t before) {
     store_saved_release(&saved);
     assert_int_equal(store_steps(store, run.run, 0, count_rows, &steps), 0);
     assert_int_equal(steps, 1);
+    store_run_release(&from);
     assert_int_equal(store_run_find(store, before, &from, &found), 0);
     assert_string_equal(from.reason, "step limit");
     assert_string_equal(from.result, "{}");
+    store_run_release(&from);
     return run.run;
 }
 
 static void what_goes_on_from_an_end_is_another_run_with_all_that_was_saved(void **state) {
     (void)state;
     struct store *store = opened();
-    struct store_run run;
+    struct store_run run = {0};
     int64_t first = begun(store, "one");
     store_attempt(store, first, 1);
     store_attempt(store, first, 2);
@@ -233,6 +240,7 @@ static void what_goes_on_from_an_end_is_another_run_with_all_that_was_saved(void
     assert_string_equal(run.identity, "abc");
     assert_string_equal(run.build, "other");
     assert_true(run.seconds == 12.5 && run.started_ms == 7 && run.restarts == 0 && !run.reason);
+    store_run_release(&run);
     store_close(store);
 }
 
@@ -244,12 +252,14 @@ static void a_label_stays_until_there_is_another(void **state) {
     int64_t number = begun(store, "one");
     assert_int_equal(store_run_find(store, number, &run, &found), 0);
     assert_string_equal(run.tag, "");
+    store_run_release(&run);
     assert_int_equal(store_run_label(store, number, "spring", "first"), 0);
     assert_int_equal(store_run_label(store, number, NULL, "second"), 0);
     assert_int_equal(store_run_label(store, number, NULL, NULL), 0);
     assert_int_equal(store_run_find(store, number, &run, &found), 0);
     assert_string_equal(run.tag, "spring");
     assert_string_equal(run.note, "second");
+    store_run_release(&run);
     assert_int_equal(store_run_label(store, 99, "x", NULL), ERROR_INTERNAL);
     store_close(store);
 }
