@@ -434,8 +434,10 @@ int moments_find(struct set *set, unsigned threads, struct moments *moments) {
         finish_means(&pass, info->weight_sum, moments);
         code = run_pass(&pass, threads);
     }
-    if (!code)
+    if (!code) {
         finish_variances(&pass, info, moments);
+        moments->kind = MOMENTS_EXACT;
+    }
     end(&pass);
     return code;
 }
@@ -445,7 +447,8 @@ void moments_of_squares(const struct set_info *data, const double *squares,
     *moments = (struct moments){.mean = memory_new(data->features, sizeof *moments->mean),
                                 .variance = memory_new(data->features, sizeof *moments->variance),
                                 .nonzero = memory_new(data->features, sizeof *moments->nonzero),
-                                .rows = data->rows};
+                                .rows = data->rows,
+                                .kind = MOMENTS_OF_SQUARES};
     memcpy(moments->variance, squares, data->features * sizeof *squares);
     memcpy(moments->nonzero, data->counts, data->features * sizeof *data->counts);
 }
@@ -470,9 +473,10 @@ int moments_squares(struct set *set, unsigned threads, const struct moments *kno
                     double *squares) {
     uint64_t columns = set_info(set)->features;
     double **kept = set_squares(set);
-    for (uint64_t j = 0; j < columns && known->mean; j++)
+    bool is_known = known->kind != MOMENTS_NONE;
+    for (uint64_t j = 0; j < columns && is_known; j++)
         squares[j] = known->variance[j] + known->mean[j] * known->mean[j];
-    if (known->mean)
+    if (is_known)
         return 0;
     int code = *kept ? 0 : read_squares(set, threads, kept);
     if (!code)
@@ -481,6 +485,7 @@ int moments_squares(struct set *set, unsigned threads, const struct moments *kno
 }
 
 double moments_size(const struct moments *moments, uint64_t j) {
+    assert(moments->kind != MOMENTS_NONE);
     double square = moments->variance[j] + moments->mean[j] * moments->mean[j];
     double nonzero = (double)moments->nonzero[j];
     return nonzero > 0 && isfinite(square) ? sqrt(square * (double)moments->rows / nonzero) : 0;

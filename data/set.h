@@ -212,6 +212,12 @@ int inspect_print(const char *path, bool json);
 
 /* ---- statistics and a sample ---- */
 
+enum moments_kind {
+    MOMENTS_NONE,       /* nothing is known */
+    MOMENTS_EXACT,      /* of moments_find() */
+    MOMENTS_OF_SQUARES, /* of moments_of_squares(): about 0, for sizes of columns alone */
+};
+
 /* Mean and variance of each column over the training rows of a set, each with its weight, zeros
  * that are not stored included. */
 struct moments {
@@ -220,12 +226,13 @@ struct moments {
         *variance; /* Σ w(x − mean)²/Σ w; 0 for a column whose values differ by rounding at most */
     uint64_t *nonzero; /* rows whose value is not 0 */
     uint64_t rows;     /* all of them; rows of weight 0 count nowhere */
+    enum moments_kind kind;
 };
 
 /* Reads the training chunks twice, with so many threads. Sums are taken in an order that follows
  * from the set alone: the same bits with any number of threads, and however the rows were spread
  * over files. ERROR_DATA if a chunk is damaged; sums beyond the range of doubles are infinite or
- * not a number. Release it in any case. */
+ * not a number. Of no kind after an error. Release it in any case. */
 int moments_find(struct set *set, unsigned threads, struct moments *moments);
 void moments_release(struct moments *moments);
 
@@ -236,7 +243,7 @@ void moments_of_squares(const struct set_info *data, const double *squares,
                         struct moments *moments);
 
 /* The mean square of each column about 0, Σ w·x²/Σ w: squares[features]. Of moments that are known,
- * else (`known` is all zero) from one read, whose bits follow from the set alone, too, and which is
+ * else (of no kind) from one read, whose bits follow from the set alone, too, and which is
  * the only one while the set is open: each value of a path asks. ERROR_DATA if a chunk is damaged.
  */
 int moments_squares(struct set *set, unsigned threads, const struct moments *known,

@@ -1,5 +1,6 @@
 #include "coordinator/job/scaling.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -109,6 +110,7 @@ static void scale_by_power(struct column_scaling *column) {
 static int find_columns(const struct set_info *data, const struct column *wanted,
                         const struct moments *moments, const struct column_rules *rules,
                         struct column_scaling *columns) {
+    assert(moments->kind == MOMENTS_EXACT);
     for (uint64_t j = 0; j < data->features; j++) {
         struct column column = *wanted;
         if (rules && rules->factor)

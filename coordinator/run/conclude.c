@@ -38,7 +38,7 @@ static bool has_converged(const struct training *run, const struct coordinator_v
  * their moments would take more memory than all else here. */
 static int find_sizes(struct training *run) {
     const struct set_info *data = set_info(run->set);
-    if (data->strip_columns || run->moments.mean)
+    if (data->strip_columns || run->moments.kind != MOMENTS_NONE)
         return 0;
     if (!run->squares)
         return training_find_moments(run);

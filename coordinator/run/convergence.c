@@ -1,5 +1,6 @@
 #include "coordinator/run/convergence.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -102,6 +103,7 @@ static double known_square(double square) {
 
 void gap_measure(const struct set_info *data, const struct moments *moments,
                  struct column_scaling *columns) {
+    assert(moments->kind == MOMENTS_EXACT);
     for (uint64_t j = 0; j < data->features; j++) {
         double shift = moments->mean[j] - columns[j].mean, scale = columns[j].scale;
         columns[j].square = known_square(scale * scale * (moments->variance[j] + shift * shift));
@@ -146,7 +148,7 @@ static bool scales_of(const struct set_info *data, const struct moments *moments
                       struct scales *scales) {
     bool found = false;
     *scales = (struct scales){0};
-    if (!moments->mean || scaling_is_of_one_unit(data, moments))
+    if (moments->kind == MOMENTS_NONE || scaling_is_of_one_unit(data, moments))
         return false;
     for (uint64_t i = 0; i < data->features; i++) {
         double size = moments_size(moments, i);

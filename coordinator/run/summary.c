@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "base/resources.h"
 #include "model/clusters.h"
 #include "coordinator/run/summary_parts.h"
 #include "model/summary.h"
@@ -20,17 +19,14 @@ static double count_parameters(const struct training *run,
 }
 
 /* Without its scale a small column's estimate and error look as huge as those of one that parts the
- * classes. What the run knows of moments may be made of squares alone. In tiles they would take
- * more memory than all else here. */
-static int add_scales(const struct training *run, json_t *summary) {
+ * classes. In tiles moments would take more memory than all else here. */
+static int add_scales(struct training *run, json_t *summary) {
     const struct set_info *info = set_info(run->set);
-    struct moments moments;
     if (info->strip_columns)
         return 0;
-    int code = moments_find(run->set, cpus_usable(), &moments);
+    int code = training_find_moments(run);
     if (!code)
-        summary_add_scales(&moments, info->features, run->recorder.writer, summary);
-    moments_release(&moments);
+        summary_add_scales(&run->moments, info->features, run->recorder.writer, summary);
     return code;
 }
 

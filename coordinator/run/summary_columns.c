@@ -97,23 +97,21 @@ int training_check_columns(const struct training *run) {
 
 /* Without a penalty the last text of each column, and of a softmax what nothing draws to 0 of the
  * first class. */
-static int find_aliased(const struct training *run, const double *ridge, bool *aliased) {
+static int find_aliased(struct training *run, const double *ridge, bool *aliased) {
     const struct model_layout *layout = &run->layout;
     const struct distribution *distribution = objective_find(layout->objective)->distribution;
     uint64_t weights = model_rows(layout), biases = layout->features * weights;
-    struct moments moments;
     if (distribution->identified_but_for_a_class)
         for (uint64_t i = 0; i < model_parameters(layout); i++)
             aliased[i] = (i < biases ? i % weights : i - biases) == 0 && !(ridge && ridge[i] > 0);
     if (ridge || !layout->table || !layout->intercept)
         return 0;
     bool *reference = memory_new(layout->features, sizeof *reference);
-    int code = moments_find(run->set, cpus_usable(), &moments);
+    int code = training_find_moments(run);
     if (!code)
-        summary_references(layout, moments.nonzero, moments.rows, reference);
+        summary_references(layout, run->moments.nonzero, run->moments.rows, reference);
     for (uint64_t i = 0; i < biases && !code; i++)
         aliased[i] |= reference[i / weights];
-    moments_release(&moments);
     free(reference);
     return code;
 }

@@ -116,7 +116,10 @@ static int choose_block(struct training *run) {
 }
 
 int training_find_moments(struct training *run) {
-    return run->moments.mean ? 0 : moments_find(run->set, cpus_usable(), &run->moments);
+    if (run->moments.kind == MOMENTS_EXACT)
+        return 0;
+    moments_release(&run->moments);
+    return moments_find(run->set, cpus_usable(), &run->moments);
 }
 
 /* For the estimate of the gap. */
@@ -126,10 +129,8 @@ static int measure_columns(struct training *run) {
     run->estimates = gap_settings_of(run->job, &run->shape, info);
     if (!run->estimates.known)
         return 0;
-    if (run->scaling.columns) {
-        assert(run->moments.mean); /* it was chosen by them */
+    if (run->scaling.columns) /* chosen by the moments */
         gap_measure(info, &run->moments, run->scaling.columns);
-    }
     if (run->scaling.columns && !run->scaling.plain)
         return 0;
     run->squares = memory_new(info->features, sizeof *run->squares);

@@ -180,7 +180,8 @@ void status_end(struct training *training);
  * sizing_precondition(), sizing_of() and hosts_look_up(). */
 int training_shape(struct training *run);
 
-/* Finds the moments of the columns unless they are known. Errors as of moments_find(). */
+/* Finds the exact moments of the columns unless they are known: run->moments. Errors as of
+ * moments_find(). */
 int training_find_moments(struct training *run);
 
 /* Finds what is made of the model's margins, on the holdout where that takes rows, and gives it to

@@ -17,7 +17,7 @@ enum { COLUMNS = 2 };
 static double means[COLUMNS] = {0, 1e9};
 static double variances[COLUMNS] = {4, 1e12};
 static uint64_t nonzero[COLUMNS] = {100, 100};
-static const struct moments moments = {means, variances, nonzero, 100};
+static const struct moments moments = {means, variances, nonzero, 100, MOMENTS_EXACT};
 static struct label_summary targets;
 static const struct set_info data = {.rows = 100, .features = COLUMNS, .targets = &targets};
 

@@ -233,6 +233,7 @@ static void sizes_of_columns_follow_from_their_squares(void **state) {
     assert_int_equal(moments_find(set, 2, &moments), 0);
     assert_int_equal(moments_squares(set, 1, &none, squares), 0);
     moments_of_squares(info, squares, &sizes);
+    assert_true(moments.kind == MOMENTS_EXACT && sizes.kind == MOMENTS_OF_SQUARES);
     for (uint32_t j = 0; j < info->features; j++)
         assert_true(fabs(moments_size(&sizes, j) - moments_size(&moments, j)) <=
                     1e-9 * moments_size(&moments, j));
@@ -283,7 +284,7 @@ static void columns_of_one_unit_are_nearly_alike(void **state) {
     enum { PIXELS = 80 };
     double mean[PIXELS], variance[PIXELS];
     uint64_t nonzero[PIXELS];
-    const struct moments moments = {mean, variance, nonzero, 1000};
+    const struct moments moments = {mean, variance, nonzero, 1000, MOMENTS_EXACT};
     for (unsigned j = 0; j < PIXELS; j++) {
         mean[j] = 100 - j / 2.0;
         variance[j] = 900;
@@ -310,7 +311,7 @@ static void the_largest_column_is_held_against_the_median(void **state) {
     enum { SIZES = 80 };
     double mean[SIZES], variance[SIZES] = {0};
     uint64_t nonzero[SIZES];
-    const struct moments moments = {mean, variance, nonzero, 1000};
+    const struct moments moments = {mean, variance, nonzero, 1000, MOMENTS_EXACT};
     unsigned largest = 0;
     for (unsigned j = 0; j < SIZES; j++) {
         mean[j] = 1 + j * 37 % SIZES;

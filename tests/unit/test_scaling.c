@@ -31,7 +31,7 @@ static const struct objective_shape logistic = {
 static double means[COLUMNS] = {2000, 0.01, 7};
 static double variances[COLUMNS] = {25, 0.0099, 0};
 static uint64_t nonzero[COLUMNS] = {ROWS, 10, ROWS};
-static const struct moments moments = {means, variances, nonzero, ROWS};
+static const struct moments moments = {means, variances, nonzero, ROWS, MOMENTS_EXACT};
 
 static struct scaling chosen(const struct job *job, const struct objective_shape *shape) {
     struct scaling scaling;
@@ -146,7 +146,7 @@ static void columns_of_minibatches_have_units_of_their_own(void **state) {
     const struct job job = {.precondition = PRECONDITION_OFF, .optimizer = JOB_DOWNPOUR};
     double small[COLUMNS] = {2000, 0.0005, 7};  /* ten rows of a thousand have 0.05 */
     double varies[COLUMNS] = {25, 2.475e-5, 0}; /* 0.01·0.05² less the square of the mean */
-    const struct moments found = {small, varies, nonzero, ROWS};
+    const struct moments found = {small, varies, nonzero, ROWS, MOMENTS_EXACT};
     struct set_info floats = data;
     struct scaling scaling;
     assert_false(scaling_needs_moments(&job, &data, PRECONDITION_NONE)); /* they are all 1 */
@@ -173,7 +173,8 @@ static void columns_of_codes_and_those_beyond_all_scales_stay_as_they_are(void *
     double rare[COLUMNS] = {0.01, 0.001, 0}, of_ones[COLUMNS] = {0.0099, 0.000999, 0};
     double beyond[COLUMNS] = {0.0099, INFINITY, 1e-320};
     uint64_t some[COLUMNS] = {10, 1, 0};
-    const struct moments codes = {rare, of_ones, some, ROWS}, odd = {rare, beyond, some, ROWS};
+    const struct moments codes = {rare, of_ones, some, ROWS, MOMENTS_EXACT},
+                         odd = {rare, beyond, some, ROWS, MOMENTS_EXACT};
     const struct moments *const either[] = {&codes, &odd};
     struct set_info thin = data;
     struct scaling scaling;
@@ -208,7 +209,7 @@ static void a_column_beyond_all_scales_is_named(void **state) {
     const struct job job = {.standardise = true, .precondition = PRECONDITION_OFF};
     const struct job automatic = {.precondition = PRECONDITION_AUTO};
     double odd[COLUMNS] = {1, INFINITY, 1};
-    const struct moments found = {means, odd, nonzero, ROWS};
+    const struct moments found = {means, odd, nonzero, ROWS, MOMENTS_EXACT};
     struct scaling scaling;
     assert_int_equal(
         scaling_choose(&job, &data, &logistic, PRECONDITION_NONE, &found, NULL, &scaling),
@@ -227,7 +228,8 @@ static void a_diagonal_is_chosen_where_columns_are_badly_scaled_and_have_values(
     const struct job standardised = {.precondition = PRECONDITION_AUTO, .standardise = true};
     double alike[COLUMNS] = {25, 1, 4}, apart[COLUMNS] = {25, 1e-4, 4};
     uint64_t all[COLUMNS] = {ROWS, ROWS, ROWS};
-    const struct moments level = {means, alike, all, ROWS}, steep = {means, apart, all, ROWS};
+    const struct moments level = {means, alike, all, ROWS, MOMENTS_EXACT},
+                         steep = {means, apart, all, ROWS, MOMENTS_EXACT};
     struct set_info thin = data;
     struct scaling scaling;
     thin.values = 99 * COLUMNS;
@@ -263,8 +265,8 @@ static void a_diagonal_is_chosen_among_words_where_a_number_is_large(void **stat
     const struct job job = {.precondition = PRECONDITION_AUTO};
     const int16_t large[COLUMNS + 1] = {BELOW, ABOVE, BELOW, BELOW};
     double alike[COLUMNS] = {25, 1, 4}, apart[COLUMNS] = {25, 1e-4, 4};
-    const struct moments level = {means, alike, nonzero, ROWS};
-    const struct moments steep = {means, apart, nonzero, ROWS};
+    const struct moments level = {means, alike, nonzero, ROWS, MOMENTS_EXACT};
+    const struct moments steep = {means, apart, nonzero, ROWS, MOMENTS_EXACT};
     struct set_info words = data;
     words.values = COLUMNS;
     assert_false(scaling_needs_moments(&job, &words, PRECONDITION_NONE));
