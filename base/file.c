@@ -246,6 +246,7 @@ static int compare_names(const void *a, const void *b) {
 
 int folder_names(const char *path, char ***names) {
     DIR *directory = opendir(path);
+    *names = NULL;
     if (!directory && errno != ENOENT)
         return error_set_errno(ERROR_IO, "cannot list %s", path);
     size_t count = 0;
@@ -262,8 +263,10 @@ int folder_names(const char *path, char ***names) {
     if (directory)
         closedir(directory);
     qsort(*names, count, sizeof **names, compare_names);
-    if (code)
+    if (code) {
         names_free(*names);
+        *names = NULL;
+    }
     return code;
 }
 

@@ -55,8 +55,8 @@ int folder_make(const char *path, unsigned mode);
 int folder_sync(const char *path);
 
 /* The names in a folder, sorted bytewise, without "." and "..", NULL at the end; no names if the
- * folder is missing. Free with names_free(). Search for files with this and not with glob(): a path
- * that a user chose may contain `*` or `[`. */
+ * folder is missing. Free with names_free(); NULL after an error. Search for files with this and
+ * not with glob(): a path that a user chose may contain `*` or `[`. */
 int folder_names(const char *path, char ***names);
 void names_free(char **names);
 

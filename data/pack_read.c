@@ -2,8 +2,6 @@
 #define _GNU_SOURCE
 #include "data/pack.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -174,28 +172,30 @@ static enum likeness compare_packs(const struct pack_facts *pack, const struct p
     return less == SAME && pack->path_hash != known->path_hash ? MAYBE : less;
 }
 
-/* Searches the folder for the most similar pack; its fingerprint goes to `found`. Another process
- * may remove or replace packs meanwhile: a file that cannot be read is skipped. */
-static enum likeness search_folder(const char *packs, const struct pack_facts *known,
-                                   char found[HASH128_TEXT]) {
-    enum likeness best = UNLIKE;
-    DIR *folder = opendir(packs);
-    if (!folder)
-        return UNLIKE;
-    for (struct dirent *entry; best != SAME && (entry = readdir(folder));) {
-        if (!name_ends(entry->d_name, ".pack"))
-            continue;
-        char *path = path_join(packs, entry->d_name);
+/* The facts of the pack with that name. Another process may remove or replace packs meanwhile:
+ * false for a file that cannot be read, or is none. */
+static bool read_facts(const char *packs, const char *name, struct pack_facts *facts) {
+    char *path = path_join(packs, name);
+    bool read = name_ends(name, ".pack") && container_peek(&pack_kind, path, facts, sizeof *facts);
+    free(path);
+    return read;
+}
+
+/* Searches the folder for the most similar pack; its fingerprint goes to `found`. */
+static int search_folder(const char *packs, const struct pack_facts *known, enum likeness *best,
+                         char found[HASH128_TEXT]) {
+    char **names;
+    int code = folder_names(packs, &names);
+    *best = UNLIKE;
+    for (char **name = names; !code && *name && *best != SAME; name++) {
         struct pack_facts facts;
-        if (container_peek(&pack_kind, path, &facts, sizeof facts) &&
-            compare_packs(&facts, known) > best) {
-            best = compare_packs(&facts, known);
-            memcpy(found, facts.fingerprint, HASH128_TEXT);
-        }
-        free(path);
+        if (!read_facts(packs, *name, &facts) || compare_packs(&facts, known) <= *best)
+            continue;
+        *best = compare_packs(&facts, known);
+        memcpy(found, facts.fingerprint, HASH128_TEXT);
     }
-    closedir(folder);
-    return best;
+    names_free(names);
+    return code;
 }
 
 /* Opens the pack with that fingerprint; NULL if it is missing or damaged: it is then made again. */
@@ -215,9 +215,9 @@ static int find_pack(const char *packs, const char *source, const struct source_
                      const struct pack_facts *known, struct pack **pack) {
     char fingerprint[HASH128_TEXT];
     struct pack_hashes hashes = {0};
-    enum likeness likeness = search_folder(packs, known, fingerprint);
-    int code = 0;
-    if (likeness == MAYBE) {
+    enum likeness likeness;
+    int code = search_folder(packs, known, &likeness, fingerprint);
+    if (!code && likeness == MAYBE) {
         code = input_hash_file(source, hashes.source);
         for (enum row_property i = 0; i < ROW_PROPERTIES && !code; i++)
             if (source_property_file(options, i))
@@ -232,28 +232,35 @@ static int find_pack(const char *packs, const char *source, const struct source_
 
 /* ---- what can be read once ---- */
 
+/* When the pack was made, if it was read from the same path in the same way; else −1. */
+static int64_t made_ns_of(const char *packs, const char *name, const struct pack_facts *known,
+                          struct pack_facts *facts) {
+    struct stat status;
+    if (!read_facts(packs, name, facts) || facts->options_hash != known->options_hash ||
+        facts->path_hash != known->path_hash)
+        return -1;
+    char *path = path_join(packs, name);
+    int64_t made_ns = stat(path, &status) ? -1 : input_stamp_of(&status).modified_ns;
+    free(path);
+    return made_ns;
+}
+
 /* Takes the newest pack that was read from the same path in the same way. */
 static int find_last_input(const char *packs, const struct pack_facts *known, struct pack **pack) {
     int64_t newest_ns = -1;
-    char fingerprint[HASH128_TEXT] = "";
-    DIR *folder = opendir(packs);
-    for (struct dirent *entry; folder && (entry = readdir(folder));) {
-        char *path = path_join(packs, entry->d_name);
+    char fingerprint[HASH128_TEXT] = "", **names;
+    int code = folder_names(packs, &names);
+    for (char **name = names; !code && *name; name++) {
         struct pack_facts facts;
-        struct stat status;
-        bool alike = name_ends(entry->d_name, ".pack") &&
-                     container_peek(&pack_kind, path, &facts, sizeof facts) &&
-                     facts.options_hash == known->options_hash &&
-                     facts.path_hash == known->path_hash && !stat(path, &status);
-        int64_t made_ns = alike ? input_stamp_of(&status).modified_ns : -1;
+        int64_t made_ns = made_ns_of(packs, *name, known, &facts);
         if (made_ns > newest_ns) {
             newest_ns = made_ns;
             memcpy(fingerprint, facts.fingerprint, HASH128_TEXT);
         }
-        free(path);
     }
-    if (folder)
-        closedir(folder);
+    names_free(names);
+    if (code)
+        return code;
     *pack = *fingerprint ? reuse_pack(packs, fingerprint) : NULL;
     if (*pack)
         return 0;

@@ -1,7 +1,10 @@
+#define _GNU_SOURCE
 #include "tests/unit/suites.h"
 #include "data/pack.h"
 
 #include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -384,6 +387,43 @@ static void bad_data_leaves_no_file_behind(void **state) {
     free(rows);
 }
 
+static bool reading_fails;
+
+/* In place of that of the C library: fails as it does when a disk or server does. */
+struct dirent *readdir(DIR *directory) {
+    union {
+        void *object;
+        struct dirent *(*function)(DIR *);
+    } real = {.object = dlsym(RTLD_NEXT, "readdir")};
+    if (!reading_fails)
+        return real.function(directory);
+    errno = EIO;
+    return NULL;
+}
+
+/* An older pack than the newest would be other data. */
+static void packs_that_cannot_be_listed_are_not_taken_for_none(void **state) {
+    (void)state;
+    const struct source_options streamed = {.streams = true};
+    const char *source = fixture_text("listed", "1 1:1\n-1 1:2\n");
+    struct pack *pack;
+    bool made;
+    int input = dup(STDIN_FILENO), nothing = open("/dev/null", O_RDONLY);
+    pack_close(pack_it(source, true));
+    assert_int_equal(dup2(nothing, STDIN_FILENO), STDIN_FILENO);
+    reading_fails = true;
+    assert_int_equal(pack_of_source(fixture_path("packs"), source, &plain_options, 2, &pack, &made),
+                     ERROR_IO);
+    error_clear();
+    assert_int_equal(pack_of_source(fixture_path("packs"), "-", &streamed, 2, &pack, &made),
+                     ERROR_IO);
+    error_clear();
+    reading_fails = false;
+    assert_int_equal(dup2(input, STDIN_FILENO), STDIN_FILENO);
+    close(input);
+    close(nothing);
+}
+
 SUITE(pack) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(features_are_numbered_as_the_text_shows_them),
@@ -396,6 +436,7 @@ SUITE(pack) {
         cmocka_unit_test(another_file_of_weights_is_another_pack),
         cmocka_unit_test(weights_that_make_no_sense_are_refused_by_name),
         cmocka_unit_test(an_unchanged_source_is_not_packed_again),
+        cmocka_unit_test(packs_that_cannot_be_listed_are_not_taken_for_none),
         cmocka_unit_test(a_touched_source_is_known_by_its_content),
         cmocka_unit_test(a_changed_source_of_the_same_size_is_packed_again),
         cmocka_unit_test(a_source_changed_in_place_with_its_time_set_back_is_packed_again),
