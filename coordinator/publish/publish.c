@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
 #include <spawn.h>
@@ -108,12 +109,14 @@ static void environment_init(struct environment *environment, const struct publi
 }
 
 /* The command's standard output is our standard error: only the result is printed on our standard
- * output. */
+ * output. Its standard input is empty: ours may be data, or the rest of the script that called us.
+ */
 static int spawn(const char *command, char *const *environment, pid_t *child) {
     char *arguments[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)command, NULL};
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
     loop_child_attributes(&attributes, 0);
     int failed = posix_spawn(child, "/bin/sh", &actions, &attributes, arguments, environment);

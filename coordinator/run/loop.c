@@ -46,6 +46,16 @@ static void treat_signals(void (*how)(int)) {
             signal(numbers[i], how);
 }
 
+/* Whoever started this process may have ignored or blocked SIGCHLD: then the system reaps children
+ * before they are asked about, or nobody hears that one has ended. */
+static void hear_of_children(void) {
+    sigset_t child;
+    signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_UNBLOCK, &child, NULL);
+}
+
 void loop_signals_early(bool handled) {
     sigset_t both;
     treat_signals(handled ? end_early : SIG_DFL);
@@ -99,6 +109,7 @@ int loop_open(struct loop *loop) {
     if (!loop->base)
         return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
     signal(SIGPIPE, SIG_IGN); /* a client may close its connection before the answer is written */
+    hear_of_children();
     for (int i = 0; i < 2; i++) {
         loop->ignored[i] = is_ignored(numbers[i]);
         loop->signals[i] = evsignal_new(loop->base, numbers[i], on_signal, loop);

@@ -398,14 +398,38 @@ def on_publish_is_told_what_is_live_and_may_ask_its_coordinator(folder):
     assert events == ['on_publish ended with status 0'] * 2, events
 
 
+def signals_in(path):
+    return [number for number in signal.valid_signals() if
+            int(path.read_text().split()[1], 16) >> (number - 1) & 1]
+
+
 @test
 def on_publish_ignores_no_signal_that_its_caller_did_not(folder):
     nights = Nights(folder, on_publish='grep SigIgn /proc/self/status > ignored')
     nights.add(1)
     nights.good(cwd=folder)
-    ignored = int((folder / 'ignored').read_text().split()[1], 16)
-    for number in signal.SIGPIPE, signal.SIGXFSZ:
-        assert not ignored >> (number - 1) & 1, (number, hex(ignored))
+    ignored = signals_in(folder / 'ignored')
+    assert not {signal.SIGPIPE, signal.SIGXFSZ} & set(ignored), ignored
+
+
+@test
+def the_ends_of_children_are_heard_of_whatever_the_caller_did_with_sigchld(folder):
+    nights = Nights(folder, on_publish='grep SigIgn /proc/self/status > ignored; '
+                                       'grep SigBlk /proc/$PPID/status > blocked')
+    nights.add(1)
+    nights.good(cwd=folder, prefix=['env', '--ignore-signal=CHLD', '--block-signal=CHLD'])
+    assert signal.SIGCHLD not in signals_in(folder / 'ignored')
+    assert signal.SIGCHLD not in signals_in(folder / 'blocked')
+
+
+@test
+def on_publish_reads_nothing_of_what_its_caller_has_to_read(folder):
+    nights = Nights(folder, on_publish='cat > read')
+    nights.add(1)
+    (folder / 'script').write_text('the next command\n')
+    with open(folder / 'script') as script:
+        nights.good(cwd=folder, stdin=script)
+    assert (folder / 'read').read_text() == ''
 
 
 @test
