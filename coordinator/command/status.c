@@ -36,8 +36,11 @@ static void draw(const char *text) {
     int rows, columns, lines = 0;
     terminal_size(STDOUT_FILENO, &rows, &columns);
     fputs("\033[?7l\033[H", stdout);
-    for (; *text && ++lines < rows - 1; text += strcspn(text, "\n") + 1)
-        printf("%.*s\033[K\n", (int)strcspn(text, "\n"), text);
+    while (*text && ++lines < rows - 1) {
+        size_t length = strcspn(text, "\n");
+        printf("%.*s\033[K\n", (int)length, text);
+        text += length + (text[length] == '\n');
+    }
     fputs(*text ? "…\033[K\n\033[J\033[?7h" : "\033[J\033[?7h", stdout);
 }
 
@@ -56,16 +59,14 @@ static void draw_status(const json_t *status) {
 
 /* A coordinator holds the folder but does not answer: it is starting, about to end, or stopped. */
 static void print_silence(const struct options *options, bool redraws) {
-    char line[1024];
-    snprintf(line, sizeof line, "%s\n", error_text());
     if (options->json) {
         json_t *answer = json_pack("{s:o}", "error", text_to_json(error_text()));
         report_print_json(answer);
         json_decref(answer);
     } else if (redraws) {
-        draw(line);
+        draw(error_text());
     } else {
-        fputs(line, stdout);
+        puts(error_text());
     }
     error_clear();
 }

@@ -2,6 +2,7 @@
 """What the commands draw on a terminal, and that they draw nothing elsewhere."""
 
 import contextlib
+import fcntl
 import json
 import os
 import re
@@ -245,6 +246,23 @@ def watch_without_a_terminal_prints_blocks_and_json_lines_once_a_second(folder):
     assert blocks[-1].startswith('job run 1: ended, cancelled'), blocks
     answers = [json.loads(line) for line in lines.stdout.splitlines()]
     assert len(answers) >= 2 and answers[-1]['state'] == 'ended', answers
+
+
+@test
+def watch_says_all_of_a_long_text(folder):
+    state = folder.joinpath(*['x' * 200] * 6)
+    state.mkdir(parents=True)
+    (state / 'dml.db').touch()
+    with open(state / 'lock', 'w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        plain = Process(COORDINATOR, 'status', '--watch', state)
+        try:
+            plain.until(lambda: 'ask again\n' in plain.so_far(plain.output), 'the end of the text')
+        finally:
+            plain.end()
+        with on_terminal('status', '--watch', state, rows=8, columns=3000) as terminal:
+            terminal.until(lambda: terminal.screen.text().rstrip().endswith('ask again'),
+                           'the end of the text')
 
 
 @test
