@@ -308,16 +308,23 @@ int launch_start(struct launch *launch, uint32_t shards, uint32_t replicas) {
     return code;
 }
 
+#define COMMAND_LINE_MAX (64u << 10)
+
 /* An adopted worker is no child of this process. When it ends we do not hear of it, and its pid may
- * be given to another process. So it is killed only if the program of that pid is one of ours. */
+ * be given to another process, even to a worker of another job. So it is killed only if a word of
+ * that process's command line is the address, which no other process ever had. */
 static bool is_ours(const struct launched *worker) {
-    char path[64], name[64] = "";
-    snprintf(path, sizeof path, "/proc/%d/comm", (int)worker->pid);
-    FILE *file = fopen(path, "r");
-    if (!file)
+    char path[64], *words;
+    size_t length;
+    bool ours = false;
+    snprintf(path, sizeof path, "/proc/%d/cmdline", (int)worker->pid);
+    if (file_read(path, COMMAND_LINE_MAX, &words, &length)) {
+        error_clear();
         return false;
-    bool ours = fgets(name, sizeof name, file) && strncmp(name, "dml-", 4) == 0;
-    fclose(file);
+    }
+    for (const char *word = words; word < words + length; word += strlen(word) + 1)
+        ours |= strcmp(word, worker->address) == 0;
+    free(words);
     return ours;
 }
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Runs in their state folder: jobs, status, how they are stopped, and workers started by hand."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -275,6 +276,25 @@ def workers_end_when_their_coordinator_is_lost_for_longer_than_reconnect_seconds
         assert process.deserted()
     finally:
         process.end()
+
+
+
+@test
+def a_process_that_has_the_number_of_a_lost_worker_is_let_be(folder):
+    job, state = endless_job(folder), folder / 'job.state'
+    other = start_worker(REPLICA, f'unix:{folder}/other')
+    try:
+        process = Process(COORDINATOR, 'run', job)
+        process.until(lambda: ': loss ' in process.so_far(process.errors), 'a step')
+        process.end()
+        with contextlib.closing(sqlite3.connect(state / 'dml.db')) as database:
+            database.execute("UPDATE processes SET pid = ? WHERE role = 'replica'", (other.pid,))
+            database.commit()
+        goes_on = dml('run', job, '--json', '--set', 'max_steps=9')
+        assert goes_on.status == 0 and 'was lost' in goes_on.stderr, goes_on
+        assert other.popen.poll() is None, other.wait()
+    finally:
+        other.end()
 
 
 sys.exit(main())
