@@ -176,6 +176,9 @@ static int read_sections(struct start *start, const struct start_facts *expected
     if (code)
         return code;
     start->parameters = data;
+    if (facts->pairs > HISTORY_MAX)
+        return error_set(ERROR_DATA, "%s has more curvature pairs than there may be",
+                         start->file.path);
     code = container_array(&start->file, START_PAIRS, 2 * facts->pairs * facts->parameters,
                            sizeof(double), &data);
     if (code)
@@ -334,6 +337,25 @@ void curvature_writer_discard(struct curvature_writer *writer) {
 
 /* ---- reading ---- */
 
+/* A checksum says that the file is as it was written, not that dml wrote it: it comes with a model,
+ * which may be another's. */
+static int curvature_check_facts(const struct container *file, const struct curvature_facts *facts,
+                                 const char *model_sha256) {
+    if (strncmp(facts->model_sha256, model_sha256, sizeof facts->model_sha256))
+        return error_set(ERROR_DATA, "%s is that of another model", file->path);
+    if (facts->pairs > HISTORY_MAX)
+        return error_set(ERROR_DATA, "%s has more curvature pairs than there may be", file->path);
+    return 0;
+}
+
+static int curvature_check_order(const struct container *file, const struct column_order *order,
+                                 uint64_t features) {
+    for (uint64_t i = 0; i < features; i++)
+        if (column_order_at(order, i) >= features)
+            return error_set(ERROR_DATA, "%s has an order of columns that it lacks", file->path);
+    return 0;
+}
+
 static int curvature_read_sections(struct curvature *curvature, const struct model *model) {
     const struct container *file = &curvature->file;
     struct model_layout *layout = &curvature->layout;
@@ -342,8 +364,9 @@ static int curvature_read_sections(struct curvature *curvature, const struct mod
     if (code)
         return code;
     const struct curvature_facts *facts = data;
-    if (strncmp(facts->model_sha256, model->sha256, sizeof facts->model_sha256))
-        return error_set(ERROR_DATA, "%s is that of another model", file->path);
+    code = curvature_check_facts(file, facts, model->sha256);
+    if (code)
+        return code;
     *layout = model->layout;
     layout->outputs = facts->outputs;
     layout->shared = facts->shared;
@@ -363,6 +386,9 @@ static int curvature_read_sections(struct curvature *curvature, const struct mod
         return code;
     layout->feature_id = id;
     layout->original_order = column_order_of(order, facts->features);
+    code = curvature_check_order(file, &layout->original_order, facts->features);
+    if (code)
+        return code;
     layout->class_names = curvature->class_names;
     curvature->vectors = vectors;
     curvature->form = facts->form;

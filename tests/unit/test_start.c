@@ -370,6 +370,44 @@ static void curvature_that_is_damaged_or_of_another_model_is_not_used(void **sta
     model_close(model);
 }
 
+/* What no writer of ours writes, in a file whose checksums are right: more pairs than their number
+ * has room for, and columns that there are not. */
+static void curvature_that_cannot_be_is_not_used(void **state) {
+    (void)state;
+    static const struct container_kind kind = {"DMLCURV\n", 2, "curvature"};
+    const uint32_t pairs = 1u << 31, columns[] = {1, 2, 3};
+    struct model *model = with_curvature();
+    for (int wrong = 0; wrong < 2; wrong++) {
+        struct curvature curvature;
+        struct container_writer writer;
+        uint8_t facts[104];
+        assert_int_equal(curvature_open(model, &curvature), 0);
+        assert_int_equal(container_create(&writer, &kind, curvature.file.path), 0);
+        for (unsigned number = 0; number < 5; number++) {
+            size_t length;
+            const void *data = container_get(&curvature.file, number, &length);
+            if (number == 0) {
+                assert_int_equal(length, sizeof facts);
+                memcpy(facts, data, length);
+                memcpy(facts + 20, wrong ? facts + 20 : (const void *)&pairs, sizeof pairs);
+                data = facts;
+            }
+            data = number == 2 && wrong ? columns : data;
+            length = number == 4 && !wrong ? 0 : length; /* 2 * pairs, in 32 bits */
+            assert_int_equal(container_section(&writer, number, data, length), 0);
+        }
+        char *path = memory_copy_string(curvature.file.path);
+        assert_int_equal(container_publish(&writer, path), 0);
+        curvature_close(&curvature);
+        assert_int_equal(curvature_open(model, &curvature), ERROR_DATA);
+        error_clear();
+        free(path);
+        model_close(model);
+        model = with_curvature();
+    }
+    model_close(model);
+}
+
 /* ---- damage ---- */
 
 static void assert_refused(const struct model *model, const char *why) {
@@ -457,6 +495,7 @@ SUITE(start) {
         TEST(curvature_of_another_scaling_is_not_used),
         TEST(a_start_is_scaled_as_the_run_is),
         TEST(curvature_that_is_damaged_or_of_another_model_is_not_used),
+        TEST(curvature_that_cannot_be_is_not_used),
         TEST(a_start_that_is_missing_or_of_another_run_is_refused),
         TEST(a_start_is_refused_when_any_byte_of_it_is_wrong),
     };
