@@ -84,10 +84,12 @@ static void print_columns(const struct table *table) {
     for (uint32_t i = 0; i < table->columns; i++)
         columns -= table->column[i].is_part;
     printf("# %u columns", columns);
-    for (uint32_t i = 0; i < table->columns; i++)
-        if (table->column[i].kind == COLUMN_LABEL || table_is_own(&table->column[i]))
-            printf(", the %s is %s", table_kind_name(table->column[i].kind),
-                   table_describe(table, i, name));
+    for (uint32_t i = 0; i < table->columns; i++) {
+        if (table->column[i].kind != COLUMN_LABEL && !table_is_own(&table->column[i]))
+            continue;
+        printf(", the %s is ", table_kind_name(table->column[i].kind));
+        escape_put(table_describe(table, i, name), stdout);
+    }
     putchar('\n');
 }
 

@@ -327,18 +327,24 @@ static void tell(const struct proposal *proposal, const char *path) {
     const struct profile *profile = &proposal->profile;
     char *word = shell_word(path);
     uint32_t left_out = 0;
-    printf("wrote %s: ", path);
+    fputs("wrote ", stdout);
+    escape_put(path, stdout);
+    fputs(": ", stdout);
     for (uint32_t i = 0; i < profile->columns; i++)
         left_out += proposal_use(proposal, i) == USE_NOT;
     if (profile->report.label_column) {
         char name[COLUMN_TEXT];
-        printf("the label is %s (--set csv.label=COLUMN takes another), ",
-               table_describe(profile->report.table, profile->report.label_column - 1, name));
+        fputs("the label is ", stdout);
+        escape_put(table_describe(profile->report.table, profile->report.label_column - 1, name),
+                   stdout);
+        fputs(" (--set csv.label=COLUMN takes another), ", stdout);
     }
     printf("the objective %s", proposal->objective);
     if (left_out)
         printf(", %u column%s left out", left_out, left_out == 1 ? " is" : "s are");
-    printf(". Read it, and train with: dml-coordinator run %s\n", word);
+    fputs(". Read it, and train with: dml-coordinator run ", stdout);
+    escape_put(word, stdout);
+    putchar('\n');
     free(word);
 }
 

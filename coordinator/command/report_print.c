@@ -89,8 +89,11 @@ static void print_head(const json_t *status, FILE *out, bool colors) {
         fprintf(out, ", about %s left", duration);
     }
     putc('\n', out);
-    if (json_is_string(json_object_get(status, "waiting")))
-        fprintf(out, "waiting for %s\n", member_text(status, "waiting"));
+    if (json_is_string(json_object_get(status, "waiting"))) {
+        fputs("waiting for ", out);
+        escape_put(member_text(status, "waiting"), out);
+        putc('\n', out);
+    }
 }
 
 static void print_evaluation(const json_t *evaluation, FILE *out) {

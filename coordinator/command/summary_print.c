@@ -190,8 +190,10 @@ static void put_head(const json_t *table, FILE *out) {
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
         if (strcmp(errors[i].name, shown) == 0)
             fprintf(out, "; %s", errors[i].words);
-    if (strcmp(shown, "cluster") == 0)
-        fprintf(out, ": %lld of %s", member_count(clusters, "count"), text_of(clusters, "column"));
+    if (strcmp(shown, "cluster") == 0) {
+        fprintf(out, ": %lld of ", member_count(clusters, "count"));
+        escape_put(text_of(clusters, "column"), out);
+    }
     fputs("\n\n", out);
 }
 

@@ -52,6 +52,22 @@ def control_characters_in_names_are_escaped_on_standard_output(folder):
     assert evil in dml('check', copy, '--json').json['state'], said[-1].stdout
 
 
+@test
+def control_characters_of_columns_are_escaped_on_standard_output(folder):
+    a, label, cluster = (name + '\x1b[2J' for name in 'ayg')
+    rows = [f'{i % 7},{i % 2},c{i % 20}' for i in range(100)]
+    (folder / 'rows.csv').write_text('\n'.join([f'{a},{label},{cluster}', *rows]) + '\n')
+    job = write_job(folder, data=['rows.csv'], l2=0, summary='model', summary_cluster=cluster)
+    job.write_text(job.read_text() + f'csv {{ label = "{label}" }}\n')
+    train(job)
+    for words in (['check', job], ['init', folder / 'rows.csv', '--set', f'csv.label={label}',
+                                   '-o', folder / 'made.conf'],
+                  ['summary', folder / 'job.state', '--cluster', cluster]):
+        said = dml(*words)
+        assert said.status == 0 and '\x1b' not in said.stdout, (words, said)
+        assert r'\x1b[2J' in said.stdout, (words, said)
+
+
 # ---- bytes that are no UTF-8 ----
 
 ODD = os.fsdecode(b'caf\xe9-\xff\xc3')  # as Latin-1 and worse name their files
