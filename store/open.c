@@ -146,7 +146,7 @@ static void remove_beside(const char *file) {
 }
 
 static int put_in_place(struct store *store, const char *made, const char *file) {
-    int descriptor = open(made, O_RDWR | O_CLOEXEC), code = store_may_write(store);
+    int code = store_may_write(store), descriptor = open(made, O_RDWR | O_CLOEXEC);
     if (!code && (descriptor < 0 || fsync(descriptor) ||
                   failpoint_write(FAILPOINT_store_commit_full) || rename(made, file)))
         code = error_set_errno(ERROR_IO, "cannot write %s", store->path);
@@ -172,6 +172,8 @@ static int make_database(struct store *store, const char *file) {
     store->database = NULL;
     if (!code)
         code = put_in_place(store, made, file);
+    if (code)
+        unlink(made);
     free(made);
     return code;
 }

@@ -103,6 +103,7 @@ int store_run_statement(struct store *store, enum statement statement, const str
     int code = prepare(store, statement, values, values_count, &prepared);
     if (code)
         return code;
+    assert(!sqlite3_stmt_busy(prepared)); /* or whoever reads its rows would read them anew */
     int result;
     while (!code && (result = sqlite3_step(prepared)) != SQLITE_DONE) {
         if (result != SQLITE_ROW)

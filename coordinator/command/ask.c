@@ -132,8 +132,10 @@ static int receive(const char *state, int descriptor, int64_t deadline_ns, struc
         char part[4096];
         struct pollfd entry = {.fd = descriptor, .events = POLLIN};
         int64_t left_ms = (deadline_ns - clock_monotonic_ns()) / NS_PER_MS;
-        bool readable = left_ms > 0 && poll(&entry, 1, (int)left_ms) > 0;
-        if (!readable || answer->length > ANSWER_BYTES_MAX)
+        int ready = left_ms > 0 ? poll(&entry, 1, (int)left_ms) : 0;
+        if (ready < 0 && errno == EINTR) /* this process was stopped, and goes on */
+            continue;
+        if (ready <= 0 || answer->length > ANSWER_BYTES_MAX)
             return refuse_mute(state);
         ssize_t got = recv(descriptor, part, sizeof part, MSG_DONTWAIT);
         if (got == 0)

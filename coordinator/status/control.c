@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "coordinator/status/control.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -24,45 +25,54 @@
 #define SOCKET_NAME "control.sock"
 #define LINE_BYTES_LARGEST 256
 #define IDLE_SECONDS 5
+#define CLIENTS_MAX 16 /* at once; others wait: a run must not lack descriptors for them */
+#define PAUSE_MS 100   /* before accepting again, when there was no descriptor */
 
 struct control {
     struct control_callbacks callbacks;
     struct evconnlistener *listener;
+    struct event *resumer;
+    unsigned clients; /* connections that are open */
     struct event_base *base;
     char *path;
     struct stat bound; /* the socket's file, as we made it */
 };
 
+static void end_client(struct control *control, struct bufferevent *client) {
+    bufferevent_free(client);
+    assert(control->clients > 0);
+    control->clients--;
+    evconnlistener_enable(control->listener);
+}
+
 static void on_event(struct bufferevent *client, short what, void *context) {
     (void)what; /* end of file, error or time-out: in each case the connection ends */
-    (void)context;
-    bufferevent_free(client);
+    end_client(context, client);
 }
 
 static void on_written(struct bufferevent *client, void *context) {
-    (void)context;
-    bufferevent_free(client);
+    end_client(context, client);
 }
 
 /* The callback may end the run, and with it the loop. So it is called only after the client has its
  * answer. */
 static void on_cancel_written(struct bufferevent *client, void *context) {
     struct control *control = context;
-    bufferevent_free(client);
+    end_client(control, client);
     control->callbacks.cancel(control->callbacks.context);
 }
 
-static void answer(struct bufferevent *client, const char *text) {
+static void answer(struct control *control, struct bufferevent *client, const char *text) {
     bufferevent_disable(client, EV_READ);
-    bufferevent_setcb(client, NULL, on_written, on_event, NULL);
+    bufferevent_setcb(client, NULL, on_written, on_event, control);
     bufferevent_write(client, text, strlen(text));
     bufferevent_write(client, "\n", 1);
 }
 
 /* Gives up the reference to `value`. */
-static void answer_json(struct bufferevent *client, json_t *value) {
+static void answer_json(struct control *control, struct bufferevent *client, json_t *value) {
     char *text = json_dumps(value, JSON_COMPACT);
-    answer(client, text ? text : "{}");
+    answer(control, client, text ? text : "{}");
     free(text);
     json_decref(value);
 }
@@ -73,18 +83,18 @@ static void on_line(struct bufferevent *client, void *context) {
     char *line = evbuffer_readln(input, NULL, EVBUFFER_EOL_CRLF);
     if (!line) {
         if (evbuffer_get_length(input) > LINE_BYTES_LARGEST)
-            bufferevent_free(client);
+            end_client(control, client);
         return;
     }
     if (strcmp(line, "status") == 0) {
-        answer_json(client, control->callbacks.status(control->callbacks.context));
+        answer_json(control, client, control->callbacks.status(control->callbacks.context));
     } else if (strcmp(line, "runs") == 0) {
-        answer_json(client, control->callbacks.runs(control->callbacks.context));
+        answer_json(control, client, control->callbacks.runs(control->callbacks.context));
     } else if (strcmp(line, "cancel") == 0) {
-        answer(client, "ok");
+        answer(control, client, "ok");
         bufferevent_setcb(client, NULL, on_cancel_written, on_event, control);
     } else {
-        answer(client, "unknown request; allowed: status, runs, cancel");
+        answer(control, client, "unknown request; allowed: status, runs, cancel");
     }
     free(line);
 }
@@ -105,6 +115,24 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t descripto
     bufferevent_setcb(client, on_line, NULL, on_event, control);
     bufferevent_set_timeouts(client, &idle, &idle);
     bufferevent_enable(client, EV_READ | EV_WRITE);
+    if (++control->clients == CLIENTS_MAX)
+        evconnlistener_disable(control->listener);
+}
+
+/* Without a free descriptor the loop would try it again at once, and say so each time. */
+static void on_accept_failed(struct evconnlistener *listener, void *context) {
+    struct control *control = context;
+    struct timeval pause = {.tv_usec = PAUSE_MS * 1000};
+    evconnlistener_disable(listener);
+    event_add(control->resumer, &pause);
+}
+
+static void on_resume(evutil_socket_t descriptor, short events, void *context) {
+    struct control *control = context;
+    (void)descriptor;
+    (void)events;
+    if (control->clients < CLIENTS_MAX)
+        evconnlistener_enable(control->listener);
 }
 
 /* Binds through the folder's descriptor, because an address has no room for a long path.
@@ -161,6 +189,8 @@ int control_new(struct event_base *base, const char *state_folder,
         control_free(c);
         return error_set(ERROR_UNAVAILABLE, "cannot listen on the control socket");
     }
+    c->resumer = evtimer_new(base, on_resume, c);
+    evconnlistener_set_error_cb(c->listener, on_accept_failed);
     *control = c;
     return 0;
 }
@@ -177,6 +207,8 @@ void control_free(struct control *control) {
         return;
     if (control->listener)
         evconnlistener_free(control->listener);
+    if (control->resumer)
+        event_free(control->resumer);
     if (is_ours(control))
         unlink(control->path);
     free(control->path);

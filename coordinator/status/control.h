@@ -4,7 +4,8 @@
  *     status\n  →  a JSON object and a newline
  *     runs\n    →  a JSON object and a newline: what `jobs` shows (coordinator/status/report.h)
  *     cancel\n  →  ok\n, and the run ends at a point from which it can go on
- */
+ *
+ * So many clients are heard at once that the run keeps its descriptors; the others wait. */
 #ifndef DML_COORDINATOR_STATUS_CONTROL_H
 #define DML_COORDINATOR_STATUS_CONTROL_H
 

@@ -156,6 +156,28 @@ def a_run_survives_who_asks_and_leaves_before_the_answer(folder):
 
 
 @test
+def whoever_asks_too_much_leaves_a_run_its_descriptors(folder):
+    job, clients = endless_job(folder), []
+    with contextlib.ExitStack() as stack:
+        process = Process(COORDINATOR, 'run', job)
+        stack.callback(process.end)
+        process.until(lambda: ': loss ' in process.so_far(process.errors), 'a step')
+        descriptors = lambda: len(os.listdir(f'/proc/{process.pid}/fd'))
+        before = descriptors()
+        while len(clients) < 200:  # some are accepted, others wait, and the last are told to try again
+            client = stack.enter_context(socket.socket(socket.AF_UNIX))
+            client.setblocking(False)
+            clients.append(client)
+            with contextlib.suppress(BlockingIOError):
+                client.connect(str(folder / 'job.state/control.sock'))
+                process.until(lambda: descriptors() > before, 'one is accepted')
+        assert descriptors() < before + 50, (before, descriptors())
+        for client in clients:
+            client.close()
+        process.until(lambda: dml('status', job).status == 0, 'the next is heard')
+
+
+@test
 def sigterm_stops_a_run_and_all_it_started(folder):
     stopped_by(folder, lambda process, _: process.signal(signal.SIGTERM))
 
