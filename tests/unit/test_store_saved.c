@@ -297,12 +297,13 @@ static void a_database_of_version_1_is_brought_up_to_date(void **state) {
     sqlite3_close(old);
     for (int i = 0; i < 2; i++) {
         struct store *store = opened();
-        struct store_run run;
+        struct store_run run = {0};
         assert_true(unfinished(store, &run));
         assert_string_equal(run.uuid, "u");
         assert_string_equal(run.command, "run");
         assert_string_equal(run.start_model, "");
         assert_true(run.seconds == 0);
+        store_run_release(&run);
         assert_int_equal(store_attempt(store, 1, (uint32_t)i + 1), 0);
         const struct store_epoch epoch = {.epoch = (uint64_t)i + 1};
         assert_int_equal(store_downpour_epoch(store, 1, &epoch), 0);
