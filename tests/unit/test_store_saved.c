@@ -415,6 +415,7 @@ static void where_a_run_started_and_what_was_published_is_kept(void **state) {
     assert_string_equal(run.command, "retrain");
     assert_string_equal(run.start_model, "0123");
     assert_int_equal(run.start_run, 5);
+    store_run_release(&run);
     assert_int_equal(store_publications(store, take_publication, &publications), 0);
     assert_int_equal(store_models(store, take_model, &models), 0);
     assert_int_equal(publications, 2);
