@@ -63,6 +63,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/start.c coordinator/run/start.h \
 	coordinator/run/dataset.c coordinator/run/dataset.h coordinator/run/dataset_files.c \
 	coordinator/run/convergence.c coordinator/run/convergence.h \
+	coordinator/run/curvature.c coordinator/run/curvature.h \
+	coordinator/run/kronecker_scaling.c coordinator/run/kronecker_scaling.h \
 	coordinator/run/preview.c coordinator/run/preview.h \
 	coordinator/run/holdout.c \
 	coordinator/run/launch_processes.c coordinator/run/launch.h \

@@ -109,7 +109,7 @@ LIBRARIES = {
 
 # While it trains the coordinator computes on no vector: it may not call what these headers declare,
 # except the functions named here. objective/kronecker.h is not among them, with which
-# coordinator/run/start.c finds and applies the scaling of a network before and after the training.
+# coordinator/run/kronecker_scaling.c finds and applies the scaling of a network before and after the training.
 FORBIDDEN_CALLS = {
     'numeric/vector.h': {'history_size'},
     'numeric/dense.h': {'dense_upper_solve', 'dense_upper_corner'},

@@ -8,7 +8,8 @@
 #include "coordinator/machine/hosts.h"
 #include "coordinator/run/active_bounds.h"
 #include "coordinator/run/convergence.h"
-#include "coordinator/run/start.h"
+#include "coordinator/run/curvature.h"
+#include "coordinator/run/kronecker_scaling.h"
 #include "model/model.h"
 #include "model/readback.h"
 

@@ -15,6 +15,7 @@
 #include "tests/unit/suites.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "coordinator/run/curvature.h"
 #include "coordinator/run/start.h"
 #include "tests/unit/folder_fixture.h"
 

@@ -1,0 +1,66 @@
+#include "coordinator/run/kronecker_scaling.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+
+/* Chunks that rows of the sample are taken from, evenly spread: rows often come in some order. */
+#define SAMPLE_CHUNKS 64
+
+void kronecker_scaling_release(struct kronecker_scaling *scaling) {
+    kronecker_work_free(scaling->work);
+    kronecker_free(scaling->kronecker);
+    free(scaling->factors);
+    free(scaling->start);
+    free(scaling->model);
+    *scaling = (struct kronecker_scaling){0};
+}
+
+static int add_sample_rows(struct kronecker_sample *sample, struct set *set) {
+    const struct set_info *info = set_info(set);
+    uint64_t chunks = info->chunks - info->holdout_chunks;
+    uint64_t taken = chunks < SAMPLE_CHUNKS ? chunks : SAMPLE_CHUNKS;
+    for (uint64_t i = 0; i < taken; i++) {
+        struct rows rows;
+        int code = set_chunk(set, (uint32_t)(i * chunks / taken), &rows);
+        if (code)
+            return code;
+        kronecker_sample_add(sample, &rows, (uint32_t)(KRONECKER_ROWS / taken));
+    }
+    return 0;
+}
+
+int kronecker_scaling_find(struct kronecker_scaling *scaling, const struct objective_shape *shape,
+                           struct set *set, const struct column_scaling *columns,
+                           const double *start) {
+    kronecker_scaling_release(scaling);
+    struct layout layout = objective_layout(shape);
+    uint64_t n = layout_parameters(&layout);
+    struct kronecker_sample *sample = kronecker_sample_new(shape, columns);
+    int code = add_sample_rows(sample, set);
+    if (!code) {
+        scaling->start = memory_new(n, sizeof *scaling->start);
+        layout_start(&layout, 0, n, scaling->start);
+        scaling->factors = kronecker_find(sample, scaling->start);
+        scaling->count = kronecker_size(&layout);
+        scaling->kronecker = kronecker_new(&layout, scaling->factors);
+        scaling->work = kronecker_work_new(scaling->kronecker);
+        if (start)
+            memcpy(scaling->start, start, n * sizeof *start);
+        kronecker_apply_inverse(scaling->kronecker, scaling->work, scaling->start);
+    }
+    kronecker_sample_free(sample);
+    return code;
+}
+
+const double *kronecker_scaling_take(struct kronecker_scaling *scaling, uint64_t parameters,
+                                     uint64_t first, uint64_t count, const double *values) {
+    if (!scaling->model)
+        scaling->model = memory_new(parameters, sizeof *scaling->model);
+    memcpy(scaling->model + first, values, count * sizeof *values);
+    if (first + count < parameters)
+        return NULL;
+    kronecker_apply(scaling->kronecker, scaling->work, scaling->model);
+    return scaling->model;
+}
