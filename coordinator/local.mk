@@ -98,7 +98,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/jobs.c \
 	coordinator/command/last_run.c coordinator/command/last_run.h \
 	coordinator/command/predict.c \
-	coordinator/command/serve.c \
+	coordinator/command/recorded.c coordinator/command/recorded.h \
+	coordinator/command/report.c coordinator/command/serve.c \
 	coordinator/command/report_print.c \
 	coordinator/command/retrain.c \
 	coordinator/command/go_live.c coordinator/command/go_live.h \

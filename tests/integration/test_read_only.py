@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """State folders that the caller may read but not write: another user's, or on a read-only mount."""
 
+import concurrent.futures
 import contextlib
 import hashlib
 import json
@@ -170,6 +171,32 @@ def another_user_serves_the_page_of_a_folder_that_it_may_only_read(folder):
         url = server.until(lambda: server.so_far(server.output), 'it listens').split()[5]
         with urllib.request.urlopen(url.rstrip('/') + '/api/v1/status') as answer:
             assert json.load(answer)['state'] == 'ended'
+    finally:
+        server.signal(signal.SIGTERM)
+        server.wait()
+
+
+@test
+def what_changes_while_a_page_is_read_is_shown_by_the_next_one(folder):
+    train(small_job(folder))
+    state = folder / 'job.state'
+    readable(state)
+    server = Process(COORDINATOR, 'serve', state, user=NOBODY, cwd='/',
+                     DML_FAILPOINT='store_opened:1:delay:600')
+
+    def newest():
+        with urllib.request.urlopen(url.rstrip('/') + '/api/v1/status') as answer:
+            return json.load(answer)['run']
+
+    try:
+        url = server.until(lambda: server.so_far(server.output), 'it listens').split()[5]
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            first = pool.submit(newest)
+            time.sleep(0.2)
+            train(small_job(folder, l2=0.5))
+            assert first.result() == 1
+        time.sleep(7)  # what takes long is looked at ten times as seldom
+        assert newest() == 2
     finally:
         server.signal(signal.SIGTERM)
         server.wait()
