@@ -66,6 +66,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/curvature.c coordinator/run/curvature.h \
 	coordinator/run/kronecker_scaling.c coordinator/run/kronecker_scaling.h \
 	coordinator/run/preview.c coordinator/run/preview.h \
+	coordinator/run/progress.c coordinator/run/progress.h \
 	coordinator/run/holdout.c \
 	coordinator/run/launch_processes.c coordinator/run/launch.h \
 	coordinator/run/launch_local.c coordinator/run/launch_remote.c \

@@ -19,6 +19,7 @@
 #include "coordinator/run/convergence.h"
 #include "coordinator/run/dataset.h"
 #include "coordinator/run/loop.h"
+#include "coordinator/run/progress.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/run/training.h"
 #include "coordinator/sweep/sweep.h"

@@ -16,6 +16,7 @@
 #include "coordinator/publish/gate.h"
 #include "coordinator/run/convergence.h"
 #include "coordinator/run/loop.h"
+#include "coordinator/run/progress.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/run/training.h"
 #include "coordinator/sweep/sweep.h"

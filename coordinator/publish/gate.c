@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/run/loop.h"
+#include "coordinator/run/progress.h"
 
 /* ---- both models on the holdout ---- */
 

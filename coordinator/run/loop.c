@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <event2/event.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +16,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/text.h"
-#include "base/process.h"
+#include "coordinator/run/progress.h"
 
 static const int numbers[] = {SIGINT, SIGTERM};
 
@@ -273,103 +271,4 @@ void loop_until(struct event_base *base, int timeout_ms, bool (*done)(const void
     if (*error)
         error_set(0, "%s", error);
     free(error);
-}
-
-static bool shown; /* there is a terminal to write to */
-
-/* If this fails, the terminal is gone, and nobody misses the line. */
-static void write_text(const char *text, size_t length) {
-    if (write(STDERR_FILENO, text, length) < 0)
-        return;
-}
-
-void progress_open(bool wanted) {
-    shown = wanted && terminal_erases(STDERR_FILENO);
-}
-
-static int columns_now(void) {
-    int rows, columns;
-    terminal_size(STDERR_FILENO, &rows, &columns);
-    return columns;
-}
-
-/* In one write, so that no other line comes between. The last column stays free: a terminal may
- * wrap behind it. */
-static void draw_progress(const char *text, int columns) {
-    char line[512];
-    int length = snprintf(line, sizeof line, "\r%.*s\033[K", columns - 1, text);
-    write_text(line, (size_t)length);
-}
-
-void progress_stage(const char *text) {
-    if (shown)
-        draw_progress(text, columns_now());
-}
-
-/* "12.3/s", or "34 s each" where one takes longer than a second. */
-static void write_rate(double rate, char *text, size_t size) {
-    if (!(rate > 0))
-        *text = '\0';
-    else if (rate >= 100)
-        snprintf(text, size, ", %.0f/s", rate);
-    else if (rate >= 1)
-        snprintf(text, size, ", %.3g/s", rate);
-    else
-        snprintf(text, size, ", %.3g s each", 1 / rate);
-}
-
-static void write_left(double left, char *text, size_t size) {
-    if (!(left < 1e8))
-        *text = '\0';
-    else if (left < 90)
-        snprintf(text, size, "  %.0f s left", left);
-    else if (left < 5400)
-        snprintf(text, size, "  %.0f min left", left / 60);
-    else
-        snprintf(text, size, "  %.1f h left", left / 3600);
-}
-
-static void write_epoch(const struct downpour_view *downpour, const char *speed, const char *left,
-                        char *text, size_t size) {
-    char loss[32] = "", holdout[32] = "";
-    if (downpour->done)
-        snprintf(loss, sizeof loss, "  loss %.4g", downpour->loss);
-    if (downpour->measures && downpour->epoch)
-        snprintf(holdout, sizeof holdout, "  holdout %.4g", downpour->holdout.loss);
-    snprintf(text, size, "epoch %llu of %llu  minibatch %llu of %llu%s%s%s%s",
-             (unsigned long long)downpour->epoch + 1, (unsigned long long)downpour->epochs,
-             (unsigned long long)downpour->minibatch, (unsigned long long)downpour->minibatches,
-             speed, loss, holdout, left);
-}
-
-/* Fewer digits of the loss leave room for the rest in 80 columns. */
-static void write_run(const struct coordinator_view *view, double rate, double seconds_left,
-                      int columns, char *text, size_t size) {
-    double percent = 100.0 * view->evaluation.counted / view->evaluation.chunks;
-    char speed[32], left[32];
-    write_rate(rate, speed, sizeof speed);
-    write_left(seconds_left, left, sizeof left);
-    if (view->downpour.running)
-        write_epoch(&view->downpour, speed, left, text, size);
-    else if (!view->started)
-        snprintf(text, size, "first evaluation %.0f%%%s", percent, speed);
-    else
-        snprintf(text, size, "step %llu  loss %.*g  gradient %.1e  evaluation %3.0f%%%s%s",
-                 (unsigned long long)view->step, columns < 90 ? 6 : 10, view->loss,
-                 view->gradient_max, percent, speed, left);
-}
-
-void progress_run(const struct coordinator_view *view, double rate, double seconds_left) {
-    char text[256];
-    if (!shown)
-        return;
-    int columns = columns_now();
-    write_run(view, rate, seconds_left, columns, text, sizeof text);
-    draw_progress(text, columns);
-}
-
-void progress_close(void) {
-    if (shown)
-        write_text(TERMINAL_ERASE, strlen(TERMINAL_ERASE));
-    shown = false;
 }

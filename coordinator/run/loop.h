@@ -14,7 +14,6 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#include "coordinator/machine/coordinator.h"
 #include "coordinator/status/live.h"
 
 struct event;
@@ -74,21 +73,5 @@ int loop_wait(struct loop *loop, enum stage stage, pid_t child, int *status);
 /* Turns a loop until `done` holds or the time is over. A recorded error is kept. */
 void loop_until(struct event_base *base, int timeout_ms, bool (*done)(const void *context),
                 const void *context);
-
-/* One line on a terminal that says how far the run is; nothing if there is no terminal. Log lines
- * erase it, also those of workers that write to the same terminal; then it is drawn again. */
-
-/* Shows the line if standard error is a terminal and `wanted`. */
-void progress_open(bool wanted);
-
-/* Draws it anew, with evaluations a second and the seconds left (coordinator/status/eta.h); NaN:
- * not known. */
-void progress_run(const struct coordinator_view *view, double rate, double seconds_left);
-
-/* A stage without figures: "reading the data". */
-void progress_stage(const char *text);
-
-/* Erases the line, until it is opened again. Async-signal-safe. */
-void progress_close(void);
 
 #endif

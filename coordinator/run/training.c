@@ -17,6 +17,7 @@
 #include "coordinator/run/host_lookup.h"
 #include "coordinator/run/loop.h"
 #include "coordinator/run/preview.h"
+#include "coordinator/run/progress.h"
 #include "coordinator/run/state_folder.h"
 #include "numeric/fixed.h"
 #include "numeric/setup.h"

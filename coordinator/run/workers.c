@@ -11,6 +11,7 @@
 #include "coordinator/job/host_list.h"
 #include "coordinator/run/host_lookup.h"
 #include "coordinator/run/loop.h"
+#include "coordinator/run/progress.h"
 #include "wire/address.h"
 #include "wire/peer.h"
 #include "wire/channel.h"

@@ -13,6 +13,7 @@
 #include "coordinator/job/family.h"
 #include "coordinator/run/loop.h"
 #include "coordinator/run/model_removal.h"
+#include "coordinator/run/progress.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/status/history.h"
 #include "coordinator/status/sweep_table.h"
