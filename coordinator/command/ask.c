@@ -193,7 +193,7 @@ int control_ask(const char *state, const char *question, char **answer) {
 int record_reader_open(const char *state, struct record_reader *reader) {
     *reader = (struct record_reader){.state = state, .lock = -1};
     if (state_may_write(state)) {
-        int code = state_lock(state, &reader->lock);
+        int code = state_lock(state, STATE_READS, &reader->lock);
         return code ? code : store_open_existing(state, &reader->store);
     }
     reader->copy = true;
@@ -268,6 +268,8 @@ static int name_folder(int code, const char *state) {
 /* Why the lock is held although no coordinator answers. */
 static int say_silent(const char *state) {
     struct state_holder holder = state_lock_holder(state);
+    if (holder.reads) /* that is said already */
+        return ERROR_AGAIN;
     error_clear();
     return error_set(ERROR_AGAIN,
                      holder.elsewhere

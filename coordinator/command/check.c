@@ -270,7 +270,7 @@ int command_pack(const struct options *options) {
         return code;
     code = dataset_make_state(job);
     if (!code)
-        code = state_lock(job->state, &lock);
+        code = state_lock(job->state, STATE_WORKS, &lock);
     if (!code)
         code = dataset_open(job, NULL, &data);
     if (!code && need_of_data(job, set_info(data.set), &need))

@@ -61,9 +61,9 @@ int go_live_open(const struct options *options, int first, struct go_live *live)
     bool has_job_file = !code && place.operands_count && stat(place.operands[0], &status) == 0 &&
                         S_ISREG(status.st_mode);
     if (!code)
-        code = loop_open(&live->loop);
+        code = state_lock(live->state, STATE_WORKS, &live->lock);
     if (!code)
-        code = state_lock(live->state, &live->lock);
+        code = loop_open(&live->loop);
     if (!code)
         code = store_open_existing(live->state, &live->store);
     if (!code)

@@ -219,7 +219,7 @@ int gradient_check(const struct job *job, json_t **found) {
                          job->file, objective_name(job->objective));
     int code = dataset_make_state(job);
     if (!code)
-        code = state_lock(job->state, &lock);
+        code = state_lock(job->state, STATE_WORKS, &lock);
     if (!code)
         code = dataset_open(job, NULL, &data);
     if (!code)

@@ -31,11 +31,14 @@
  * crash. */
 
 #define TRIES 15
+#define TRIES_READ 1500 /* while the holder only reads */
 #define BETWEEN_TRIES_MS 20
+
+#define READS "reads"
 
 struct state_holder state_lock_holder(const char *state) {
     struct state_holder holder = {0};
-    char text[GUARD_TEXT] = "", host[256] = "", own[256] = "";
+    char text[GUARD_TEXT] = "", host[256] = "", own[256] = "", use[8] = "";
     char *path = path_join(state, "lock");
     int descriptor = open(path, O_RDONLY | O_CLOEXEC);
     free(path);
@@ -45,7 +48,8 @@ struct state_holder state_lock_holder(const char *state) {
         close(descriptor);
     }
     (void)gethostname(own, sizeof own - 1);
-    (void)sscanf(text, "%d %255s", &holder.pid, host);
+    (void)sscanf(text, "%d %255s %*s %7s", &holder.pid, host, use);
+    holder.reads = strcmp(use, READS) == 0;
     holder.elsewhere = *host && strcmp(host, own);
     snprintf(holder.text, sizeof holder.text, "pid %d%s%s", holder.pid,
              holder.elsewhere ? " on host " : "", holder.elsewhere ? host : "");
@@ -53,10 +57,14 @@ struct state_holder state_lock_holder(const char *state) {
 }
 
 /* This sleeps, but before there is anything that the loop must serve. */
-static int try_lock(int descriptor) {
+static int try_lock(const char *state, int descriptor) {
     for (int i = 0; flock(descriptor, LOCK_EX | LOCK_NB); i++) {
-        if (errno != EWOULDBLOCK || i == TRIES)
+        if (errno != EWOULDBLOCK)
             return -1;
+        if (i >= (state_lock_holder(state).reads ? TRIES_READ : TRIES)) {
+            errno = EWOULDBLOCK;
+            return -1;
+        }
         nanosleep(&(struct timespec){.tv_nsec = BETWEEN_TRIES_MS * 1000000L}, NULL);
     }
     return 0;
@@ -65,11 +73,11 @@ static int try_lock(int descriptor) {
 /* With the lock held. Until this is done, another process that fails to lock reads the holder
  * before, or none, for its message. Written in place: a reader that finds part of it finds another
  * text than its own, too. */
-static int write_holder(int descriptor, const char *path) {
+static int write_holder(int descriptor, enum state_use use, const char *path) {
     char text[GUARD_TEXT], host[256] = "";
     (void)gethostname(host, sizeof host - 1);
-    int length = snprintf(text, sizeof text, "%d %s %llu\n", (int)getpid(), *host ? host : "?",
-                          process_number());
+    int length = snprintf(text, sizeof text, "%d %s %llu%s\n", (int)getpid(), *host ? host : "?",
+                          process_number(), use == STATE_READS ? " " READS : "");
     if (ftruncate(descriptor, 0))
         return error_set_errno(ERROR_IO, "cannot write %s", path);
     int code = file_write_all(descriptor, text, (size_t)length, path);
@@ -83,6 +91,9 @@ static int write_holder(int descriptor, const char *path) {
 static int refuse_lock(const char *state, const char *path) {
     if (errno == EWOULDBLOCK) {
         struct state_holder holder = state_lock_holder(state);
+        if (holder.reads)
+            return error_set(ERROR_AGAIN, "%s: %s has been reading it for too long; try again",
+                             state, holder.text);
         char *word = shell_word(state);
         int code = error_set(ERROR_AGAIN,
                              "%s: already running, %s; `dml-coordinator status %s`%s tells more",
@@ -97,17 +108,17 @@ static int refuse_lock(const char *state, const char *path) {
                                 : "");
 }
 
-int state_lock(const char *state, int *descriptor) {
+int state_lock(const char *state, enum state_use use, int *descriptor) {
     char *path = memory_format("%s/lock", state);
     int code = 0;
     int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     if (opened < 0)
         code = error_set_errno(ERROR_CREATE, "cannot change the state folder %s: its lock, %s",
                                state, path);
-    else if (try_lock(opened))
+    else if (try_lock(state, opened))
         code = refuse_lock(state, path);
     else
-        code = write_holder(opened, path);
+        code = write_holder(opened, use, path);
     free(path);
     if (code && opened >= 0)
         close(opened);

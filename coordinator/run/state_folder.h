@@ -1,16 +1,20 @@
 /* The state folder: its lock, and the removal of files in it that nobody needs.
  *
  * At most one coordinator works in a state folder: it holds an flock on STATE/lock. The file says
- * who that is: "PID HOST NUMBER", for messages and for base/file.h. */
+ * who that is: "PID HOST NUMBER", for messages and for base/file.h. Commands that only read the
+ * database hold it, too, while they do, and add "reads". */
 #ifndef DML_COORDINATOR_RUN_STATE_FOLDER_H
 #define DML_COORDINATOR_RUN_STATE_FOLDER_H
 
 #include <stdbool.h>
 
+enum state_use { STATE_WORKS, STATE_READS };
+
 /* Takes the lock; from then on the guard is set (base/file.h). The end of the process releases it,
- * too. Other commands may hold the lock for a moment, so this tries for a third of a second. One
- * lock a process. ERROR_AGAIN: "already running, pid N". */
-int state_lock(const char *state, int *descriptor);
+ * too. Other commands may hold the lock for a moment, so this tries for a third of a second; for
+ * half a minute while the holder only reads, which a large database takes time for. One lock a
+ * process. ERROR_AGAIN: "already running, pid N". */
+int state_lock(const char *state, enum state_use use, int *descriptor);
 void state_unlock(int descriptor); /* harmless on −1 */
 
 /* Whether this process may take the lock, and write what the folder has. */
@@ -29,7 +33,7 @@ int state_lock_lost(void);
  * process that has ended: only the flock tells whether somebody holds the lock. */
 struct state_holder {
     int pid; /* 0: nobody */
-    bool elsewhere;
+    bool elsewhere, reads;
     char text[300];
 };
 struct state_holder state_lock_holder(const char *state);

@@ -45,13 +45,13 @@ static void leave(void *context) {
 }
 
 int training_open(struct training *run) {
-    int code = loop_open(&run->loop);
+    int code = dataset_make_state(run->job);
+    if (!code) /* it may wait, which a signal ends at once as long as there is no loop */
+        code = state_lock(run->job->state, STATE_WORKS, &run->lock);
+    if (!code)
+        code = loop_open(&run->loop);
     run->loop.context = run;
     run->loop.leave = leave;
-    if (!code)
-        code = dataset_make_state(run->job);
-    if (!code)
-        code = state_lock(run->job->state, &run->lock);
     if (!code)
         code = store_open(run->job->state, &run->store);
     if (!code)

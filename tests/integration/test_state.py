@@ -82,6 +82,20 @@ def a_second_run_is_told_that_one_is_running(folder):
         process.end()
 
 
+@test
+def a_run_waits_for_whoever_only_reads_the_record(folder):
+    train(small_job(folder))
+    reader = Process(COORDINATOR, 'jobs', folder / 'job.state', '--json',
+                     DML_FAILPOINT='store_opened:1:delay:1500')
+    try:
+        reader.until(lambda: str(reader.pid) in (folder / 'job.state/lock').read_text(),
+                     'it has the lock')
+        train(small_job(folder, l2=0.5))
+        assert len(reader.wait().json['folders'][0]['runs']) == 1
+    finally:
+        reader.end()
+
+
 def stopped_by(folder, stop):
     """Starts an endless run, stops it, and sees that it can be taken up again."""
     job = endless_job(folder)

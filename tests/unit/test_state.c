@@ -109,14 +109,14 @@ static void a_lock_is_held_by_one_and_names_its_holder(void **state) {
     (void)state;
     int first, second;
     char expected[64];
-    assert_int_equal(state_lock(folder, &first), 0);
+    assert_int_equal(state_lock(folder, STATE_WORKS, &first), 0);
     assert_int_equal(state_lock_holder(folder).pid, getpid());
-    assert_int_equal(state_lock(folder, &second), ERROR_AGAIN);
+    assert_int_equal(state_lock(folder, STATE_WORKS, &second), ERROR_AGAIN);
     snprintf(expected, sizeof expected, "already running, pid %d", (int)getpid());
     assert_non_null(strstr(error_text(), expected));
     state_unlock(first);
     error_clear();
-    assert_int_equal(state_lock(folder, &second), 0);
+    assert_int_equal(state_lock(folder, STATE_WORKS, &second), 0);
     state_unlock(second);
 }
 
@@ -125,10 +125,10 @@ static void a_lock_goes_with_the_process_that_held_it(void **state) {
     int descriptor;
     pid_t child = fork();
     if (child == 0)
-        _exit(state_lock(folder, &descriptor) ? 1 : 0);
+        _exit(state_lock(folder, STATE_WORKS, &descriptor) ? 1 : 0);
     await(child);
     assert_int_equal(state_lock_holder(folder).pid, child);
-    assert_int_equal(state_lock(folder, &descriptor), 0);
+    assert_int_equal(state_lock(folder, STATE_WORKS, &descriptor), 0);
     state_unlock(descriptor);
 }
 
@@ -198,7 +198,7 @@ static void a_mute_coordinator_is_named_by_its_pid(void **state) {
     (void)state;
     char *answer, expected[32];
     int lock, descriptor = listening();
-    assert_int_equal(state_lock(folder, &lock), 0);
+    assert_int_equal(state_lock(folder, STATE_WORKS, &lock), 0);
     assert_int_equal(control_ask(folder, "status\n", &answer), ERROR_AGAIN);
     snprintf(expected, sizeof expected, "pid %d", (int)getpid());
     assert_non_null(strstr(error_text(), expected));
