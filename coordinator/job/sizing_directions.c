@@ -8,8 +8,13 @@
 #include "coordinator/job/sizing.h"
 #include "optimizer/span.h"
 
+/* A heavy block knows most of what older directions do. Without one each saves steps, and more of
+ * them are taken as long as all together take little memory. */
+#define DIRECTIONS_AUTO_MAX_WITH_BLOCK 20
 #define DIRECTIONS_AUTO_MAX 40
 #define DIRECTIONS_AUTO_MAX_SEVERAL 50 /* of several outputs, whose steps gain by each */
+#define DIRECTIONS_AUTO_MAX_SMALL 80
+#define DIRECTIONS_SMALL_BYTES 0x1p28
 
 /* Fewer directions than this save less than they cost; with a heavy block few are enough. */
 #define DIRECTIONS_LEAST 20
@@ -25,11 +30,10 @@
 /* Passes with fewer products than this would wait for rounds most of the time. */
 #define PRODUCTS_WORTH_ROUNDS 4e5
 
-/* A step in the span takes at most so many times as long as one along a line. About half as many
- * do, or two thirds of dense rows. Of sparse rows with several outputs a pass moves K numbers a
- * column besides, which counts for more where workers are on several hosts. */
+/* A step in the span takes at most so many times as long as one along a line; about half as many
+ * do. Of rows with several outputs more directions save more. */
 #define SPAN_STEP 1.6
-#define SPAN_STEP_MOVED 2.0
+#define SPAN_STEP_SEVERAL 2.0
 
 /* Nanoseconds, about: for a product of a pass, whose elements lie anywhere where a sparse row has
  * one output, beside one another where it has several, and in matrices where rows are dense; for a
@@ -80,7 +84,7 @@ static bool is_worth_it(const struct set_info *data, const struct objective_shap
     double line = common + parameters * STORED_NS * READS_OF_A_PAIR * pairs;
     double step = common + parameters * STORED_NS * reads +
                   (double)data->rows * outputs * span_ns(data, outputs, count);
-    return step <= line * (outputs > 1 && !data->dense ? SPAN_STEP_MOVED : SPAN_STEP);
+    return step <= line * (outputs > 1 ? SPAN_STEP_SEVERAL : SPAN_STEP);
 }
 
 /* Of `pairs` that a run along lines would have: vectors that are short cost nothing. */
@@ -115,6 +119,16 @@ static enum history_type type_beside(const struct set_info *data,
     return form == PRECONDITION_FULL || is_short ? HISTORY_DOUBLE : type;
 }
 
+/* A direction is a vector of columns and one of rows, of elements of so many bytes. */
+static double most_directions(const struct set_info *data, const struct objective_shape *shape,
+                              enum precondition form, double element) {
+    if (form == PRECONDITION_HEAVY)
+        return DIRECTIONS_AUTO_MAX_WITH_BLOCK;
+    double numbers = (double)objective_parameters(shape) + (double)data->rows * shape->outputs;
+    double small = fmin(DIRECTIONS_SMALL_BYTES / (element * numbers), DIRECTIONS_AUTO_MAX_SMALL);
+    return fmax(small, shape->outputs > 1 ? DIRECTIONS_AUTO_MAX_SEVERAL : DIRECTIONS_AUTO_MAX);
+}
+
 static uint32_t directions_auto(const struct set_info *data, const struct objective_shape *shape,
                                 enum precondition form, const struct sizing *sizing) {
     double outputs = shape->outputs, numbers = (double)data->rows * outputs;
@@ -124,8 +138,7 @@ static uint32_t directions_auto(const struct set_info *data, const struct object
     double element = (double)history_size(type_beside(data, shape, form, sizing->history_type));
     double pairs = 2.0 * sizing->history * element * (double)objective_parameters(shape);
     double fit = (bytes_of_values(data) + pairs) / (numbers * element);
-    uint32_t most = shape->outputs > 1 ? DIRECTIONS_AUTO_MAX_SEVERAL : DIRECTIONS_AUTO_MAX;
-    uint32_t count = (uint32_t)fmin(fit, most);
+    uint32_t count = (uint32_t)fmin(fit, most_directions(data, shape, form, element));
     uint32_t least = form == PRECONDITION_HEAVY ? DIRECTIONS_LEAST_WITH_BLOCK : DIRECTIONS_LEAST;
     uint32_t few = pairs_beside(shape, sizing->history);
     while (count >= least && !is_worth_it(data, shape, count, few, sizing->history))

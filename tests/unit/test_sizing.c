@@ -447,13 +447,34 @@ static void a_job_that_asks_for_a_block_has_the_largest(void **state) {
     assert_true(settings.ridge == 0.5 / 0.25); /* σ′ at 0 */
 }
 
-static struct sizing with_directions(const struct set_info *info,
-                                     const struct objective_shape *shape) {
+static struct sizing with_directions_and(enum precondition form, const struct set_info *info,
+                                         const struct objective_shape *shape) {
     const struct job job = {.directions = DIRECTIONS_AUTO};
     struct sizing sizing;
     assert_int_equal(sizing_of(&job, info, shape->features * shape->outputs, 2, &sizing), 0);
-    sizing_directions(&job, info, shape, PRECONDITION_NONE, &sizing);
+    sizing_directions(&job, info, shape, form, &sizing);
     return sizing;
+}
+
+static struct sizing with_directions(const struct set_info *info,
+                                     const struct objective_shape *shape) {
+    return with_directions_and(PRECONDITION_NONE, info, shape);
+}
+
+/* Rows of farm_ads, and of texts of more and more words. */
+static void directions_are_many_where_they_take_little_memory_and_few_beside_a_block(void **state) {
+    (void)state;
+    struct set_info ads = {.rows = 4143, .values = 817141, .features = 54877, .weight_sum = 4143};
+    struct objective_shape shape = {
+        .kind = OBJECTIVE_LOGISTIC, .features = 54877, .outputs = 1, .intercept = true};
+    assert_int_equal(with_directions(&ads, &shape).directions, 80);
+    assert_int_equal(with_directions_and(PRECONDITION_HEAVY, &ads, &shape).directions, 20);
+    ads.rows = 15935;
+    ads.values = 8694307;
+    ads.features = shape.features = 1000000;
+    assert_in_range(with_directions(&ads, &shape).directions, 60, 70);
+    ads.features = shape.features = 2000000;
+    assert_int_equal(with_directions(&ads, &shape).directions, 40);
 }
 
 /* As wide as news in twenty groups, and as images of ten kinds of clothes. */
@@ -477,7 +498,7 @@ static void rows_of_many_classes_have_directions_in_floats(void **state) {
     shape.features = 784;
     shape.outputs = 10;
     sizing = with_directions(&images, &shape);
-    assert_in_range(sizing.directions, 40, 50);
+    assert_in_range(sizing.directions, 60, 80);
     assert_int_equal(sizing.history_type,
                      HISTORY_FLOAT); /* of rows, as vectors of columns are short */
     images.values = images.rows * (images.features = shape.features = 100);
@@ -494,7 +515,7 @@ beside_directions_few_pairs_are_kept_of_long_vectors_and_as_many_of_short_ones(v
     struct objective_shape shape = {
         .kind = OBJECTIVE_LOGISTIC, .features = 1615250, .outputs = 1, .intercept = true};
     struct sizing sizing = with_directions(&text, &shape);
-    assert_int_equal(sizing.directions, 40);
+    assert_in_range(sizing.directions, 40, 45);
     assert_int_equal(sizing.history, 2);
     text.features = shape.features = 20000;
     sizing = with_directions(&text, &shape);
@@ -507,6 +528,7 @@ SUITE(sizing) {
         cmocka_unit_test(
             beside_directions_few_pairs_are_kept_of_long_vectors_and_as_many_of_short_ones),
         cmocka_unit_test(rows_of_many_classes_have_directions_in_floats),
+        cmocka_unit_test(directions_are_many_where_they_take_little_memory_and_few_beside_a_block),
         cmocka_unit_test(outputs_share_a_block_where_it_leaves_columns_out),
         cmocka_unit_test(one_replica_has_a_thread_for_each_cpu),
         cmocka_unit_test(a_model_of_unknown_width_has_the_workers_that_all_have),
