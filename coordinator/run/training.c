@@ -473,6 +473,8 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
     run->seconds.pack = data->seconds;
     int code = training_shape(run);
     if (!code)
+        code = workers_prepare_all(run);
+    if (!code)
         code = loop_beside(&run->loop, STAGE_CHECKING, work_on_scaling, run);
     if (!code)
         sizing_directions(run->job, set_info(run->set), &run->shape, run->preconditioner.form,

@@ -84,6 +84,7 @@ struct training {
     char *start_model; /* the hash of what it started from, "" if from zero; owned */
     int64_t start_run; /* whose model that is; 0: not known */
     int64_t continues; /* the run from whose end it goes on; 0: it began anew */
+    bool prepares;     /* it is new for certain, and some of its workers were started already */
     bool rests;        /* the next three are those of the member before, which workers serve next */
     struct launch launch;
     struct hosts hosts;         /* none: workers are started here */
@@ -152,6 +153,10 @@ void training_close(struct training *training);
  * coordinator may still wait for the next one. training_release() ends them if there comes no run.
  * ERROR_CONFIG, ERROR_UNAVAILABLE, ERROR_CREATE. */
 int workers_prepare(struct training *run);
+
+/* The same when the run's sizes are known, if it is new for certain: the others begin while its
+ * columns are measured. */
+int workers_prepare_all(struct training *run);
 
 /* Starts the workers for which the job gives no addresses, as far as they do not run, and lists the
  * address of each worker; gets the key if one of these may need it. Those that rest from another

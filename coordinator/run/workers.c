@@ -1,5 +1,6 @@
 #include "coordinator/run/training.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,9 +64,16 @@ static bool any_needs_tls(const struct training *run) {
 
 /* ---- before the data is read ---- */
 
-static int take_open(void *context, const struct store_run *run) {
-    bool *open = context;
-    *open |= !run->reason;
+/* Which of the earlier runs there are. */
+struct earlier {
+    bool open;       /* one whose coordinator was lost */
+    bool unfinished; /* one that may go on, with the shards that it had */
+};
+
+static int take_earlier(void *context, const struct store_run *run) {
+    struct earlier *earlier = context;
+    earlier->open |= !run->reason;
+    earlier->unfinished |= run->reason && reason_text_can_resume(run->reason);
     return 0;
 }
 
@@ -73,16 +81,24 @@ static int take_open(void *context, const struct store_run *run) {
  * workers are adopted: others must not take their places now. */
 int workers_prepare(struct training *run) {
     struct sizing sizing;
-    bool open = false;
+    struct earlier earlier = {0};
     if (host_list_is_given(run->job))
         return 0;
-    int code = store_runs(run->store, take_open, &open);
+    int code = store_runs(run->store, take_earlier, &earlier);
     if (!code)
         code = sizing_workers(run->job, 0, cpus_usable(), &sizing);
-    if (code || open)
+    if (code || earlier.open)
         return code;
+    run->prepares = run->options->fresh || !earlier.unfinished;
     begin_launching(run);
     return start_here(run, sizing.shards, sizing.replicas);
+}
+
+int workers_prepare_all(struct training *run) {
+    if (!run->prepares || run->rests)
+        return 0;
+    assert(run->launch.base && !run->hosts.count);
+    return start_here(run, run->sizing.shards, run->sizing.replicas);
 }
 
 /* ---- when the run is known ---- */
