@@ -518,19 +518,28 @@ static double size_of_rank(const double *size, uint64_t count, uint64_t rank) {
     return answer;
 }
 
+/* Whether the largest size is near the median, and three quarters of the others. */
+static bool are_near_the_median(const double *size, uint64_t count, double most) {
+    double median = size_of_rank(size, count, count / 2);
+    uint64_t near = 0;
+    for (uint64_t i = 0; i < count; i++)
+        near += size[i] * NEARLY >= median;
+    return 4 * near >= 3 * count && most <= NEARLY * median;
+}
+
 bool moments_share_unit(const struct moments *moments, uint64_t columns) {
     double *size = memory_new(columns, sizeof *size);
-    double most = 0;
-    uint64_t count = 0, near = 0;
+    double most = 0, least = INFINITY;
+    uint64_t count = 0;
     for (uint64_t j = 0; j < columns; j++) {
         size[count] = moments_size(moments, j);
         most = size[count] > most ? size[count] : most;
+        least = size[count] > 0 && size[count] < least ? size[count] : least;
         count += size[count] > 0;
     }
-    double median = count ? size_of_rank(size, count, count / 2) : 0;
-    for (uint64_t i = 0; i < count; i++)
-        near += size[i] * NEARLY >= median;
-    bool shared = count >= COLUMNS_OF_ONE_UNIT && 4 * near >= 3 * count && most <= NEARLY * median;
+    /* Where all are near one another, as in rows of ones, they are near any median. */
+    bool shared = count >= COLUMNS_OF_ONE_UNIT &&
+                  (most <= NEARLY * least || are_near_the_median(size, count, most));
     free(size);
     return shared;
 }
