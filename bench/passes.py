@@ -7,8 +7,9 @@ Each row is a problem of problems.py, chosen by a part of its name; all without 
 
     evaluations   when F first came within the problem's gap of the optimum, relatively
     passes        the same, with an evaluation of the curvature counted as what it costs in passes
-                  for a gradient, as the coordinator estimates it, and with common directions a
-                  product of the rows, or a gradient of their derivatives, as half a pass
+                  for a gradient, as the coordinator estimates it; with common directions a
+                  product of the rows, or a gradient of their derivatives, as half a pass, and so
+                  the first evaluation of any run: its weights are 0, and rows have no product
     measured      the same, by the seconds that a refresh of the preconditioner took here
     all, gap      evaluations of the whole run, and how near the optimum it ended
     seconds       of the whole command, other load included
@@ -49,16 +50,16 @@ def trace(state):
     """Of every evaluation, in order: its loss, its outcome, and what it cost in passes, as
     estimated and as measured."""
     with sqlite3.connect(state / 'dml.db') as store:
-        rows = store.execute('SELECT loss, outcome, seconds FROM evaluations '
+        rows = store.execute('SELECT loss, outcome, seconds, step FROM evaluations '
                              'ORDER BY attempt, evaluation').fetchall()
         events = store.execute('SELECT text FROM events ORDER BY event').fetchall()
     refreshes = [REFRESH.search(text) for text, in events if REFRESH.search(text)]
     others = (CURVATURE, *HALVES, *NO_PRODUCTS)
-    gradient = statistics.median([seconds for _, outcome, seconds in rows if outcome not in others])
-    halved = any(outcome in HALVES for _, outcome, _ in rows)  # a step is accepted by its second half
+    gradient = statistics.median([seconds for _, outcome, seconds, _ in rows if outcome not in others])
+    halved = any(outcome in HALVES for _, outcome, _, _ in rows)  # a step is accepted by its second half
     found = []
-    for loss, outcome, seconds in rows:
-        half = outcome in HALVES or (halved and outcome == 'accepted')
+    for loss, outcome, seconds, step in rows:
+        half = outcome in HALVES or (outcome == 'accepted' and (halved or step == 0))
         estimate = measured = 0.0 if outcome in NO_PRODUCTS else 0.5 if half else 1.0
         if outcome == CURVATURE:
             # One that gave no preconditioner has no event.

@@ -99,11 +99,29 @@ static struct objective_scratch *linear_scratch_new(const struct objective_shape
     return scratch;
 }
 
+/* Most runs start where all weights are 0: there no row has to be read for its margins, and an
+ * evaluation is half a pass. Looked for once a point. */
+static bool is_weightless(const double *parameters, struct objective_scratch *scratch) {
+    const uint64_t weights = scratch->weights.features * scratch->weights.outputs;
+    if (!scratch->point || scratch->point == scratch->looked_at)
+        return scratch->point && scratch->weightless;
+    uint64_t zeros = 0;
+    while (zeros < weights && parameters[zeros] == 0)
+        zeros++;
+    scratch->looked_at = scratch->point;
+    scratch->weightless = zeros == weights;
+    return scratch->weightless;
+}
+
 static void weight_margins(const struct row_batch *batch, const double *parameters,
                            struct objective_scratch *scratch, double *margins) {
     const struct column_scaling *columns = scratch->scaled.columns;
     assert(!batch->rows->dense || !columns);
-    if (batch->rows->dense)
+    if (is_weightless(parameters, scratch)) {
+        memset(margins, 0, (size_t)batch->count * scratch->weights.outputs * sizeof *margins);
+        if (batch->rows->dense)
+            dense_take(&scratch->weights, batch, scratch);
+    } else if (batch->rows->dense)
         dense_margins(&scratch->weights, batch, parameters, scratch, margins);
     else
         sparse_margins(&scratch->weights, batch, parameters, columns, margins);

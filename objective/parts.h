@@ -107,6 +107,8 @@ struct objective_scratch {
     uint64_t point;             /* as of objective_scratch_at() */
     struct scaled_point scaled; /* as of objective_scratch_scaled() */
     struct layout_tensor bias;  /* has no columns if there is no intercept */
+    uint64_t looked_at;         /* number of the point of a linear model that was looked at last: */
+    bool weightless;            /* whether its weights are all 0 */
     double *margins;            /* rows of a batch × K; later their derivatives */
     double *work;               /* rows of a batch × K */
     double *loss;               /* one per row of a batch */

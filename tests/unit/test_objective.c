@@ -222,6 +222,34 @@ static void another_point_is_noticed_in_the_same_memory(void **state) {
     }
 }
 
+/* Values that are no numbers would show in margins of which they are a part. */
+static void
+where_all_weights_are_0_values_are_not_read_for_margins_and_no_bit_changes(void **state) {
+    (void)state;
+    static _Alignas(64) int64_t expected[CANNED_PARAMETERS], sum[CANNED_PARAMETERS];
+    static double margins[2][CANNED_ROWS * CANNED_OUTPUTS_MAX];
+    for (size_t s = 0; s < 2 * SHAPES; s++) {
+        struct canned *canned = canned_new(shapes[s / 2], s % 2, VALUE_DOUBLE, NULL, s + 1);
+        struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+        struct objective_scratch *fresh = objective_scratch_new(&canned->shape);
+        uint64_t weights = objective_layout(&canned->shape).tensor[0].columns * CANNED_FEATURES;
+        memset(canned->parameters, 0, weights * sizeof *canned->parameters);
+        objective_scratch_at(scratch, 1);
+        gradient_at(canned, scratch, sum);
+        gradient_at(canned, fresh, expected);
+        assert_memory_equal(sum, expected, sizeof sum);
+        objective_margins(&canned->shape, &canned->rows, canned->parameters, fresh, margins[0]);
+        for (uint64_t v = 0; v < canned->rows.values; v++)
+            canned->wide[v] = NAN;
+        objective_margins(&canned->shape, &canned->rows, canned->parameters, scratch, margins[1]);
+        assert_memory_equal(margins[0], margins[1],
+                            canned->rows.count * canned->shape.outputs * sizeof **margins);
+        objective_scratch_free(scratch);
+        objective_scratch_free(fresh);
+        free(canned);
+    }
+}
+
 /* A scaled point, and what it stands for in the canned parameters. */
 static void scale_point(struct canned *canned, struct column_scaling *columns, double *scaled) {
     uint64_t weights = objective_layout(&canned->shape).tensor[0].columns;
@@ -397,6 +425,8 @@ SUITE(objective) {
         cmocka_unit_test(rows_of_weight_0_count_for_nothing),
         cmocka_unit_test(sums_of_heavy_tails_fit),
         cmocka_unit_test(another_point_is_noticed_in_the_same_memory),
+        cmocka_unit_test(
+            where_all_weights_are_0_values_are_not_read_for_margins_and_no_bit_changes),
         cmocka_unit_test(a_scaled_point_gives_the_bits_of_its_weights),
         cmocka_unit_test(blocks_add_up_to_the_same_bits_in_any_order),
         cmocka_unit_test(without_a_sum_only_loss_and_largest_derivative_are_found),
