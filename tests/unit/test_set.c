@@ -468,6 +468,23 @@ static void a_damaged_chunk_is_found_at_the_first_touch(void **state) {
     free(path);
 }
 
+/* No chunk is touched for them, damaged or not. */
+static void squares_of_rows_of_ones_are_counts(void **state) {
+    (void)state;
+    const struct moments none = {0};
+    double squares[5];
+    struct set *set = merge_one("1 1:1 5:1\n0 5:1\n1 2:1\n0 3:1\n0 4:1\n", LABEL_BINARY, NULL);
+    char *path = memory_copy_string(set_path(set));
+    set_close(set);
+    flip_byte(path, CONTAINER_ALIGNMENT * 7);
+    assert_int_equal(set_open(path, &set), 0);
+    assert_int_equal(moments_squares(set, 1, &none, squares), 0);
+    assert_true(squares[0] == 2 / 5.0 && squares[1] == 1 / 5.0);
+    set_close(set);
+    unlink(path);
+    free(path);
+}
+
 static void a_set_with_a_damaged_header_is_made_again(void **state) {
     (void)state;
     const char *const files[] = {fixture_text("header", "1 1:1\n0 2:1\n1 7:1\n"), NULL};
@@ -543,6 +560,7 @@ SUITE(set) {
         cmocka_unit_test(any_number_of_threads_finds_the_same_means_and_bins),
         cmocka_unit_test(a_set_is_made_once),
         cmocka_unit_test(a_damaged_chunk_is_found_at_the_first_touch),
+        cmocka_unit_test(squares_of_rows_of_ones_are_counts),
         cmocka_unit_test(a_set_with_a_damaged_header_is_made_again),
         cmocka_unit_test(header_lines_that_disagree_are_refused),
         cmocka_unit_test(inspect_says_what_a_set_and_its_packs_hold),
