@@ -176,15 +176,34 @@ def data_that_is_refused_counts_before_a_worker_that_cannot_begin(folder):
     assert finished.status == BAD_DATA and 'could not be started' not in finished.stderr, finished
 
 
-@test
-def more_shards_join_those_that_were_started_if_the_model_is_wide(folder):
-    places, variables = places_of(folder)
+def wide_job(folder, **settings):
+    """Of a model that has two shards, if there are two processors."""
     rng = random.Random(1)
     with open(folder / 'wide.libsvm', 'w') as file:
         for row in range(600):
             values = ' '.join(f'{1 + row * 1000 + j}:1' for j in range(1000))
             file.write(f'{rng.choice([-1, 1])} {values}\n')
-    job = write_job(folder, data=['wide.libsvm'], l2=0.1, max_steps=2)
+    return write_job(folder, data=['wide.libsvm'], l2=0.1, max_steps=2, **settings)
+
+
+@test
+def all_shards_begin_while_columns_are_measured_and_end_with_a_run_that_is_refused(folder):
+    places, variables = places_of(folder)
+    (folder / 'test.libsvm').write_text('7 1:1\n')
+    job = wide_job(folder, test=['test.libsvm'])
+    finished = dml('run', job, **variables)
+    assert finished.status == BAD_DATA and 'test.libsvm' in finished.stderr, finished
+    assert not list(places.iterdir()), 'sockets are left'
+    if len(os.sched_getaffinity(0)) < 2:
+        raise Skip('there is one CPU: shards = auto is one')
+    third = dml('run', job, DML_FAILPOINT='coordinator.launch_worker:3:kill', **variables)
+    assert third.status == -signal.SIGKILL, third
+
+
+@test
+def more_shards_join_those_that_were_started_if_the_model_is_wide(folder):
+    places, variables = places_of(folder)
+    job = wide_job(folder)
     result = train(job, **variables)
     if result['shards'] < 2:
         raise Skip('there is one CPU: shards = auto is one')
