@@ -105,15 +105,23 @@ uint64_t labels_leave_out(const struct labels *labels, struct split *split) {
     return left_out;
 }
 
-/* Refuses a label, and says of which column of a table it is: another may be meant. */
+/* Of which column of a table the labels are: another may be meant. In the file the column may stand
+ * elsewhere than in the table, which all files have in common. The caller frees the text. */
+static char *label_origin(const struct pack *pack) {
+    char column[COLUMN_TEXT];
+    uint32_t at = pack->table ? table_find_kind(pack->table, COLUMN_LABEL) : 0;
+    if (!pack->table || at == pack->table->columns)
+        return memory_copy_string("");
+    return memory_format("; the labels are those of %s: csv.label takes another",
+                         table_describe(pack->table, at, column));
+}
+
 static int refuse_label(const struct pack *pack, uint64_t row, const char *name, const char *why) {
-    char column[COLUMN_TEXT] = "";
-    bool known = pack->table && pack->facts->label_column;
-    return error_set(
-        ERROR_DATA, "%s: row %llu: the label \"%s\" %s%s%s%s", pack_source(pack),
-        (unsigned long long)row + 1, name, why, known ? "; the labels are those of " : "",
-        known ? table_describe(pack->table, pack->facts->label_column - 1, column) : "",
-        known ? ": csv.label takes another" : "");
+    char *origin = label_origin(pack);
+    error_set(ERROR_DATA, "%s: row %llu: the label \"%s\" %s%s", pack_source(pack),
+              (unsigned long long)row + 1, name, why, origin);
+    free(origin);
+    return ERROR_DATA;
 }
 
 static int check_target(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
@@ -230,22 +238,18 @@ static int third_label_error(const struct labels *labels, const struct pack *pac
          last_is_it = strcmp(seen[2].name, name) == 0;
     bool maybe_header =
         pack->facts->format == FORMAT_CSV && !pack->facts->header && labels->texts.count;
-    char column[COLUMN_TEXT], *where = NULL;
-    if (pack->table && pack->facts->label_column)
-        where = memory_format("; the labels are those of %s: csv.label takes another",
-                              table_describe(pack->table, pack->facts->label_column - 1, column));
+    char *origin = label_origin(pack);
     const char *one = seen[first_is_it].name, *other = seen[last_is_it ? 1 : 2].name;
     bool cases = !strcasecmp(name, one) || !strcasecmp(name, other) || !strcasecmp(one, other);
-    error_set(ERROR_DATA,
-              "%s: row %llu: \"%s\" is a third label, beside \"%s\" and \"%s\", where only two "
-              "classes are possible; %s%s%s%s",
-              pack_source(pack), (unsigned long long)row + 1, name, one, other,
-              cases ? "two of them differ in upper and lower case alone: write them alike; or "
-                    : "",
-              fitting_objective(pack),
-              maybe_header ? "; if the first line names the columns, set csv.header = yes" : "",
-              where ? where : "");
-    free(where);
+    error_set(
+        ERROR_DATA,
+        "%s: row %llu: \"%s\" is a third label, beside \"%s\" and \"%s\", where only two "
+        "classes are possible; %s%s%s%s",
+        pack_source(pack), (unsigned long long)row + 1, name, one, other,
+        cases ? "two of them differ in upper and lower case alone: write them alike; or " : "",
+        fitting_objective(pack),
+        maybe_header ? "; if the first line names the columns, set csv.header = yes" : "", origin);
+    free(origin);
     for (int i = 0; i < 3; i++)
         free(seen[i].name);
     free(seen);
