@@ -63,7 +63,7 @@ int csv_no_column_left(const struct csv_cells *first) {
     char text[WHERE_TEXT];
     return error_set(ERROR_DATA, "%sno column is left beside the label%s", where(first, text),
                      first->count > 1 || first->keys
-                         ? ""
+                         ? ": csv.skip and other keys take all of them"
                          : ": the line has one column; if lines stand before the table, take them "
                            "out, and if another character parts columns, set csv.delimiter");
 }

@@ -194,13 +194,6 @@ static void put_use(const struct proposal *proposal, uint32_t i, FILE *file) {
     const struct column_profile *seen = &proposal->profile.column[i];
     const struct table_column *column = &proposal->profile.report.table->column[i];
     enum use use = proposal_use(proposal, i);
-    const bool counts = proposal_numbers_rows(&proposal->profile, seen);
-    const char *why = !seen->cells                              ? ""
-                      : column->kind == COLUMN_NUMBER && counts ? ", as it only numbers the rows"
-                      : column->kind == COLUMN_NUMBER ? ", as nearly all of these codes differ"
-                      : proposal_holds_dates(&proposal->profile, i)
-                          ? ", as a job has one date_format"
-                          : ", as nearly all texts differ";
     if (proposal_holds_dates(&proposal->profile, i))
         fprintf(file, ": dates, %s", date_formats_first(seen->dates));
     if (use == USE_AS_TEXT)
@@ -208,7 +201,8 @@ static void put_use(const struct proposal *proposal, uint32_t i, FILE *file) {
     if (use == USE_AS_CATEGORY && column->padded)
         fputs(": codes, as some begin with a zero", file);
     if (use == USE_NOT)
-        fprintf(file, ": left out%s", why);
+        fprintf(file, ": left out%s%s", seen->cells ? ", as " : "",
+                seen->cells ? proposal_why_not(proposal, i) : "");
 }
 
 static void put_remarks(const struct proposal *proposal, FILE *file) {

@@ -44,10 +44,12 @@ static int look(struct proposal *proposal) {
 }
 
 /* What exports of databases, spreadsheets and programs write for a cell without a value, besides
- * the words that a job takes by itself. */
-static const char *const exported_missing_words[] = {"?",    "NA",   "N/A",  "NaN",  "nan", "null",
-                                                     "NULL", "none", "None", "<NA>", "n/a", "#N/A",
-                                                     "\\N",  "-",    "--",   ".",    NULL};
+ * the words that a job takes by itself. A number that is not finite is none to learn from. */
+static const char *const exported_missing_words[] = {
+    "?",     "NA",      "N/A",     "NaN",      "nan",       "null",     "NULL",      "none", "None",
+    "<NA>",  "n/a",     "#N/A",    "\\N",      "-",         "--",       ".",         "nil",  "NaT",
+    "#NUM!", "#DIV/0!", "#VALUE!", "#REF!",    "#NAME?",    "#NULL!",   "inf",       "-inf", "Inf",
+    "-Inf",  "+inf",    "+Inf",    "infinity", "-infinity", "Infinity", "-Infinity", NULL};
 
 /* Whether the file is read so. If not, what is wrong with it is not told. */
 static bool is_read_with(struct proposal *proposal, const char *const *missing, bool commas) {
@@ -115,7 +117,7 @@ static bool all_differ(const struct column_profile *seen) {
 }
 
 /* Each is the next one of another. */
-bool proposal_numbers_rows(const struct profile *profile, const struct column_profile *seen) {
+static bool numbers_rows(const struct profile *profile, const struct column_profile *seen) {
     double rows = (double)profile->report.rows;
     return seen->whole && rows > 20 && seen->most - seen->least + 1 == rows &&
            (double)seen->different >= fmin(rows, PROFILE_DIFFERENT_MAX);
@@ -124,7 +126,7 @@ bool proposal_numbers_rows(const struct profile *profile, const struct column_pr
 static bool may_be_labels(const struct profile *profile) {
     const struct column_profile *labels = &profile->labels;
     return profile->label_count && !(profile->texts && all_differ(labels)) &&
-           !(!profile->texts && proposal_numbers_rows(profile, labels));
+           !(!profile->texts && numbers_rows(profile, labels));
 }
 
 /* The last column is the label, of those that are neither empty, as where a delimiter ends each
@@ -200,7 +202,7 @@ enum use proposal_use(const struct proposal *proposal, uint32_t i) {
         return column->kind == COLUMN_NUMBER ? USE_AS_NUMBER : USE_AS_CATEGORY;
     if (column->kind == COLUMN_SKIPPED || (table_uses(column) && !seen->cells))
         return USE_NOT;
-    if (column->kind == COLUMN_NUMBER && proposal_numbers_rows(profile, seen))
+    if (column->kind == COLUMN_NUMBER && numbers_rows(profile, seen))
         return USE_NOT;
     if (column->kind == COLUMN_NUMBER && column->padded)
         return all_differ(seen) ? USE_NOT : USE_AS_CATEGORY;
@@ -209,6 +211,19 @@ enum use proposal_use(const struct proposal *proposal, uint32_t i) {
     if (column->kind == COLUMN_CATEGORY && all_differ(seen))
         return seen->words >= SENTENCE_WORDS ? USE_AS_TEXT : USE_NOT;
     return USE_AS_FOUND;
+}
+
+const char *proposal_why_not(const struct proposal *proposal, uint32_t i) {
+    const struct profile *profile = &proposal->profile;
+    const bool number = profile->report.table->column[i].kind == COLUMN_NUMBER;
+    if (!profile->column[i].cells)
+        return "it is empty";
+    if (number && numbers_rows(profile, &profile->column[i]))
+        return "it only numbers the rows";
+    if (number)
+        return "nearly all of these codes differ";
+    return proposal_holds_dates(profile, i) ? "a job has one date_format"
+                                            : "nearly all texts differ";
 }
 
 /* ---- the objective ---- */
@@ -238,8 +253,71 @@ static int check_labels(const struct proposal *proposal) {
     return 0;
 }
 
+/* A job that leaves out every column but the label can train nothing. */
+static int check_columns(const struct proposal *proposal) {
+    const struct profile *profile = &proposal->profile;
+    const struct table *table = profile->report.table;
+    char name[COLUMN_TEXT], *why = memory_copy_string("");
+    uint32_t used = 0, left_out = 0;
+    for (uint32_t i = 0; i < profile->columns && !used; i++) {
+        if (!table_uses(&table->column[i]))
+            continue;
+        used += proposal_use(proposal, i) != USE_NOT;
+        if (used || left_out++ >= 3)
+            continue;
+        char *longer = memory_format("%s%s%s: %s", why, left_out > 1 ? "; " : "",
+                                     table_describe(table, i, name), proposal_why_not(proposal, i));
+        free(why);
+        why = longer;
+    }
+    int code = 0;
+    if (left_out && !used)
+        code =
+            error_set(ERROR_DATA,
+                      "%s: no column is left beside the label, %s (%s%s): take one nonetheless "
+                      "with --set csv.categories=COLUMN or --set csv.numbers=COLUMN, or another "
+                      "label with --set csv.label=COLUMN",
+                      proposal->data, table_describe(table, profile->report.label_column - 1, name),
+                      why, left_out > 3 ? "; and others" : "");
+    free(why);
+    return code;
+}
+
+/* Whether texts are numbers with a sign, such as $4.50 or 12%; not those with blanks, as telephones
+ * have. */
+static bool are_amounts(const struct column_profile *seen) {
+    static const char *const signs[] = {"$", "%", ",", "\u20ac", "\u00a3"};
+    bool has_sign = false;
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
+        has_sign |= strstr(seen->example, signs[i]) != NULL;
+    return has_sign && (double)seen->dressed > 0.9 * (double)seen->cells;
+}
+
+/* As texts amounts are classes, or so many that their column is taken for names and not for the
+ * label, although they may be what is to be predicted. */
+static void warn_of_amounts(const struct proposal *proposal, bool told) {
+    const struct profile *profile = &proposal->profile;
+    const uint32_t label = profile->report.label_column - 1;
+    char name[COLUMN_TEXT];
+    for (uint32_t i = label; i < profile->columns; i++) {
+        const struct column_profile *seen = i == label ? &profile->labels : &profile->column[i];
+        if (!are_amounts(seen) || (told && i > label))
+            continue;
+        table_describe(profile->report.table, i, name);
+        if (i == label)
+            log_warning("%s: the labels in %s are texts such as %s, and so classes: take all but "
+                        "digits and a point out of the data if they are numbers",
+                        proposal->data, name, seen->example);
+        else
+            log_warning("%s: %s is not taken for the label: its numbers, such as %s, are texts "
+                        "until all but digits and a point is taken out of the data",
+                        proposal->data, name, seen->example);
+    }
+}
+
 int proposal_make(struct proposal *proposal) {
     int code = find_label(proposal);
+    const bool told = proposal->reading.label; /* or it has such a name */
     proposal->reading.label_optional = true; /* rows without one are counted */
     if (!code)
         code = look_at_labels(proposal);
@@ -249,7 +327,10 @@ int proposal_make(struct proposal *proposal) {
         return code;
     proposal->objective = objective_for(&proposal->profile);
     proposal->dates = find_dates(&proposal->profile);
-    return 0;
+    code = check_columns(proposal);
+    if (!code && proposal->profile.columns && proposal->profile.report.label_column)
+        warn_of_amounts(proposal, told);
+    return code;
 }
 
 void proposal_release(struct proposal *proposal) {

@@ -26,8 +26,8 @@ void proposal_release(struct proposal *proposal);
 enum use { USE_AS_FOUND, USE_AS_DATE, USE_AS_TEXT, USE_AS_CATEGORY, USE_AS_NUMBER, USE_NOT };
 enum use proposal_use(const struct proposal *proposal, uint32_t i);
 
-/* Whether numbers count the rows, as an index or an id does. */
-bool proposal_numbers_rows(const struct profile *profile, const struct column_profile *seen);
+/* Why column i is left out, as a whole clause. */
+const char *proposal_why_not(const struct proposal *proposal, uint32_t i);
 
 /* Whether column i holds dates, all of one format. */
 bool proposal_holds_dates(const struct profile *profile, uint32_t i);

@@ -56,11 +56,11 @@ def columns_without_names_go_by_their_numbers(folder):
 def the_objective_follows_from_the_labels(folder):
     cases = {'logistic': ['a', 'b'], 'softmax': ['x', 'y', 'z'], 'squared': [k / 7 for k in range(50)]}
     for objective, labels in cases.items():
-        rows = [f'{k},{labels[k % len(labels)]}\n' for k in range(200)]
+        rows = [f'{k * k},{labels[k % len(labels)]}\n' for k in range(200)]
         (folder / 'data.csv').write_text('a,b\n' + ''.join(rows))
         text = made(folder, 'data.csv', '-o', '-')
         assert f'objective = {objective}\n' in text, text
-    (folder / 'data.csv').write_text('a,b\n' + ''.join(f'{k},{k % 4}\n' for k in range(200)))
+    (folder / 'data.csv').write_text('a,b\n' + ''.join(f'{k * k},{k % 4}\n' for k in range(200)))
     text = made(folder, 'data.csv', '-o', '-')
     assert 'objective = softmax\n' in text and 'ordinal' in text and 'poisson' in text, text
 
@@ -153,6 +153,28 @@ def numbers_with_signs_are_pointed_out(folder):
 
 
 @test
+def labels_that_are_amounts_are_warned_of(folder):
+    """A last column of prices is what people want to predict; that of telephones is not."""
+    for names, last, word in ((['a', 'b', 'price'], lambda k: f'"${k + 1000:,}.50"', 'price) is not taken for the label'),
+                              (['a', 'b', 'rate'], lambda k: f'{k % 50}%', 'the labels in column 3 (rate)'),
+                              (['a', 'b', 'phone'], lambda k: f'+49 {k * 7919}', None)):
+        table(folder / 'data.csv', names, lambda k: (k * k, k % 2, last(k)))
+        warned = dml('init', 'data.csv', '-o', '-', cwd=folder)
+        assert warned.status == 0 and bool(word) == bool(warned.stderr) and (word or '') in warned.stderr, warned
+
+
+@test
+def a_table_whose_columns_are_all_left_out_is_refused(folder):
+    table(folder / 'data.csv', ['id', 'name', 'y'], lambda k: (k, f'N{k}', k % 2))
+    refused = dml('init', 'data.csv', cwd=folder)
+    assert refused.status == BAD_DATA and not (folder / 'data.conf').exists(), refused
+    for words in ('no column is left beside the label, column 3 (y)', 'column 1 (id): it only numbers the rows',
+                  'column 2 (name): nearly all texts differ', '--set csv.categories='):
+        assert words in refused.stderr, (words, refused)
+    assert 'categories = { "name" }' in made(folder, 'data.csv', '-o', '-', '--set', 'csv.categories=name')
+
+
+@test
 def numbers_with_zeros_before_them_are_codes(folder):
     table(folder / 'data.csv', ['zip', 'month', 'phone', 'id', 'y'],
           lambda k: (['01234', '75001', '10115'][k % 3], f'{1 + k % 12:02}', f'0{k * 7919 % 10007}',
@@ -166,7 +188,7 @@ def numbers_with_zeros_before_them_are_codes(folder):
 
 @test
 def words_that_exports_write_for_missing_cells_are_found_and_written(folder):
-    for word in '\\N', '-', '<NA>', 'None':
+    for word in '\\N', '-', '<NA>', 'None', '#DIV/0!', 'inf', '-Infinity':
         table(folder / 'data.csv', ['a', 'y'], lambda k: (word if k % 10 == 3 else k * k, k % 2))
         text, result = proposed(folder)
         assert 'missing = { "?", ' in text and '2 different' not in text, text
