@@ -25,7 +25,8 @@
 
 #define BY_PANDAS(read)                                                                            \
     "python3 -c \"import pandas; pandas." read "('FILE').to_csv('FILE.csv', index=False)\""
-#define BY_ICONV "iconv -f UTF-16 -t UTF-8 FILE > FILE.csv"
+#define TAR_MAGIC_AT 257
+#define BY_ICONV(from) "iconv -f " from " -t UTF-8 FILE > FILE.csv"
 
 static const struct foreign {
     const char *bytes;
@@ -52,11 +53,50 @@ static const struct foreign {
      "7zXZ",
      5, "xz", "unxz FILE"},
     {"\x04\"M\x18", 4, "lz4", "unlz4 FILE"},
-    {"\xff\xfe", 2, "text in UTF-16", BY_ICONV},
-    {"\xfe\xff", 2, "text in UTF-16", BY_ICONV},
+    {"\x80\x03", 2, "a pickle of Python", BY_PANDAS("read_pickle")},
+    {"\x80\x04\x95", 3, "a pickle of Python", BY_PANDAS("read_pickle")},
+    {"\x80\x05\x95", 3, "a pickle of Python", BY_PANDAS("read_pickle")},
+    {"X\n\0\0\0", 5, "an object of R", "Rscript -e \"write.csv(readRDS('FILE'), 'FILE.csv')\""},
+    {"RDX", 3, "objects of R",
+     "Rscript -e \"write.csv(get(load('FILE')[1]), 'FILE.csv', row.names=FALSE)\""},
+    {"<stata_dta>", 11, "a file of Stata", BY_PANDAS("read_stata")},
+    {"$FL2@(#)", 8, "a file of SPSS", BY_PANDAS("read_spss")},
+    {"\0\0\0\0\0\0\0\0\0\0\0\0\xc2\xea\x81\x60", 16, "a file of SAS", BY_PANDAS("read_sas")},
+    {"\x1f\x8b", 2, "compressed twice", "gunzip FILE"},
+    {"(\xb5/\xfd", 4, "compressed twice", "unzstd FILE"},
+    {"\xff\xfe\0\0", 4, "text in UTF-32", BY_ICONV("UTF-32")},
+    {"\0\0\xfe\xff", 4, "text in UTF-32", BY_ICONV("UTF-32")},
+    {"\xff\xfe", 2, "text in UTF-16", BY_ICONV("UTF-16")},
+    {"\xfe\xff", 2, "text in UTF-16", BY_ICONV("UTF-16")},
 };
 
-/* The command with the file's name. */
+/* What has nothing at its beginning that tells it. */
+static const struct foreign archive = {NULL, 0, "a tar archive", "tar -xf FILE"},
+                            low_first = {NULL, 0, "text in UTF-16", BY_ICONV("UTF-16LE")},
+                            high_first = {NULL, 0, "text in UTF-16", BY_ICONV("UTF-16BE")};
+
+/* Whether the first bytes are those of text, each with a zero byte before or behind it. */
+static bool alternates(const char *bytes, size_t length, size_t text) {
+    size_t count = length < 16 ? length : 16;
+    for (size_t i = 0; i < count; i++)
+        if (i % 2 == text ? !isprint((unsigned char)bytes[i]) && !isspace((unsigned char)bytes[i])
+                          : bytes[i] != 0)
+            return false;
+    return count >= 4;
+}
+
+static const struct foreign *find_foreign(const char *bytes, size_t length) {
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (length >= formats[i].length && !memcmp(bytes, formats[i].bytes, formats[i].length))
+            return &formats[i];
+    if (length >= TAR_MAGIC_AT + 5 && !memcmp(bytes + TAR_MAGIC_AT, "ustar", 5))
+        return &archive;
+    if (alternates(bytes, length, 0))
+        return &low_first;
+    return alternates(bytes, length, 1) ? &high_first : NULL;
+}
+
+/* Puts a name in the place of FILE. */
 static char *command_for(const char *command, const char *path) {
     char *text = memory_copy_string("");
     for (const char *at = command, *name; *at; at = name + strlen("FILE")) {
@@ -71,6 +111,20 @@ static char *command_for(const char *command, const char *path) {
     return text;
 }
 
+/* What converts a file; one that is compressed is unpacked before. */
+static char *conversion_of(const struct foreign *format, const char *path) {
+    const char *dot = strrchr(path, '.');
+    const bool gzip = dot && !strcmp(dot, ".gz"), zstd = dot && !strcmp(dot, ".zst");
+    if ((!gzip && !zstd) || !strcmp(format->name, "compressed twice"))
+        return command_for(format->command, path);
+    char *plain = memory_format("%.*s", (int)(dot - path), path);
+    char *command = command_for(format->command, plain);
+    char *both = memory_format("%s %s && %s", gzip ? "gunzip" : "unzstd", path, command);
+    free(plain);
+    free(command);
+    return both;
+}
+
 /* Pages and documents, which are text to a reader of tables. */
 static int check_documents(const char *path, const char *text, size_t length) {
     static const char html[] =
@@ -78,8 +132,10 @@ static int check_documents(const char *path, const char *text, size_t length) {
         "sent a page of its own, such as one to log in";
     static const struct {
         const char *begins, *name;
-    } documents[] = {
-        {"<!doctype html", html}, {"<html", html}, {"%pdf-", "a PDF document and no table"}};
+    } documents[] = {{"<!doctype html", html},
+                     {"<html", html},
+                     {"%pdf-", "a PDF document and no table"},
+                     {"<?xml", "XML and no table"}};
     for (; length && memchr("\xef\xbb\xbf \t\r\n", *text, 7); length--)
         text++;
     for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
@@ -94,20 +150,16 @@ int foreign_check(const char *path, const void *bytes, size_t length) {
     bool text = length && isalpha((unsigned char)*first); /* some beginnings are of letters */
     for (size_t i = 0; i < length && text; i++)
         text = (unsigned char)first[i] >= ' ' || memchr("\t\r\n", first[i], 3);
-    for (size_t i = 0; i < sizeof formats / sizeof *formats && !text; i++) {
-        const struct foreign *format = &formats[i];
-        if (length < format->length || memcmp(bytes, format->bytes, format->length))
-            continue;
-        char *command = command_for(format->command, path);
-        error_set(
-            ERROR_DATA,
-            "%s is %s, which is not read: give CSV, JSON Lines, Parquet, LIBSVM, IDX or .npy, "
-            "plain or as .gz or .zst; this converts it: %s",
-            path, format->name, command);
-        free(command);
-        return ERROR_DATA;
-    }
-    return check_documents(path, first, length);
+    const struct foreign *format = text ? NULL : find_foreign(first, length);
+    if (!format)
+        return check_documents(path, first, length);
+    char *command = conversion_of(format, path);
+    error_set(ERROR_DATA,
+              "%s is %s, which is not read: give CSV, JSON Lines, Parquet, LIBSVM, IDX or .npy, "
+              "plain or as .gz or .zst; this converts it: %s",
+              path, format->name, command);
+    free(command);
+    return ERROR_DATA;
 }
 
 /* How what is at an address is read, by the beginning of its scheme; the last is that of all

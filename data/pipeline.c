@@ -24,7 +24,7 @@
 #include "data/input.h"
 #include "data/parquet_reader.h"
 
-#define BEGINNING_BYTES 256 /* that tell what a file is */
+#define BEGINNING_BYTES 512 /* that tell what a file is */
 
 struct source_reader {
     const char *path;

@@ -2,7 +2,11 @@
 """Mistakes that are found early, in words that say what to do."""
 
 import bz2
+import gzip
+import io
+import pickle
 import sys
+import tarfile
 
 from harness import BAD_DATA, CONFIG, UNAVAILABLE, dml, main, test, write_job
 
@@ -20,6 +24,15 @@ def refused(status, *arguments):
     return finished.stderr
 
 
+def tar_of(text):
+    file = io.BytesIO()
+    member = tarfile.TarInfo('table.csv')
+    member.size = len(text)
+    with tarfile.open(fileobj=file, mode='w') as archive:
+        archive.addfile(member, io.BytesIO(text.encode()))
+    return file.getvalue()
+
+
 @test
 def files_of_other_formats_are_named_with_what_converts_them(folder):
     foreign = {
@@ -27,7 +40,15 @@ def files_of_other_formats_are_named_with_what_converts_them(folder):
         b'ARROW1\0\0\xff\xff\xff\xff': ('Arrow', 'pandas.read_feather'),
         b'PK\x03\x04\x14\0\0\0': ('zip', 'unzip '),
         'a,b\n1,2\n'.encode('utf-16'): ('UTF-16', 'iconv -f UTF-16'),
+        'a,b\n1,2\n'.encode('utf-16-le'): ('UTF-16', 'iconv -f UTF-16LE'),
+        'a,b\n1,2\n'.encode('utf-16-be'): ('UTF-16', 'iconv -f UTF-16BE'),
+        'a,b\n1,2\n'.encode('utf-32'): ('UTF-32', 'iconv -f UTF-32'),
         bz2.compress(TABLE.encode()): ('bzip2', 'bunzip2'),
+        pickle.dumps([1, 2]): ('pickle', 'pandas.read_pickle'),
+        b'X\n\0\0\0\3\0\4\1\2': ('of R', 'readRDS'),
+        tar_of(TABLE): ('tar archive', 'tar -xf'),
+        gzip.compress(tar_of(TABLE)): ('tar archive', 'tar -xf'),
+        gzip.compress(gzip.compress(TABLE.encode())): ('compressed twice', 'gunzip'),
     }
     for content, (name, command) in foreign.items():
         job = job_of(folder)
@@ -36,6 +57,14 @@ def files_of_other_formats_are_named_with_what_converts_them(folder):
         for what in 'run', 'check':
             said = refused(BAD_DATA, what, job)
             assert f'{path} is ' in said and name in said and command in said, said
+
+
+@test
+def a_compressed_file_of_another_format_is_unpacked_before_it_is_converted(folder):
+    (folder / 'data.csv.gz').write_bytes(gzip.compress(TABLE.encode('utf-16')))
+    said = refused(BAD_DATA, 'init', folder / 'data.csv.gz', '-o', '-')
+    plain = folder / 'data.csv'
+    assert f'gunzip {plain}.gz && iconv -f UTF-16 -t UTF-8 {plain} > {plain}.csv' in said, said
 
 
 KINDS = {'rows.libsvm': '1 1:2 2:3\n0 1:1\n1 2:2\n0 1:3 2:1\n',
