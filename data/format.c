@@ -306,6 +306,26 @@ static bool parse_list(const struct format *format, struct batch *batch, char **
                                  QUOTED, first, format->options->separator);
 }
 
+/* What else a file may be whose first line begins with no label of LIBSVM. */
+static const char *first_line_hint(const struct source_options *options, const char *line) {
+    if (options->format != FORMAT_AUTO || strchr(line, ':'))
+        return "";
+    for (const char *at = line; *at; at++)
+        if ((unsigned char)*at < ' ' && *at != '\t')
+            return ": this is no text, but a file of some other kind";
+    if (options->delimiter)
+        return "; where the first line does not have what csv.delimiter says, the file is taken "
+               "for LIBSVM: without this key, commas, semicolons and the like are found";
+    if (strchr(line, ' '))
+        return "; where nothing in the first line parts columns, the file is taken for LIBSVM: if "
+               "blanks part those of a table, this puts commas there: tr -s ' ' ',' < FILE > "
+               "FILE.csv; if lines stand before the table, take them out; csv.delimiter says what "
+               "else parts columns";
+    return "; where nothing in the first line parts columns, the file is taken for LIBSVM: "
+           "csv.delimiter says what parts those of a table; if lines stand before the table, take "
+           "them out";
+}
+
 /* Reads the label if the line has one; false if the line was rejected. */
 static bool parse_label(const struct format *format, struct batch *batch, const char **at,
                         uint64_t number, double *label) {
@@ -328,15 +348,9 @@ static bool parse_label(const struct format *format, struct batch *batch, const 
         return batch_reject(batch, number,
                             "the line begins with \"%.*s\" where its label should be", length,
                             first);
-    bool table = number == 1 && format->options->format == FORMAT_AUTO && !strchr(first, ':');
-    return batch_reject(
-        batch, number, "the label \"%.*s\" is not a finite number%s", length, first,
-        !table ? ""
-        : format->options->delimiter
-            ? "; where the first line does not have what csv.delimiter says, the file is taken for "
-              "LIBSVM: without this key, commas, semicolons and the like are found"
-            : "; where nothing in the first line parts columns, the file is taken for LIBSVM: "
-              "csv.delimiter says what parts those of a table");
+    const char *hint = number == 1 ? first_line_hint(format->options, first) : "";
+    return batch_reject(batch, number, "the label \"%.*s\" is not a finite number%s", length, first,
+                        hint);
 }
 
 /* Reads ID:VALUE as nearly all are: an id of up to eight digits and a number that digits_number()

@@ -67,6 +67,17 @@ def a_compressed_file_of_another_format_is_unpacked_before_it_is_converted(folde
     assert f'gunzip {plain}.gz && iconv -f UTF-16 -t UTF-8 {plain} > {plain}.csv' in said, said
 
 
+@test
+def a_first_line_that_nothing_parts_is_answered_with_what_may_part_it(folder):
+    for text, *said in ((TABLE.replace(',', ' '), "tr -s ' ' ',' < FILE"),
+                        ('Clients of May\n\n' + TABLE, 'if lines stand before the table, take them out'),
+                        (TABLE.replace(',', '!'), 'csv.delimiter says what parts', 'lines stand before'),
+                        ('\x01\x02\n', 'this is no text')):
+        (folder / 'rows.txt').write_text(text)
+        told = refused(BAD_DATA, 'init', folder / 'rows.txt', '-o', '-')
+        assert 'rows.txt:1: the label' in told and all(word in told for word in said), told
+
+
 KINDS = {'rows.libsvm': '1 1:2 2:3\n0 1:1\n1 2:2\n0 1:3 2:1\n',
          'rows.csv': 'y,p,q\n1,2,3\n0,1,0\n1,0,2\n0,3,1\n',
          'rows.jsonl': '{"p":2,"q":3,"y":1}\n{"p":1,"y":0}\n{"q":2,"y":1}\n{"p":3,"q":1,"y":0}\n'}
