@@ -100,13 +100,15 @@ static bool read_seconds(struct reading *reading) {
     return true;
 }
 
-/* "Z", "+02", "-0330" or "+02:00". */
+/* "Z", "UTC", "GMT", "+02", "-0330" or "+02:00". */
 static bool read_zone(struct reading *reading) {
+    static const char *const names[] = {"Z", "z", "UTC", "GMT"};
     uint32_t hours, minutes = 0;
-    if (*reading->at == 'Z' || *reading->at == 'z') {
-        reading->at++;
-        return true;
-    }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (!strncmp(reading->at, names[i], strlen(names[i]))) {
+            reading->at += strlen(names[i]);
+            return true;
+        }
     bool west = *reading->at == '-';
     if (!west && *reading->at != '+')
         return false;
@@ -271,10 +273,14 @@ bool date_parse(const char *text, const char *format, struct date *date) {
 }
 
 static const char *const usual[] = {
-    DATE_FORMAT_ISO,     "%d.%m.%Y",       "%d.%m.%Y %H:%M",    "%d.%m.%Y %H:%M:%S",
-    "%m/%d/%Y",          "%m/%d/%Y %H:%M", "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p",
-    "%d/%m/%Y",          "%d/%m/%Y %H:%M", "%d/%m/%Y %H:%M:%S", "%Y/%m/%d",
-    "%Y/%m/%d %H:%M:%S", "%d-%b-%Y",       "%d %b %Y",          "%b %d, %Y"};
+    DATE_FORMAT_ISO,     "%d.%m.%Y",          "%d.%m.%Y %H:%M",
+    "%d.%m.%Y %H:%M:%S", "%m/%d/%Y",          "%m/%d/%Y %H:%M",
+    "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p",
+    "%d/%m/%Y",          "%d/%m/%Y %H:%M",    "%d/%m/%Y %H:%M:%S",
+    "%Y/%m/%d",          "%Y/%m/%d %H:%M:%S", "%d-%b-%Y",
+    "%d %b %Y",          "%b %d, %Y",         "%m/%d/%y",
+    "%m/%d/%y %H:%M",    "%d/%m/%y",          "%d.%m.%y",
+    "%d-%m-%Y",          "%m-%d-%Y",          "%d-%b-%y"};
 #define USUAL (sizeof usual / sizeof usual[0])
 
 void date_formats_narrow(const char *text, uint32_t *formats) {

@@ -34,6 +34,16 @@ static void note_number(struct column_profile *column, double number) {
     note_different(column, hash64(&number, sizeof number));
 }
 
+static void note_date(struct column_profile *column, const char *text) {
+    uint32_t formats = DATE_FORMATS_ALL;
+    date_formats_narrow(text, &formats);
+    column->dates &= formats;
+    if (date_formats_first(formats))
+        column->dated++;
+    else if (!*column->undated)
+        snprintf(column->undated, sizeof column->undated, "%s", text);
+}
+
 static void note_text(struct column_profile *column, const char *text) {
     uint64_t blanks = 0;
     for (const char *p = text; (p = strchr(p, ' ')); p++)
@@ -41,8 +51,7 @@ static void note_text(struct column_profile *column, const char *text) {
     column->words += ((double)blanks - column->words) / (double)++column->cells;
     if (column->cells == 1)
         column->dates = DATE_FORMATS_ALL;
-    if (column->dates)
-        date_formats_narrow(text, &column->dates);
+    note_date(column, text);
     if (number_is_dressed(text)) {
         if (!column->dressed++)
             snprintf(column->example, sizeof column->example, "%s", text);

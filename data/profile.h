@@ -20,6 +20,8 @@ struct column_profile {
     bool whole;         /* they are whole numbers */
     double words;       /* of texts: in the mean, so many follow a blank */
     uint32_t dates;     /* the formats in which all texts are dates: data/date.h */
+    uint64_t dated;     /* texts that are dates of some format */
+    char undated[24];   /* the first that is none */
     uint64_t dressed;   /* texts that would be numbers without "$", "%", blanks or commas */
     char example[24];   /* the first of them */
 

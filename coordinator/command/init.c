@@ -161,6 +161,19 @@ static void put_labels(const struct profile *profile, FILE *file) {
               file);
 }
 
+/* A column whose texts are dates, but not all, or not of one format, is taken for a category. */
+static void put_mixed_dates(const struct column_profile *seen, FILE *file) {
+    if (date_formats_first(seen->dates) || (double)seen->dated <= 0.5 * (double)seen->cells)
+        return;
+    if (*seen->undated) {
+        fputs("; most are dates, but not ", file);
+        escape_put(seen->undated, file);
+        fputs(": csv { dates } reads them once csv { missing } lists what stands for none", file);
+    } else {
+        fputs("; dates of several formats, of which csv { dates } reads one", file);
+    }
+}
+
 static void put_seen(const struct column_profile *seen, const struct table_column *column,
                      uint64_t rows, FILE *file) {
     const enum column_kind kind = column->kind;
@@ -187,6 +200,8 @@ static void put_seen(const struct column_profile *seen, const struct table_colum
         escape_put(seen->example, file);
         fputs(" are texts until all but digits and a point is taken out", file);
     }
+    if (kind == COLUMN_CATEGORY)
+        put_mixed_dates(seen, file);
 }
 
 /* How a column is used that is not used as it was found, and why. */

@@ -93,6 +93,16 @@ def dates_of_one_format_are_taken_and_others_left_out(folder):
 
 
 @test
+def dates_with_others_among_them_are_pointed_out(folder):
+    day = lambda k: f'2024-03-{1 + k % 14:02}'
+    table(folder / 'data.csv', ['some', 'mixed', 'y'],
+          lambda k: ('0000-00-00' if k % 9 == 4 else day(k), day(k) if k % 2 else f'{1 + k % 14}.3.2024', k % 2))
+    text, _ = proposed(folder)
+    assert 'some, category, 15 different; most are dates, but not 0000-00-00: csv { dates }' in text, text
+    assert 'mixed, category, 14 different; dates of several formats' in text, text
+
+
+@test
 def names_above_texts_alone_are_taken_for_names(folder):
     table(folder / 'data.csv', ['town', 'kind', 'bought'],
           lambda k: ('abc'[k % 3], 'xy'[k % 2], ['yes', 'no'][k % 5 == 0]))

@@ -22,6 +22,7 @@ static const struct known dates[] = {
     {"iso", "2000-02-29", 2000, 2, 29, 0, 1, 11016},
     {"iso", "2024-05-06 07:08", 2024, 5, 6, 7, 0, 19849 + 428 / 1440.0},
     {"iso", "2024-05-06T07:08:09Z", 2024, 5, 6, 7, 0, 19849 + 25689 / 86400.0},
+    {"iso", "2024-05-06 07:08:09 UTC", 2024, 5, 6, 7, 0, 19849 + 25689 / 86400.0},
     {"iso", "2024-05-06T07:08:09.5+02:00", 2024, 5, 6, 7, 0, 19849 + 18489.5 / 86400.0},
     {"iso", "2024-05-06 01:00-0330", 2024, 5, 6, 1, 0, 19849 + 16200 / 86400.0},
     {"iso", "2016-12-31 23:59:60", 2016, 12, 31, 23, 5, 17167},
@@ -52,6 +53,8 @@ static const struct known others[] = {
     {.format = "iso", .text = "2024-05-06 07:08:60"},
     {.format = "iso", .text = "2024-05-06 07:59:61"},
     {.format = "iso", .text = "2024-05-06 07:08+24"},
+    {.format = "iso", .text = "2024-05-06 07:08 UTCx"},
+    {.format = "iso", .text = "2024-05-06 07:08 EST"},
     {.format = "iso", .text = "12024-05-06"},
     {.format = "iso", .text = "2024--05-06"},
     {.format = "epoch", .text = "253402300800"},
@@ -149,6 +152,9 @@ static void formats_are_guessed_from_texts(void **state) {
     assert_string_equal(date_formats_first(formats), "%m/%d/%Y");
     date_formats_narrow("25/06/2024", &formats);
     assert_string_equal(date_formats_first(formats), "%d/%m/%Y");
+    uint32_t half = DATE_FORMATS_ALL;
+    date_formats_narrow("5/6/2024 1:02:03 PM", &half);
+    assert_string_equal(date_formats_first(half), "%m/%d/%Y %I:%M:%S %p");
     date_formats_narrow("never", &formats);
     assert_null(date_formats_first(formats));
 }
