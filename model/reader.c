@@ -271,6 +271,23 @@ static int open_files(const char *path, parts_function *share, struct model *mod
     return code;
 }
 
+/* A state folder without a live model, or with one that somebody removed. */
+static int refuse_state(const char *path) {
+    char target[PATH_MAX], *link = path_join(path, "models/current");
+    ssize_t length = readlink(link, target, sizeof target);
+    if (length > 0)
+        error_set(ERROR_DATA,
+                  "%s leads to %.*s, which holds no model any more: `dml-coordinator jobs` tells "
+                  "of the runs, of which `publish` makes another one live",
+                  link, (int)length, target);
+    else
+        error_set(ERROR_DATA,
+                  "%s holds no model yet, or no longer: `dml-coordinator jobs` tells of its runs",
+                  path);
+    free(link);
+    return ERROR_DATA;
+}
+
 /* Where there is no model: whoever gives a job, or its file, means the state folder beside it. */
 static int refuse_path(const char *path) {
     static const char *const models[] = {".state", ".safetensors", NULL};
@@ -282,9 +299,7 @@ static int refuse_path(const char *path) {
          *record = path_join(path, "dml.db");
     char *meant = find_tensors(state);
     if (is_file(record))
-        error_set(ERROR_DATA,
-                  "%s holds no model yet, or no longer: `dml-coordinator jobs` tells of its runs",
-                  path);
+        refuse_state(path);
     else
         error_set(ERROR_DATA,
                   "%s holds no model: give a model.safetensors, its folder, or a state folder with "

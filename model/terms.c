@@ -243,7 +243,8 @@ int term_mapper_check_table(struct term_mapper *mapper, const char *path, const 
         table_describe(own, i, name);
         if (!same_name)
             return error_set(ERROR_DATA,
-                             "%s: %s is not what it was in the data that the model was trained on",
+                             "%s: %s is not what it was in the data that the model was trained on, "
+                             "which had its columns in another order, or others",
                              path, name);
         if (warns && !mapper->told[i])
             log_warning("%s: %s is not there as it was in the data that the model was trained on: "

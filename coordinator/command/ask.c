@@ -256,8 +256,7 @@ int ask_live(const char *state, enum question question, json_t **answer) {
     return 0;
 }
 
-/* Puts the folder before an error's text. */
-static int name_folder(int code, const char *state) {
+int ask_name_folder(int code, const char *state) {
     char *text = memory_copy_string(error_text());
     error_clear();
     error_set(code, "%s: %s", state, text);
@@ -284,7 +283,7 @@ static int ask_store(const char *state, enum question question, json_t **answer)
     if (code == ERROR_AGAIN && !reader.copy && reader.lock < 0)
         code = say_silent(state);
     if (!code && (code = questions[question].report(reader.store, answer)) == ERROR_UNAVAILABLE)
-        code = name_folder(code, state); /* there is no run yet */
+        code = ask_name_folder(code, state); /* there is no run yet */
     if (!code) {
         const json_t *runs = json_object_get(*answer, "runs");
         size_t count = json_array_size(runs);

@@ -51,6 +51,9 @@ void asked_free(struct asked *asked, char *const *states);
 /* The same as ask(), but only of a live coordinator: ERROR_UNAVAILABLE if there is none. */
 int ask_live(const char *state, enum question question, json_t **answer);
 
+/* Puts the folder before the text of the error, and answers its code. */
+int ask_name_folder(int code, const char *state);
+
 /* The record of a state folder, for commands that only read it. Who may write to the folder takes
  * its lock in the meantime; who may only read it works on a copy. */
 struct record_reader {

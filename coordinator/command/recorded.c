@@ -60,8 +60,8 @@ static int read_record(const char *state, struct store **made, json_t **status, 
     int code = record_reader_open(state, &reader);
     if (!code)
         code = store_copy(reader.store, made);
-    if (!code)
-        code = report_status(*made, status);
+    if (!code && (code = report_status(*made, status)))
+        ask_name_folder(code, state);
     if (!code)
         record_reader_mark(&reader, *status);
     bool locked = !reader.copy;

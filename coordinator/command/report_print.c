@@ -428,8 +428,23 @@ static bool is_folded(const json_t *run, const json_t *sweeps) {
     return ended && !json_is_true(json_object_get(place, "chosen"));
 }
 
-static void print_run_lines(const json_t *run, bool colors) {
+/* A folder may have runs of several jobs, which no column tells. */
+static bool has_jobs(const json_t *runs) {
+    size_t i;
+    json_t *run;
+    json_array_foreach(
+        runs, i, run) if (!json_equal(json_object_get(run, "job"),
+                                      json_object_get(json_array_get(runs, 0), "job"))) return true;
+    return false;
+}
+
+static void print_run_lines(const json_t *run, bool names_job, bool colors) {
     print_run(run, colors);
+    if (names_job) {
+        fputs("      job ", stdout);
+        escape_put(member_text(run, "job"), stdout);
+        putchar('\n');
+    }
     print_label(run, colors);
     print_origin(run, colors);
     print_sweep(json_object_get(run, "sweep"), colors);
@@ -445,6 +460,7 @@ void report_print_runs(const json_t *runs, bool folds, bool colors) {
     json_t *run, *sweep;
     const json_t *sweeps = json_object_get(runs, "sweeps");
     const json_t *bytes = json_object_get(runs, "bytes");
+    const bool names_jobs = has_jobs(json_object_get(runs, "runs"));
     char heading[96];
     snprintf(heading, sizeof heading, "%4s  %-16s %6s %5s %6s %10s %-18s %s", "run", "started",
              "time", "steps", "evals", "loss", "ended", "model");
@@ -454,7 +470,7 @@ void report_print_runs(const json_t *runs, bool folds, bool colors) {
         if (!folds && is_folded(run, sweeps))
             folded++;
         else
-            print_run_lines(run, colors);
+            print_run_lines(run, names_jobs, colors);
     }
     if (folded)
         printf("%zu more run%s of sweeps: --folds lists %s\n", folded, folded == 1 ? "" : "s",

@@ -2,8 +2,11 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
+#include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
@@ -43,6 +46,47 @@ static int check_cluster(const json_t *summary, const char *column) {
                      column, known);
 }
 
+/* The newest model beside that of `folder` that has a summary; NULL: there is none. */
+static char *find_summary_beside(const char *folder) {
+    char *models = path_folder(folder), **names = NULL, *found = NULL;
+    long newest = 0;
+    if (folder_names(models, &names))
+        error_clear();
+    for (char **name = names; name && *name; name++) {
+        char *model = path_join(models, *name), *file = path_join(model, MODEL_SUMMARY);
+        long run = atol(*name);
+        if (run > newest && access(file, R_OK) == 0) {
+            free(found);
+            found = memory_copy_string(model);
+            newest = run;
+        }
+        free(file);
+        free(model);
+    }
+    names_free(names);
+    free(models);
+    return found;
+}
+
+/* A run that was asked for a summary may have been kept without becoming live. */
+static int refuse_without(const char *folder) {
+    char *other = find_summary_beside(folder);
+    if (other)
+        error_set(ERROR_USAGE,
+                  "%s has no summary: its run was not asked for one. That of another run is "
+                  "shown by: dml-coordinator summary %s",
+                  folder, other);
+    else
+        error_set(ERROR_USAGE,
+                  "%s has no summary: its run was not asked for one. Put `summary = model` into "
+                  "the job file, or `summary = robust`, and train again; `run JOBFILE --start %s "
+                  "--set summary=model --set max_steps=0 --fresh` changes no parameter, and takes "
+                  "a few passes over the data",
+                  folder, folder);
+    free(other);
+    return ERROR_USAGE;
+}
+
 /* Why a model can have no summary, or how it gets one. */
 static int refuse_model(const struct model *model) {
     const json_t *result = json_object_get(model->details, "result");
@@ -58,13 +102,7 @@ static int refuse_model(const struct model *model) {
                          "that ignore this choice would be too small, and tests too often right. "
                          "Train again with the chosen columns and l1 = 0, best on other rows",
                          model->folder, json_number_value(l1));
-    return error_set(
-        ERROR_USAGE,
-        "%s has no summary: its run was not asked for one. Put `summary = model` into "
-        "the job file, or `summary = robust`, and train again; `run JOBFILE --start %s "
-        "--set summary=model --set max_steps=0 --fresh` changes no parameter, and takes "
-        "a few passes over the data",
-        model->folder, model->folder);
+    return refuse_without(model->folder);
 }
 
 static int show(const struct options *options, const struct model *model, const json_t *summary,

@@ -146,6 +146,11 @@ def a_job_in_the_place_of_its_model_is_answered_with_the_state_folder(folder):
     assert dml('run', job).status == 0
     for path in job, folder / 'job':
         assert_refused(dml('predict', path, data), BAD_DATA, f'did you mean `{folder}/job.state`?')
+    tensors = folder / 'job.state/models/1/model.safetensors'
+    tensors.rename(folder / 'kept')
+    assert_refused(dml('predict', folder / 'job.state', data), BAD_DATA,
+                   'job.state/models/current leads to 1, which holds no model any more')
+    (folder / 'kept').rename(tensors)
     (folder / 'job.state/models/current').unlink()
     assert_refused(dml('predict', folder / 'job.state', data), BAD_DATA, 'holds no model yet, or no longer')
 

@@ -16,7 +16,7 @@ import urllib.request
 
 import metrics_text
 from harness import (AGAIN, BAD_DATA, CREATE, IO, UNAVAILABLE, USAGE, COORDINATOR, Process, dml, endless_job, main,
-                     small_job, test, train, url_of)
+                     small_job, test, train, url_of, write_job)
 
 
 @contextlib.contextmanager
@@ -361,6 +361,10 @@ def a_report_is_a_whole_file_or_none(folder):
     none = dml('report', folder / 'empty.state', '-o', folder / 'none.html')
     assert none.status == UNAVAILABLE and 'nothing was run there' in none.stderr, none
     assert not list(folder.glob('none*'))
+    (folder / 'data.csv').write_text('a,b\nx,1\n')
+    assert dml('run', write_job(folder, name='bad', data=['data.csv'], objective='poisson', csv={'label': 'a'})).status
+    none = dml('report', folder / 'bad.state')
+    assert none.status == UNAVAILABLE and 'bad.state: nothing was run there yet' in none.stderr, none
 
 
 if __name__ == '__main__':

@@ -17,6 +17,15 @@ from harness import (AGAIN, COORDINATOR, IO, REPLICA, SHARD, Process, dml, endle
 # ---- jobs, status, the state folder ----
 
 @test
+def jobs_names_the_jobs_of_a_folder_that_has_several(folder):
+    train(small_job(folder))
+    assert 'job job' not in dml('jobs', folder / 'job.state').stdout
+    train(small_job(folder, name='other', state=folder / 'job.state'))
+    listed = dml('jobs', folder / 'job.state').stdout.split('\n')
+    assert listed.index('      job job') < listed.index('      job other'), listed
+
+
+@test
 def jobs_lists_the_runs_so_far(folder):
     job = small_job(folder)
     first = train(job)

@@ -230,6 +230,17 @@ def models_without_a_summary_say_how_to_get_one(folder):
 
 
 @test
+def where_another_run_has_a_summary_it_is_named(folder):
+    model = trained(folder, 'squared', summary='none')
+    assert 'Put `summary = model`' in dml('summary', model).stderr
+    kept = trained(folder, 'squared')
+    assert kept == model and dml('publish', '1', model).status == 0, kept
+    refused = dml('summary', model)
+    assert refused.status == USAGE and f'dml-coordinator summary {model}/models/2' in refused.stderr, refused
+    assert dml('summary', model / 'models/2').status == 0
+
+
+@test
 def a_damaged_summary_is_refused_and_hides_no_model(folder):
     model = trained(folder, 'squared')
     path = model / 'models/current/summary.json'
