@@ -318,7 +318,7 @@ static void warn_of_amounts(const struct proposal *proposal, bool told) {
 int proposal_make(struct proposal *proposal) {
     int code = find_label(proposal);
     const bool told = proposal->reading.label; /* or it has such a name */
-    proposal->reading.label_optional = true; /* rows without one are counted */
+    proposal->reading.label_optional = true;   /* rows without one are counted */
     if (!code)
         code = look_at_labels(proposal);
     if (!code)
