@@ -182,19 +182,6 @@ def a_third_label_is_answered_with_the_column_that_it_is_in(folder):
 
 
 @test
-def a_third_label_of_a_later_file_is_answered_with_the_name_of_its_column(folder):
-    """The column may stand elsewhere there, also behind all that the first file has."""
-    (folder / 'first.csv').write_text('a,b,bought\n' + ''.join(f'{k},1,{k % 2}\n' for k in range(9)))
-    (folder / 'wide.csv').write_text('p,q,r,a,b,bought\n1,2,3,4,5,1\n1,2,3,4,5,6\n')
-    for objective, why in ('logistic', 'is a third label'), ('poisson', 'is a text'):
-        if objective == 'poisson':
-            (folder / 'wide.csv').write_text('p,q,r,a,b,bought\n1,2,3,4,5,many\n')
-        job = write_job(folder, name='later', data=['first.csv', 'wide.csv'], objective=objective,
-                        missing_columns='error', csv={'label': 'bought'})
-        assert_refused(dml('run', job), BAD_DATA, 'wide.csv: row', why, 'column 3 (bought)')
-
-
-@test
 def control_characters_of_the_data_are_escaped_in_messages(folder):
     evil = '\x1b[2J\x07\x9b\r'
     text = f'1,2,yes\n1,{evil}x,no\n'

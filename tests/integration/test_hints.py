@@ -234,6 +234,20 @@ def labels_that_are_not_those_of_training_are_shown(folder):
 
 
 @test
+def a_third_label_of_a_later_file_is_answered_with_the_name_of_its_column(folder):
+    """The column may stand elsewhere there, also behind all that the first file has."""
+    (folder / 'first.csv').write_text('a,b,bought\n' + ''.join(f'{k},1,{k % 2}\n' for k in range(9)))
+    (folder / 'wide.csv').write_text('p,q,r,a,b,bought\n1,2,3,4,5,1\n1,2,3,4,5,6\n')
+    for objective, why in ('logistic', 'is a third label'), ('poisson', 'is a text'):
+        if objective == 'poisson':
+            (folder / 'wide.csv').write_text('p,q,r,a,b,bought\n1,2,3,4,5,many\n')
+        job = write_job(folder, name='later', data=['first.csv', 'wide.csv'], objective=objective,
+                        missing_columns='error', csv={'label': 'bought'})
+        told = refused(BAD_DATA, 'run', job)
+        assert 'wide.csv: row' in told and why in told and 'column 3 (bought)' in told, told
+
+
+@test
 def a_section_that_is_not_closed_is_refused(folder):
     job = job_of(folder)
     job.write_text('data = data.csv\ncsv { label = 3\n')
