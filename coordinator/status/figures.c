@@ -190,6 +190,18 @@ static double seconds_since(int64_t started_ns) {
     return (double)(clock_monotonic_ns() - started_ns) / 1e9;
 }
 
+/* Of two times of day; 0 if the clock was set back between them. */
+static double seconds_between(int64_t from_ms, int64_t to_ms) {
+    return to_ms > from_ms ? (double)(to_ms - from_ms) / 1e3 : 0;
+}
+
+/* From beginning to end; if the clock was set back between, what the last command took. */
+static double record_seconds(const struct figure_source *source) {
+    double took = seconds_between(source->record->started_ms, source->last_ms);
+    return took > 0 ? took
+                    : fmax(0, member_number(json_object_get(source->result, "seconds"), "total"));
+}
+
 static json_t *of_result(const struct figure_source *source, const char *key) {
     json_t *value = json_object_get(source->result, key);
     return value ? json_incref(value) : json_null();

@@ -40,6 +40,20 @@ def jobs_lists_the_runs_so_far(folder):
 
 
 @test
+def a_clock_that_was_set_back_makes_no_time_negative(folder):
+    job = small_job(folder)
+    result = train(job)
+    store = sqlite3.connect(folder / 'job.state/dml.db', isolation_level=None)
+    store.execute('UPDATE runs SET ended_ms = started_ms - 7200000')
+    store.close()
+    listed = dml('jobs', job, '--json')
+    assert listed.status == 0, listed
+    took = result['seconds']['total']
+    assert listed.json['folders'][0]['runs'][0]['seconds'] == took, listed
+    assert dml('status', job, '--json').json['seconds'] == took
+
+
+@test
 def status_tells_the_last_state_when_nothing_runs(folder):
     job = small_job(folder)
     result = train(job)
