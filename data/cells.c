@@ -61,6 +61,11 @@ static bool reject_cell(const struct table_row *row, uint32_t column, const char
                             "%s holds \"%.40s\", which is no number where csv.decimal = \",\": "
                             "take out points that part thousands",
                             name, cell);
+    if (row->format->options->by_model && !first)
+        return batch_reject(row->batch, row->number,
+                            "%s holds \"%.40s\", which is not a finite number, as those are that "
+                            "the model was trained on; an empty cell is a missing number",
+                            name, cell);
     return batch_reject(row->batch, row->number,
                         "%s holds \"%.40s\", which is not a finite number; if the column holds "
                         "texts, list it in csv.categories, or of sentences in csv.text; if this "

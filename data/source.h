@@ -92,6 +92,7 @@ struct source_options {
     bool adds_columns;          /* CSV: one of several files, whose columns add up: `table` becomes
                                    larger by those that it does not have, and `skip`, `numbers` and
                                    `categories` may name columns of other files */
+    bool by_model;              /* `table` is a model's, which settles what columns are */
     uint64_t bad_lines_max;     /* malformed lines that are skipped and reported before an error */
     bool label_optional;        /* for prediction: rows may come without their label */
     const char *const *carried; /* CSV: columns, by name or by number from 1, whose cells go along

@@ -191,6 +191,7 @@ int score_options(const struct model *model, struct source_options *options) {
     json_int_t columns = json_integer_value(json_object_get(source, "columns"));
     options->separator = model->layout.separator;
     options->table = model->layout.table;
+    options->by_model = true;
     options->numbers_only = !options->table;
     options->columns = columns > 0 && columns <= UINT32_MAX ? (uint32_t)columns : 0;
     options->label = read_label(source, &model->layout, options);

@@ -387,8 +387,8 @@ int command_init(const struct options *options) {
                                 .reading = {.trim = true, .ngrams = 1, .lowercase = true}};
     struct source_beside none = {0};
     char *path = options->output ? memory_copy_string(options->output) : job_path(proposal.data);
-    int code = job_set_reading(options->settings, options->settings_count, false, &proposal.reading,
-                               &none);
+    int code = job_set_reading(options->settings, options->settings_count, READING_FOR_JOB,
+                               &proposal.reading, &none);
     if (!code)
         code = proposal_make(&proposal);
     if (!code)

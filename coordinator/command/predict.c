@@ -98,8 +98,9 @@ static int scoring_open(const struct options *options, bool judged, struct scori
     if (!code)
         code = set_library(scoring);
     if (!code)
-        code = job_set_reading(scoring->settings, scoring->settings_count, judged,
-                               &scoring->reading, &patterns);
+        code = job_set_reading(scoring->settings, scoring->settings_count,
+                               judged ? READING_TO_JUDGE : READING_TO_SCORE, &scoring->reading,
+                               &patterns);
     if (!code)
         code = source_paths_given((const char *const *)options->operands + 1,
                                   (size_t)options->operands_count - 1, &scoring->paths);

@@ -196,11 +196,14 @@ void job_free(struct job *job);
 /* Makes the error that is set one of this key: FILE: key `KEY`: …. Answers the code. */
 int job_refuse_key(const struct job *job, const char *key, int code);
 
-/* Applies settings, the KEY=VALUE of --set, to reading options: for data without a job file. The
- * strings of `options` must be on the heap. ERROR_USAGE also for a key that is not about reading.
- * The keys of files beside the data are allowed, too, but `weights` and `labels` only if rows are
- * `judged`: `beside` becomes their patterns, whatever is returned; release it. */
-int job_set_reading(const char *const *settings, uint32_t count, bool judged,
+/* What data is read for without a job file: to propose a job, or, by a model, to score it, where
+ * how columns become features is settled. Weights and labels beside it are for figures alone. */
+enum reading_for { READING_FOR_JOB, READING_TO_SCORE, READING_TO_JUDGE };
+
+/* Applies settings, the KEY=VALUE of --set, to reading options. The strings of `options` must be on
+ * the heap. ERROR_USAGE also for a key that is not about such reading. The keys of files beside the
+ * data are allowed, too: `beside` becomes their patterns, whatever is returned; release it. */
+int job_set_reading(const char *const *settings, uint32_t count, enum reading_for use,
                     struct source_options *options, struct source_beside *beside);
 
 /* Whether minibatches are trained on, before L-BFGS or in its place. */

@@ -202,36 +202,52 @@ int job_read_state(const char *path, const char *const *settings, uint32_t setti
     return code;
 }
 
-/* Of files beside the data, weights and labels are for figures alone. */
-static bool is_about_reading(const struct key *key, bool judged) {
+/* How columns become features is in a model, and nothing else can be said of them afterwards. */
+static bool is_settled_by_model(const struct key *key) {
+#define AT(member) offsetof(struct job, source.member)
+    static const size_t settled[] = {AT(numbers),     AT(categories), AT(text),    AT(ngrams),
+                                     AT(lowercase),   AT(word_least), AT(letters), AT(dates),
+                                     AT(date_format), AT(missing),    AT(trim),    AT(hash_bits),
+                                     AT(cluster)};
+#undef AT
+    for (size_t i = 0; i < sizeof settled / sizeof *settled; i++)
+        if (key->offset == settled[i])
+            return true;
+    return false;
+}
+
+static bool is_about_reading(const struct key *key, enum reading_for use) {
     size_t first = offsetof(struct job, source), end = first + sizeof(struct source_options);
+    if (use != READING_FOR_JOB && is_settled_by_model(key))
+        return false;
     return (key->offset >= first && key->offset < end) ||
            key->offset == offsetof(struct job, offsets) ||
            key->offset == offsetof(struct job, exposures) ||
-           (judged && (key->offset == offsetof(struct job, weights) ||
-                       key->offset == offsetof(struct job, labels)));
+           (use == READING_TO_JUDGE && (key->offset == offsetof(struct job, weights) ||
+                                        key->offset == offsetof(struct job, labels)));
 }
 
-static int refuse_unless_reading(const char *setting, bool judged) {
+static int refuse_unless_reading(const char *setting, enum reading_for use) {
     char *name = memory_format("%.*s", (int)strcspn(setting, "="), setting);
     const struct key *key = key_find(name);
     int code = 0;
-    if (!key || !is_about_reading(key, judged)) {
+    if (!key || !is_about_reading(key, use)) {
         char allowed[512] = "";
         for (size_t i = 0, used = 0; i < keys_count; i++)
-            if (is_about_reading(&keys[i], judged))
+            if (is_about_reading(&keys[i], use))
                 used += (size_t)snprintf(allowed + used, sizeof allowed - used, "%s%s",
                                          used ? ", " : "", keys[i].name);
-        code =
-            error_set(ERROR_USAGE,
-                      "--set %s: this command takes only keys about how data is read; allowed: %s",
-                      setting, allowed);
+        code = error_set(
+            ERROR_USAGE,
+            "--set %s: this command takes only keys about how data is read%s; allowed: %s", setting,
+            use == READING_FOR_JOB ? "" : ", and what columns are is settled by the model",
+            allowed);
     }
     free(name);
     return code;
 }
 
-int job_set_reading(const char *const *settings, uint32_t count, bool judged,
+int job_set_reading(const char *const *settings, uint32_t count, enum reading_for use,
                     struct source_options *options, struct source_beside *beside) {
     struct job job = {.source = *options,
                       .weights = memory_new(1, sizeof(char *)),
@@ -240,7 +256,7 @@ int job_set_reading(const char *const *settings, uint32_t count, bool judged,
                       .labels = memory_new(1, sizeof(char *))};
     int code = 0;
     for (uint32_t i = 0; !code && i < count; i++) {
-        code = refuse_unless_reading(settings[i], judged);
+        code = refuse_unless_reading(settings[i], use);
         if (!code)
             code = job_file_set(&job, settings[i]);
     }

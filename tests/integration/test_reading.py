@@ -164,6 +164,20 @@ def predict_takes_only_settings_that_say_how_data_is_read(folder):
 # ---- labels ----
 
 @test
+def what_columns_are_is_settled_by_the_model(folder):
+    state = trained(folder, header='a,b,c,y')
+    (folder / 'new.csv').write_text('a,b,c,y\n1,2,3,yes\nold,2,3,no\n')
+    for command in 'predict', 'evaluate':
+        for key in 'csv.categories=a', 'csv.missing=old', 'csv.dates=a', 'csv.hash=4', 'csv.text=a':
+            refused = dml(command, state, folder / 'new.csv', '--set', key)
+            assert refused.status == USAGE and 'settled by the model' in refused.stderr, refused
+            assert 'csv.decimal' in refused.stderr and 'csv.text,' not in refused.stderr, refused
+        told = dml(command, state, folder / 'new.csv').stderr
+        assert 'holds "old"' in told and 'the model was trained on' in told, told
+        assert 'csv.categories' not in told and 'bad_lines says' in told, told
+
+
+@test
 def labels_that_only_other_programs_take_for_numbers_are_texts_everywhere(folder):
     labels = ['0x01', 'inf', '1e999']
     data = csv_file(folder, csv_rows(60, lambda k: labels[k * 7 % 5 % 3]))
