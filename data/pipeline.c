@@ -196,7 +196,8 @@ static int finish_report(struct source_reader *reader) {
     if (reader->code)
         return error_set(reader->code, "%s", reader->text);
     if (report->rows == 0)
-        return error_set(ERROR_DATA, "%s has no rows", reader->path);
+        return error_set(ERROR_DATA, "%s has no rows%s", reader->path,
+                         reader->options->streams ? "" : ": leave it out until it has some");
     int code = reader->parquet ? parquet_reader_end(reader->parquet) : 0;
     if (!code)
         code = input_check_unchanged(reader->input);
