@@ -480,6 +480,11 @@ int guard_check(void) {
         return error_set_errno(ERROR_IO, "cannot read %s", guard.path);
     if (!strcmp(text, guard.text))
         return 0;
+    if (access(guard.path, F_OK) && errno == ENOENT)
+        return error_set(ERROR_AGAIN,
+                         "%s is gone: its folder was removed or moved; this process writes nothing "
+                         "more, and if the folder was moved, the run can go on there",
+                         guard.path);
     text[strcspn(text, "\n")] = '\0';
     return error_set(ERROR_AGAIN,
                      "another process took over from this one (%s says: %s); this one writes "

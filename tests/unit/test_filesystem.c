@@ -113,6 +113,7 @@ static void a_lock_file_that_is_gone_is_another_process_too(void **state) {
     unlink(inside("lock"));
     assert_false(guard_holds());
     assert_int_equal(guard_check(), ERROR_AGAIN);
+    assert_non_null(strstr(error_text(), "/lock is gone: its folder was removed or moved"));
     guard_clear();
     assert_true(guard_holds());
 }
