@@ -156,10 +156,15 @@ static void put_labels(const struct profile *profile, FILE *file) {
     put_spellings(profile, file);
     put_lists(profile, file);
     if (!profile->texts && labels->different > 2 && labels->whole)
-        fputs("# Other objectives for such labels: ordinal if their order counts, poisson if they "
-              "count events,\n# squared if they are quantities.\n",
-              file);
+        fprintf(file,
+                "# Other objectives for such labels: ordinal if their order counts, %s\n# squared "
+                "if they are quantities.\n",
+                labels->least < 0 ? "or" : "poisson if they count events,");
 }
+
+/* The seconds since 1970 of the years 2000 and 2037: what computers note as times. */
+#define EPOCH_LEAST 946684800.0
+#define EPOCH_MOST 2145916800.0
 
 /* A column whose texts are dates, but not all, or not of one format, is taken for a category. */
 static void put_mixed_dates(const struct column_profile *seen, FILE *file) {
@@ -195,6 +200,9 @@ static void put_seen(const struct column_profile *seen, const struct table_colum
         seen->most - seen->least >= (double)rows &&
         (double)seen->different >= fmin((double)rows, PROFILE_DIFFERENT_MAX))
         fputs("; if it only names the rows: csv { skip }", file);
+    if (kind == COLUMN_NUMBER && seen->whole && seen->least >= EPOCH_LEAST &&
+        seen->most <= EPOCH_MOST)
+        fputs("; if these are seconds since 1970: csv { dates }, with date_format = epoch", file);
     if (kind == COLUMN_CATEGORY && (double)seen->dressed > 0.9 * (double)seen->cells) {
         fputs("; numbers such as ", file);
         escape_put(seen->example, file);

@@ -63,6 +63,8 @@ def the_objective_follows_from_the_labels(folder):
     (folder / 'data.csv').write_text('a,b\n' + ''.join(f'{k * k},{k % 4}\n' for k in range(200)))
     text = made(folder, 'data.csv', '-o', '-')
     assert 'objective = softmax\n' in text and 'ordinal' in text and 'poisson' in text, text
+    (folder / 'data.csv').write_text('a,b\n' + ''.join(f'{k * k},{k % 4 - 1}\n' for k in range(200)))
+    assert 'poisson' not in made(folder, 'data.csv', '-o', '-')
 
 
 def table(path, names, row, count=100, end='\n'):
@@ -100,6 +102,13 @@ def dates_with_others_among_them_are_pointed_out(folder):
     text, _ = proposed(folder)
     assert 'some, category, 15 different; most are dates, but not 0000-00-00: csv { dates }' in text, text
     assert 'mixed, category, 14 different; dates of several formats' in text, text
+
+
+@test
+def numbers_that_may_be_times_are_pointed_out(folder):
+    table(folder / 'data.csv', ['at', 'id', 'y'], lambda k: (1600000000 + 977 * k, 10 ** 6 + 977 * k, k % 2))
+    text, _ = proposed(folder)
+    assert '1 at, number, 1.6e+09 to ' in text and text.count('if these are seconds since 1970') == 1, text
 
 
 @test
