@@ -335,8 +335,15 @@ static int write_job(void *context, FILE *file) {
 /* NAME.conf in the folder that the command is called in, for data NAME.csv.gz. */
 static char *job_path(const char *data) {
     const char *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
-    size_t length = strcspn(name, ".");
-    return memory_format("%.*s.conf", (int)length, name);
+    size_t length = strlen(name);
+    length -= name_ends(name, ".gz") ? strlen(".gz") : name_ends(name, ".zst") ? strlen(".zst") : 0;
+    for (size_t i = length; i-- > 1;)
+        if (name[i] == '.') {
+            length = i;
+            break;
+        }
+    /* so that no command takes it for an option */
+    return memory_format("%s%.*s.conf", *name == '-' ? "./" : "", (int)length, name);
 }
 
 /* What to look at, and what to type next. */

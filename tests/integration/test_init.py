@@ -277,6 +277,15 @@ def few_rows_are_all_trained_on(folder):
 
 
 @test
+def the_job_has_the_name_of_the_data_without_its_endings(folder):
+    for data, job in (('sales.2024.csv', 'sales.2024.conf'), ('a.csv.gz', 'a.conf'), ('.b.csv', '.b.conf'),
+                      ('plain', 'plain.conf'), ('-c.csv', './-c.conf')):
+        table(folder / data, ['a', 'y'], lambda k: (k * k, k % 2))
+        assert f'dml-coordinator run {job}\n' in made(folder, '--', data)
+        assert (folder / job).exists()
+
+
+@test
 def a_job_in_another_folder_finds_its_data(folder):
     (folder / 'jobs').mkdir()
     clients(folder / 'clients.csv')
