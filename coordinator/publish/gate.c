@@ -117,7 +117,7 @@ void outcome_release(struct outcome *outcome) {
 static void tell_refused(const struct publisher *publisher, int64_t run, const char *why,
                          struct outcome *outcome) {
     outcome_set(outcome, ERROR_DATA,
-                memory_format("run %lld is refused: %s; the live model stays, and "
+                memory_format("run %lld is refused: %s; it does not go live, and "
                               "%s/models/%lld can be looked at",
                               (long long)run, why, publisher->state, (long long)run));
 }
