@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <stdio.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -136,21 +137,24 @@ static bool stands_for_number(const char *cell) {
     return *end == '\0';
 }
 
-/* Whether all cells are names of columns, or empty as that of an index often is. A name has a
- * letter, and neither begins as a number nor stands for one. */
+/* A name has a letter, and neither begins as a number nor stands for one. */
+static bool is_name(const char *cell) {
+    const char *first = cell;
+    bool letter = false;
+    for (const char *p = cell; *p && !letter; p++)
+        letter = isalpha((unsigned char)*p) || *p & 0x80;
+    first += *first == '-' || *first == '+';
+    first += *first == '.';
+    return letter && !isdigit((unsigned char)*first) && !stands_for_number(cell);
+}
+
+/* Whether all cells are names of columns, or empty as that of an index often is. */
 static bool are_names(const struct csv_cells *line) {
     uint32_t names = 0;
     for (uint32_t i = 0; i < line->count; i++) {
-        const char *cell = line->cell[i], *first = cell;
-        bool letter = false;
-        for (const char *p = cell; *p && !letter; p++)
-            letter = isalpha((unsigned char)*p) || *p & 0x80;
-        first += *first == '-' || *first == '+';
-        first += *first == '.';
-        bool name = letter && !isdigit((unsigned char)*first) && !stands_for_number(cell);
-        if (!name && *cell)
+        if (!is_name(line->cell[i]) && *line->cell[i])
             return false;
-        names += name;
+        names += *line->cell[i] != 0;
     }
     return names > 0;
 }
@@ -466,18 +470,53 @@ static int lay_out_columns(struct format *format, const struct csv_cells *first,
     return code ? code : place_numbers(format, first);
 }
 
+/* Whether cells are numbers that count up, as years do, and 0, 1, 2 where columns had no names,
+ * above values that are no such numbers. */
+static bool count_up(const struct csv_cells *first, const struct csv_cells *second) {
+    bool values = false;
+    double start, value;
+    if (first->count < 2 || !number_of_text(first->cell[0], &start) || start < 0)
+        return false;
+    for (uint32_t i = 0; i < first->count; i++)
+        if (!number_of_text(first->cell[i], &value) || value != start + i)
+            return false;
+    for (uint32_t i = 0; i < second->count; i++)
+        values |=
+            *second->cell[i] && (!number_of_text(second->cell[i], &value) || value != rint(value));
+    return values;
+}
+
+/* Whether names may be among numbers: one is above a number, or all are numbers. */
+static bool may_be_names(const struct format *format, const struct csv_cells *first,
+                         const struct text_line *second) {
+    struct csv_cells cells = {.path = first->path};
+    bool doubtful = false;
+    double value;
+    if (second->length && !split_cells(&cells, second, format->delimiter) &&
+        cells.count == first->count) {
+        doubtful = count_up(first, &cells);
+        for (uint32_t i = 0; i < first->count && !doubtful; i++)
+            doubtful = is_name(first->cell[i]) && number_of_text(cells.cell[i], &value);
+    }
+    error_clear(); /* a line that is malformed will be reported as one */
+    cells_release(&cells);
+    return doubtful;
+}
+
 /* Warns if a line that may be a header is taken for a row, as a line of names above texts is. */
-static void warn_of_names(struct format *format, const struct csv_cells *first,
+static void warn_of_names(struct format *format, const struct csv_cells *first, bool among_numbers,
                           const struct text_line *behind) {
     const struct source_options *options = format->options;
     if (options->header != CSV_HEADER_AUTO || options->table || options->numbers_only ||
-        format->header || !are_names(first) || csv_recurs(format, first, behind))
+        format->header)
+        return;
+    if (!among_numbers && (!are_names(first) || csv_recurs(format, first, behind)))
         return;
     format->names_doubtful = true;
-    log_warning(
-        "%s:%llu: this line is taken for a row, although none of its texts occurs again; if "
-        "it names the columns, set csv.header = yes",
-        first->path, (unsigned long long)first->number);
+    log_warning("%s:%llu: this line is taken for a row, although %s; if it names the columns, set "
+                "csv.header = yes",
+                first->path, (unsigned long long)first->number,
+                among_numbers ? "its cells may be names" : "none of its texts occurs again");
 }
 
 static void keep_names(struct format *format, const struct csv_cells *first) {
@@ -531,8 +570,9 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
         format->header = json || is_header(&first, second, format);
         size_t length = (size_t)(behind->text + behind->length - line->text);
         struct text_line all = {line->text, length};
+        const bool among_numbers = may_be_names(format, &first, second);
         code = lay_out_columns(format, &first, format->header ? behind : &all);
-        warn_of_names(format, &first, behind);
+        warn_of_names(format, &first, among_numbers, behind);
     }
     if (!code)
         code = csv_find_carried(format, &first);

@@ -122,6 +122,19 @@ def names_above_texts_alone_are_taken_for_names(folder):
 
 
 @test
+def names_that_are_numbers_are_taken_for_names(folder):
+    """Years of a table of them, and the places of columns that have none, as pandas writes them."""
+    for names, row in ((['town', '2019', '2020', 'won'], lambda k: ('ab'[k % 2], k / 7, k / 3, k // 3 % 2)),
+                       (['0', '1', '2'], lambda k: (k / 7, 'ab'[k % 2], k // 3 % 2))):
+        table(folder / 'data.csv', names, row)
+        text, result = proposed(folder)
+        assert 'header = yes' in text and f'label = "{names[-1]}"' in text and 'Labels: 0 (' in text, text
+        assert result['features'] > 2, result
+    table(folder / 'data.csv', ['1', '2', '3'], lambda k: (k % 7, k % 5, k // 3 % 2))
+    assert 'header = no' in made(folder, 'data.csv', '-o', '-')
+
+
+@test
 def rows_without_a_label_are_counted_and_left_out(folder):
     table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, '' if k % 10 == 3 else k % 2))
     text, result = proposed(folder)
@@ -308,9 +321,9 @@ def what_is_told_of_columns_is_in_the_remarks_alone(folder):
 def text_of_libsvm_has_no_columns_to_tell_of(folder):
     (folder / 'a.b.libsvm').write_text(''.join(f'{k % 2} 1:{k}\n' for k in range(100)))
     made(folder, 'a.b.libsvm')
-    text = (folder / 'a.conf').read_text()
+    text = (folder / 'a.b.conf').read_text()
     assert 'csv' not in text and 'objective = logistic' in text, text
-    assert train(folder / 'a.conf')['converged']
+    assert train(folder / 'a.b.conf')['converged']
 
 
 @test
