@@ -125,12 +125,14 @@ static bool numbers_rows(const struct profile *profile, const struct column_prof
 
 static bool may_be_labels(const struct profile *profile) {
     const struct column_profile *labels = &profile->labels;
-    return profile->label_count && !(profile->texts && all_differ(labels)) &&
+    const uint64_t rows = profile->report.rows, labelled = rows - profile->unlabelled;
+    return profile->label_count && 20 * labelled >= rows &&
+           !(profile->texts && all_differ(labels)) &&
            !(!profile->texts && numbers_rows(profile, labels));
 }
 
-/* The last column is the label, of those that are neither empty, as where a delimiter ends each
- * line, nor sentences or names, nor count the rows, as the index that pandas puts last. */
+/* The last column is the label, of those that are neither empty, or nearly so, as where delimiters
+ * end the lines, nor sentences or names, nor count the rows, as the index that pandas puts last. */
 static int look_for_labels(struct proposal *proposal) {
     const struct profile *profile = &proposal->profile;
     const bool told = proposal->reading.label;

@@ -175,6 +175,8 @@ def a_delimiter_at_the_end_of_each_line_makes_no_label(folder):
     text, result = proposed(folder)
     assert 'label = "y"' in text and 'skip = { "3" }' in text, text
     assert result['features'] == 1, result
+    table(folder / 'data.csv', ['a', 'b', ''], lambda k: (k * k, k % 2, '' if k % 50 else 'x'))
+    assert 'label = "b"' in made(folder, 'data.csv', '-o', '-'), 'a stray cell'
 
 
 @test
