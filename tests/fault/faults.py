@@ -300,9 +300,9 @@ def border_of(key, covered):
     return covered.index(1 - covered[0]) if 0 in covered else None
 
 
-def check_counted_once(run, chunks, in_parts=False):
-    """Every evaluation that was used counts each chunk exactly once: all of them or, `in_parts`,
-    those of the training or of the holdout alone."""
+def check_counted_once(run, chunks, parts=0):
+    """Every evaluation that was used counts each chunk exactly once: all of them or one of so many
+    parts, as those of the training or of the holdout alone, or tiles without the layers above them."""
     borders = set()
     with run.database() as database:
         evaluations = database.execute('SELECT run, attempt, evaluation FROM evaluations').fetchall()
@@ -314,5 +314,5 @@ def check_counted_once(run, chunks, in_parts=False):
                 for chunk in range(first, first + count):
                     covered[chunk] += 1
             borders.add(border_of(key, covered))
-    assert len(borders - {None}) <= in_parts, f'{borders} of {chunks} chunks'
+    assert len(borders - {None}) <= parts, f'{borders} of {chunks} chunks'
     return len(evaluations)

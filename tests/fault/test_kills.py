@@ -51,6 +51,17 @@ COMMON_KINDS = [('logistic', 2000, COMMON), ('logistic', 25000, {**COMMON, 'weig
                                    'early_stopping': 3})]
 COMMON_RUNS = 60 if ALL else 5
 
+# Strips of columns, with and without layers above them, and steps over working sets.
+IN_TILES = {**COMMON, 'strip_columns': 2500}
+NETWORK_IN_TILES = {'strip_columns': 2500, 'portion_chunks': 1}
+WORKING = {'l1': 2e-4, 'l2': 0}
+OTHER_KINDS = [('logistic', 2000, IN_TILES), ('network', 2000, NETWORK_IN_TILES),
+               ('softmax', 1500, {**WORKING, 'weighted': True}),
+               ('softmax', 1500, {**IN_TILES, 'holdout': 0.2, 'early_stopping': 3}),
+               ('network', 1500, {**NETWORK_IN_TILES, 'weighted': True, 'holdout': 0.2}),
+               ('logistic', 25000, WORKING), ('logistic', 2000, {**WORKING, 'strip_columns': 2500})]
+OTHER_RUNS = 56 if ALL else 3
+
 
 def draw_settings(rng):
     return {'replicas': rng.randint(1, 4), 'shards': rng.randint(1, 3),
@@ -117,8 +128,8 @@ def one_run(folder, kinds, jobs, seed, tell):
             assert result[member] == expected[member], \
                 f'{member} is {result[member]}, the quiet run had {expected[member]}'
         check_nothing_left(run, 8 + (HELLO_SECONDS if more is OVER_TLS else 0))
-        in_parts = 'directions' in more and 'holdout' in more
-        evaluations = check_counted_once(run, chunks_of(run), in_parts)
+        parts = 2 if 'strip_columns' in more else int('holdout' in more)
+        evaluations = check_counted_once(run, chunks_of(run), parts)
     tell(f'{took:.1f} s, {reruns} reruns, {evaluations} evaluations, restarts {result["restarts"]}')
     return killed, result['restarts']
 
@@ -151,6 +162,11 @@ def the_model_is_the_same_whoever_is_killed_whenever(folder):
 @test
 def the_model_of_common_directions_is_the_same_whoever_is_killed_whenever(folder):
     many_runs(folder, COMMON_KINDS, COMMON_RUNS)
+
+
+@test
+def the_model_in_tiles_or_over_working_sets_is_the_same_whoever_is_killed_whenever(folder):
+    many_runs(folder, OTHER_KINDS, OTHER_RUNS)
 
 
 if __name__ == '__main__':

@@ -106,7 +106,7 @@ class Hosted:
             assert result[member] == self.expected[member], \
                 f'{member} is {result[member]}, the quiet run had {self.expected[member]}'
         # Labels and sizes are of rows: of the tiles of a row, one is read.
-        faults.check_counted_once(self, faults.chunks_of(self), in_parts=self.method == 'tiles')
+        faults.check_counted_once(self, faults.chunks_of(self), parts=int(self.method == 'tiles'))
         self.check_nobody_left()
         parts = [path for path in self.state.rglob('*')
                  if '.tmp' in path.name and self.state / 'shards' not in path.parents]

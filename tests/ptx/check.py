@@ -42,12 +42,15 @@ def run(test):
 
 
 def model_of(folder, job, settings, device):
-    """The hash of the model of an example, and what its workers computed on."""
+    """The hash of the model of an example, and what its workers computed on; else why there is none. A
+    replica that proves the kernels answers nobody meanwhile: eight seconds of a processor, of ten."""
     chosen = [part for setting in [*settings, f'device={device}'] for part in ('--set', setting)]
     example = pathlib.Path(os.environ['DML_SOURCE']) / 'examples' / f'{job}.conf'
     done = subprocess.run([folder / 'dml-coordinator', 'run', example, '--json', *chosen, '--state',
-                           folder / f'{job}.{device}'], text=True, capture_output=True, check=True,
+                           folder / f'{job}.{device}'], text=True, capture_output=True,
                           env={**os.environ, 'DML_PTX': str(BUILD)})
+    if done.returncode:
+        return done.stderr.strip().splitlines()[-1], []
     result = json.loads(done.stdout)
     return result['model_sha256'], result['devices']
 
@@ -60,7 +63,7 @@ def compare(job, *settings):
             shutil.copy(BUILD / f'{program}.ptx', folder / program)
         here, _ = model_of(folder, job, settings, 'cpu')
         there, devices = model_of(folder, job, settings, 'cuda')
-    same = here == there and all(used['device'].startswith('cuda:0') for used in devices)
+    same = here == there and devices != [] and all(used['device'].startswith('cuda:0') for used in devices)
     print(f'{"ok" if same else "not ok"} - a run of {" ".join([f"{job}.conf", *settings])}: {here}, '
           f'{there}, {devices}', flush=True)
     return same

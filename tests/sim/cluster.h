@@ -56,6 +56,7 @@ struct cluster_shape {
     X(minibatches, "minibatches")                                                                  \
     X(into_downpour, "times back into Downpour")                                                   \
     X(common_runs, "runs with common directions")                                                  \
+    X(working_runs, "runs over working sets")                                                      \
     X(tiled_runs, "runs in tiles")                                                                 \
     X(trial_runs, "of them without common directions")                                             \
     X(network_runs, "of these of networks")                                                        \

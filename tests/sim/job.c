@@ -125,14 +125,14 @@ static void cut_alike(struct job *job, uint32_t rows) {
     }
 }
 
-/* A third learn from minibatches first, or from these alone: one or more chunks each, more of them
- * from epoch to epoch, at rates that fall, some too high for anything to be learnt. Drawn from a
- * generator of its own. */
+/* Half of the networks, and an eighth of the others, learn from minibatches first, or from these
+ * alone: one or more chunks each, more of them from epoch to epoch, at rates that fall, some too
+ * high for anything to be learnt. Drawn from a generator of its own. */
 static void choose_downpour(struct job *job) {
     struct random random;
     struct downpour_settings *downpour = &job->downpour;
     random_init(&random, job->seed ^ UINT64_C(0xd0e7));
-    if (random_below(&random, 3))
+    if (random_below(&random, job->shape.network.layers ? 2 : 8))
         return;
     uint32_t rows = (uint32_t)job->data.rows, least = (rows + CHUNKS_MAX - 1) / CHUNKS_MAX;
     uint32_t most = rows / 3 < ROWS_MAX ? rows / 3 : ROWS_MAX; /* three chunks at least */
@@ -390,29 +390,29 @@ static void choose_working_set(struct job *job, struct random *random) {
     };
 }
 
-/* Half of those without one, and an eighth of those in tiles, have l1, from so little that few
+/* A third of those without one, and a ninth of those in tiles, have l1, from so little that few
  * weights are zero to so much that most are. Drawn from a generator of its own. */
 static void choose_l1(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0x11));
-    if (job->optimizer.preconditioner.form || random_below(&random, 2) ||
-        (job->data.strip_columns && random_below(&random, 4) != 2))
+    if (job->optimizer.preconditioner.form || random_below(&random, 3) ||
+        (job->data.strip_columns && random_below(&random, 3) != 2))
         return;
     job->optimizer.l1 = ldexp(random_unit(&random), -(int)random_below(&random, 10));
     job->optimizer.bounds_gap = !job->shape.intercept;
-    if (random_below(&random, 4))
+    if (random_below(&random, 8))
         choose_working_set(job, &random);
 }
 
-/* A third of those with l1 or without a preconditioner, and a ninth of those in tiles, have limits:
- * bounds of all kinds, and an l1 of each column. Drawn from a generator of its own. */
+/* A quarter of those with l1 or without a preconditioner, and a twelfth of those in tiles, have
+ * limits: bounds of all kinds, and an l1 of each column. Drawn from a generator of its own. */
 static void choose_limits(struct job *job) {
     struct random random;
     struct optimizer_settings *optimizer = &job->optimizer;
     enum precondition form = optimizer->preconditioner.form;
     random_init(&random, job->seed ^ UINT64_C(0xb0d));
     if (job->shape.network.layers || job->downpour.epochs ||
-        (form && form != PRECONDITION_LISTED) || random_below(&random, 3) ||
+        (form && form != PRECONDITION_LISTED) || random_below(&random, 4) ||
         (job->data.strip_columns && random_below(&random, 3) != 2))
         return;
     optimizer->limited = true;
@@ -481,7 +481,8 @@ static void choose_directions(struct job *job) {
     optimizer->outputs = job->shape.outputs;
     optimizer->weighted = job->data.weighted;
     optimizer->offsets = job->data.has_offsets;
-    if (settings_orthants(optimizer) || (random_below(&random, 8) == 0 && !job->data.strip_columns))
+    if (settings_orthants(optimizer) ||
+        (random_below(&random, 16) == 0 && !job->data.strip_columns))
         return;
     optimizer->directions = random_below(&random, 3) ? between(&random, 2, 7) : 1;
     struct layout layout = objective_layout(&job->shape);

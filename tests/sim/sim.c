@@ -183,6 +183,7 @@ static bool run_seed(uint64_t seed, enum say say) {
                cluster.world.failure, seed);
     cluster_release(&cluster);
     cluster.tally.common_runs = job.optimizer.directions > 0;
+    cluster.tally.working_runs = job.optimizer.preconditioner.form == PRECONDITION_LISTED;
     cluster.tally.tiled_runs = job.tiles != NULL;
     cluster.tally.trial_runs = job.tiles && !job.optimizer.directions;
     cluster.tally.network_runs = job.tiles && job.shape.network.layers;

@@ -9,14 +9,15 @@
 
 enum { STRIPS_MAX = 4, TILES_OF_JOB_MAX = 64 }; /* sets of tiles fit a word */
 
-/* A third of those without minibatches that are small enough. Networks have the tiles of their
- * upper layers beside. Drawn from a generator of its own. */
+/* A third of those without minibatches that are small enough, and half of such networks, which have
+ * the tiles of their upper layers beside. Drawn from a generator of its own. */
 void tiles_choose(struct job *job) {
     struct random random;
     uint32_t most = TILES_OF_JOB_MAX / job->data.chunks, features = objective_columns(&job->shape);
     most -= job->shape.network.layers && most ? 1 : 0;
     random_init(&random, job->seed ^ UINT64_C(0x711e5));
-    if (job->downpour.epochs || most < 2 || random_below(&random, 3))
+    if (job->downpour.epochs || most < 2 ||
+        random_below(&random, job->shape.network.layers ? 2 : 3))
         return;
     most = most < STRIPS_MAX ? most : STRIPS_MAX;
     uint32_t strips = 2 + (uint32_t)random_below(&random, most - 1);
