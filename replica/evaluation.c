@@ -299,7 +299,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                                             ? needs_strip(&replica->needs, evaluation->strip)
                                             : NULL,
                              .scaled = replica->scaled.point,
-                             .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
+                             .change = replica->kronecker.change,
                              .bounds = evaluation->bounds,
                              .sampling = evaluation->sampling,
                              .weights = evaluation->weights,
