@@ -129,6 +129,8 @@ static const char *fault_of_block(const struct layout *layout, uint8_t precondit
         return "a block of columns that are none, or are not scaled";
     if (precondition == PRECONDITION_FULL && order != layout_parameters(layout))
         return "a preconditioner that leaves parameters out";
+    if (order > layout_parameters(layout)) /* where the first tensor is itself of biases */
+        return "a block of more parameters than there are";
     return unless(columns <= PRECONDITION_PARAMETERS_MAX && order <= PRECONDITION_PARAMETERS_MAX,
                   "more parameters than a preconditioner may have");
 }

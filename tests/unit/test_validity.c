@@ -351,6 +351,11 @@ static void a_block_is_of_columns_that_are_there_scaled_and_few(void **state) {
         assert_says(fault_of_block(shard, &small, PRECONDITION_HEAVY, UINT32_MAX, true), "none");
         assert_says(fault_of_block(shard, &small, PRECONDITION_FULL, 19, true), "leaves");
     }
+    struct layout biases = {0};
+    layout_add(&biases, &(struct layout_tensor){.name = TENSOR_BIAS, .rows = 1, .columns = 5});
+    for (int shard = 0; shard < 2; shard++)
+        assert_says(fault_of_block(shard, &biases, PRECONDITION_LISTED, 3, false),
+                    "than there are");
     const struct layout flat = layout_linear(2 * BLOCK_ELEMENTS, 1, false);
     const struct blob blob = blob_of_layout(&flat);
     struct message part = sound(MESSAGE_SHARD_SETUP);
