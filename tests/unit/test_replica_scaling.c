@@ -272,37 +272,54 @@ static void set_up_kronecker(struct bench *bench, bool anew, const double *facto
     }
 }
 
-static void a_later_coordinator_leaves_an_evaluation_its_factors(void **state) {
-    (void)state;
+/* Ready for the network, and asking for the point of evaluation 1. Free the factors. */
+static double *ask_in_kronecker(struct bench *bench) {
     const struct layout layout = kronecker_layout();
-    const uint64_t size = kronecker_size(&layout), n = layout_parameters(&layout);
+    const uint64_t size = kronecker_size(&layout);
     double *factors = calloc(size, sizeof *factors);
-    struct bench bench;
     spoil_what_is_freed();
     for (uint64_t i = 0; i < size; i++)
         factors[i] = 1;
     for (unsigned j = 0; j < FEATURES; j++)
         columns[j] = (struct column_scaling){0.5, 2, 1, 0};
-    bench_new(&bench, 1);
-    set_up_kronecker(&bench, true, factors);
-    sent(&bench, COORDINATOR, MESSAGE_READY);
-    give(&bench, COORDINATOR,
+    bench_new(bench, 1);
+    set_up_kronecker(bench, true, factors);
+    sent(bench, COORDINATOR, MESSAGE_READY);
+    give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_EVALUATE,
                           .evaluate = {ATTEMPT, 1, {4, {0}}, gradient_parts, 0, 1, 0, {0}}});
-    sent(&bench, FIRST_SHARD, MESSAGE_FETCH);
-    give(&bench, FIRST_SHARD,
+    sent(bench, FIRST_SHARD, MESSAGE_FETCH);
+    return factors;
+}
+
+static void give_point_of_network(struct bench *bench) {
+    const struct layout layout = kronecker_layout();
+    const uint64_t n = layout_parameters(&layout);
+    give(bench, FIRST_SHARD,
          (struct message){.type = MESSAGE_PARAMETERS,
                           .parameters = {ATTEMPT, 1, 0, n, FETCH_GIVEN},
-                          .bulk = {.data = bench.point, .length = n * sizeof(double)}});
+                          .bulk = {.data = bench->point, .length = n * sizeof(double)}});
+}
+
+/* A later coordinator greets the replica, and has not set it up yet. */
+static void take_over(struct bench *bench) {
+    hello(bench, ++bench->term, "run 1");
+    sent(bench, COORDINATOR, MESSAGE_WELCOME);
+}
+
+static void a_later_coordinator_leaves_an_evaluation_its_factors(void **state) {
+    (void)state;
+    struct bench bench;
+    double *factors = ask_in_kronecker(&bench);
+    give_point_of_network(&bench);
     struct objective_change before = take_up(&bench, 1, 0, 0).change;
     assert_non_null(before.kronecker);
-    hello(&bench, ++bench.term, "run 1");
-    sent(&bench, COORDINATOR, MESSAGE_WELCOME);
+    take_over(&bench);
     set_up_kronecker(&bench, false, factors);
     sent(&bench, COORDINATOR, MESSAGE_READY);
     assert_true(kronecker_is_of(before.kronecker, factors));
     assert_true(before.pull[0] == 0 && before.columns[0].scale == 2);
-    struct computed answer = {.values = (uint64_t)n};
+    struct computed answer = {.values = PARAMETERS};
     totals_init(&answer.totals, 1);
     replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
     asked(&bench, ACTION_GATHER); /* what is accrued is a flush of its own */
@@ -311,11 +328,29 @@ static void a_later_coordinator_leaves_an_evaluation_its_factors(void **state) {
     struct objective_change after = take_up(&bench, 1, 4, PORTION_LAST).change;
     assert_true(after.kronecker && after.columns && after.pull);
     factors[0] = 2; /* of another network */
-    give(&bench, COORDINATOR,
-         (struct message){.type = MESSAGE_FACTORS,
-                          .factors = {ATTEMPT},
-                          .bulk = {.data = factors, .length = size * sizeof *factors}});
+    set_up_kronecker(&bench, false, factors);
     sent(&bench, COORDINATOR, MESSAGE_FAILED);
+    bench_free(&bench);
+    free(factors);
+}
+
+/* Shards answer what they were asked for again, whatever the coordinator has come to. */
+static void a_point_that_comes_before_the_factors_come_again_is_turned_into_weights(void **state) {
+    (void)state;
+    const struct layout layout = kronecker_layout();
+    struct bench bench;
+    double *factors = ask_in_kronecker(&bench);
+    take_over(&bench);
+    sent(&bench, FIRST_SHARD, MESSAGE_FETCH);
+    struct message_replica_setup setup = replica_setup_of(&bench, blob_of_layout(&layout));
+    setup.coordinates = 1;
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
+    give_point_of_network(&bench);
+    set_up_kronecker(&bench, false, factors);
+    sent(&bench, COORDINATOR, MESSAGE_READY);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    assert_non_null(take_up(&bench, 1, 0, PORTION_LAST).change.kronecker);
     bench_free(&bench);
     free(factors);
 }
@@ -329,6 +364,7 @@ SUITE(replica_scaling) {
         cmocka_unit_test(scaling_of_columns_that_are_not_there_is_an_error),
         cmocka_unit_test(threads_keep_what_they_compute_with_when_another_set_up_comes),
         cmocka_unit_test(a_later_coordinator_leaves_an_evaluation_its_factors),
+        cmocka_unit_test(a_point_that_comes_before_the_factors_come_again_is_turned_into_weights),
     };
     return cmocka_run_group_tests_name("replica scaling", tests, NULL, NULL);
 }
