@@ -351,31 +351,6 @@ static void a_block_is_of_columns_that_are_there_scaled_and_few(void **state) {
         assert_says(fault_of_block(shard, &small, PRECONDITION_HEAVY, UINT32_MAX, true), "none");
         assert_says(fault_of_block(shard, &small, PRECONDITION_FULL, 19, true), "leaves");
     }
-    struct layout biases = {0};
-    layout_add(&biases, &(struct layout_tensor){.name = TENSOR_BIAS, .rows = 1, .columns = 5});
-    for (int shard = 0; shard < 2; shard++)
-        assert_says(fault_of_block(shard, &biases, PRECONDITION_LISTED, 3, false),
-                    "than there are");
-    const struct layout flat = layout_linear(2 * BLOCK_ELEMENTS, 1, false);
-    const struct blob blob = blob_of_layout(&flat);
-    struct message part = sound(MESSAGE_SHARD_SETUP);
-    part.shard_setup.layout = blob;
-    part.shard_setup.first = 0;
-    part.shard_setup.count = BLOCK_ELEMENTS;
-    part.shard_setup.block_columns = 2 * BLOCK_ELEMENTS;
-    part.shard_setup.precondition = PRECONDITION_FULL;
-    assert_says(message_fault(&part), "that others have");
-    part.shard_setup.first = BLOCK_ELEMENTS;
-    assert_says(message_fault(&part), "that others have");
-    part.shard_setup.count = 0;
-    assert_null(message_fault(&part));
-    part.shard_setup.precondition = PRECONDITION_HEAVY;
-    part.shard_setup.coordinates = 1;
-    part.shard_setup.first = 0;
-    part.shard_setup.count = BLOCK_ELEMENTS;
-    assert_says(message_fault(&part), "others have a part of");
-    part.shard_setup.block_columns = BLOCK_ELEMENTS;
-    assert_null(message_fault(&part));
     REFUSES(SHARD_SETUP, shard_setup.block_bias_exponent = INT16_MAX + 1, "exponent");
     REFUSES(SHARD_SETUP, shard_setup.block_bias_exponent = INT16_MIN - 1, "exponent");
 }
