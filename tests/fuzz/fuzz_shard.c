@@ -109,7 +109,7 @@ static void draw_layout(struct course *course) {
     uint64_t features = 1 + below(course, flag(course) ? 40 : 9000);
     *layout = layout_linear_of(features, flag(course) ? outputs : 1,
                                flag(course) ? outputs : draw_below(&course->draw, 4));
-    while (draw_below(&course->draw, 8) == 0) {
+    for (int more = 0; more < 6 && draw_below(&course->draw, 8) == 0; more++) {
         struct layout_tensor tensor = {.rows = draw_below(&course->draw, 30),
                                        .columns = 1 + draw_below(&course->draw, 4),
                                        .regularized = flag(course)};
