@@ -15,15 +15,21 @@ static double stirling_rest(double k) {
 #define STIRLING_LEAST 30
 
 /* log(mean^k·e^−mean/Γ(k + 1)) for k ≥ 0: of large k without the difference of large numbers
- * (Loader, "Fast and accurate computation of binomial probabilities", 2000). */
-static double log_poisson(double k, double mean) {
+ * (Loader, "Fast and accurate computation of binomial probabilities", 2000). The
+ * logarithm of the mean is finite, too, where the mean is 0 or infinite as a double. */
+static double log_poisson_of(double k, double mean, double log_mean) {
     int sign;
     if (k == 0)
         return -mean;
     if (k < STIRLING_LEAST)
-        return k * log(mean) - mean - lgamma_r(k + 1, &sign);
+        return k * log_mean - mean - lgamma_r(k + 1, &sign);
     double excess = (mean - k) / k;
-    return -k * (excess - log1p(excess)) - 0.5 * log(2 * M_PI * k) - stirling_rest(k);
+    double log_ratio = fabs(excess) < 0.5 ? log1p(excess) : log_mean - log(k);
+    return -k * (excess - log_ratio) - 0.5 * log(2 * M_PI * k) - stirling_rest(k);
+}
+
+static double log_poisson(double k, double mean) {
+    return log_poisson_of(k, mean, log(mean));
 }
 
 /* ---- (y − μ)²/V(μ) ---- */
@@ -70,10 +76,12 @@ static double pearson_binomials(const struct loss_parameters *parameters, size_t
     return sum;
 }
 
-/* V(μ) = μ^power with μ = e^margin. */
+/* V(μ) = μ^power with μ = e^margin. By t = log μ/y, so that nothing between is 0 or infinite where
+ * the value is not. */
 static double pearson_power(double power, double margin, double label) {
-    double mean = exp(margin), residual = label - mean;
-    return residual * exp(-power * margin) * residual;
+    double t = margin - log(label), share = expm1(-fabs(t)); /* t = ∞ of a label of 0 */
+    double scale = t > 0 ? (2 - power) * margin : 2 * log(label) - power * margin;
+    return exp(scale) * share * share;
 }
 
 static double pearson_poisson(const struct loss_parameters *parameters, size_t outputs,
@@ -109,7 +117,7 @@ static double likelihood_poisson(const struct loss_parameters *parameters, doubl
                                  double label, double weight, double dispersion) {
     (void)parameters;
     (void)dispersion;
-    return weight * log_poisson(label, exp(margin));
+    return weight * log_poisson_of(label, exp(margin), margin);
 }
 
 /* With the shape s = weight/dispersion: s^s·y^(s − 1)·μ^−s·e^(−s·y/μ)/Γ(s). */
@@ -117,7 +125,8 @@ static double likelihood_gamma(const struct loss_parameters *parameters, double 
                                double label, double weight, double dispersion) {
     (void)parameters;
     double shape = weight / dispersion;
-    return log_poisson(shape, shape * (label * exp(-margin))) + log(shape) - log(label);
+    double log_mean = log(shape) + (log(label) - margin);
+    return log_poisson_of(shape, exp(log_mean), log_mean) + log(shape) - log(label);
 }
 
 /* Terms are left out that are this much smaller, as logarithms. */

@@ -103,6 +103,11 @@ struct kronecker *kronecker_new(const struct layout *layout, const double *facto
     return NULL;
 }
 
+bool kronecker_is_of(const struct kronecker *kronecker, const double *factors) {
+    return !memcmp(kronecker->factors, factors,
+                   kronecker_size(&kronecker->layout) * sizeof *factors);
+}
+
 void kronecker_free(struct kronecker *kronecker) {
     if (!kronecker)
         return;

@@ -34,6 +34,9 @@ struct kronecker; /* opaque; shared by threads */
  * it travels over the wire. kronecker_new() copies it, and answers NULL if it is not valid. */
 uint64_t kronecker_size(const struct layout *layout);
 struct kronecker *kronecker_new(const struct layout *layout, const double *factors);
+
+/* Whether it was made of these factors: as many, for its layout. */
+bool kronecker_is_of(const struct kronecker *kronecker, const double *factors);
 void kronecker_free(struct kronecker *kronecker); /* harmless on NULL */
 
 /* Memory of one thread. */

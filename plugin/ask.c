@@ -69,6 +69,7 @@ static int reap(struct plugin *plugin, long patience_ms) {
         nanosleep(&pause, NULL);
     }
     kill(-plugin->pid, SIGKILL);
+    kill(plugin->pid, SIGKILL); /* the library may have moved it to another group */
     while (waitpid(plugin->pid, &status, 0) < 0 && errno == EINTR)
         ;
     plugin->pid = 0;

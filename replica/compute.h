@@ -25,12 +25,12 @@ struct computation {
     uint64_t *columns; /* not NULL: the columns of the chunks are noted here (replica/needs.h), */
     bool notes_alone;  /* and nothing else is done */
     struct scaled_point scaled; /* the same; with `columns` the point is not weights and biases */
-    const struct objective_change *change; /* the same; or NULL */
-    struct bounds bounds;                  /* of the evaluation */
-    struct row_sampling sampling;          /* of the curvature */
-    struct weight_list weights;            /* of LISTED */
-    bool sums;                             /* false: only totals and maxima, no integer sums */
-    bool clear;                            /* zero the sums first: they hold what nobody wants */
+    struct objective_change change; /* the same; zeroed: there is none */
+    struct bounds bounds;           /* of the evaluation */
+    struct row_sampling sampling;   /* of the curvature */
+    struct weight_list weights;     /* of LISTED */
+    bool sums;                      /* false: only totals and maxima, no integer sums */
+    bool clear;                     /* zero the sums first: they hold what nobody wants */
 };
 
 /* Rows [first, end) of training; none where both are 0. */

@@ -299,7 +299,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                                             ? needs_strip(&replica->needs, evaluation->strip)
                                             : NULL,
                              .scaled = replica->scaled.point,
-                             .change = replica->kronecker.used ? &replica->kronecker.change : NULL,
+                             .change = replica->kronecker.change,
                              .bounds = evaluation->bounds,
                              .sampling = evaluation->sampling,
                              .weights = evaluation->weights,
@@ -467,8 +467,8 @@ void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox
     if (evaluation->asked && !link->fetched)
         replica_fetch(replica, shard, out);
     for (struct flush *flush = replica->flushes.first; flush; flush = flush->next)
-        if (flush != replica->gathering && !flush->staged[shard] &&
-            flush->id.attempt == evaluation->attempt && flush->id.evaluation == evaluation->number)
+        if (flush != replica->gathering && flush->id.attempt == evaluation->attempt &&
+            flush->id.evaluation == evaluation->number && !flush->staged[shard])
             flush_stage(flush, shard, link->link, replica->term, out);
 }
 

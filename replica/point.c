@@ -369,10 +369,10 @@ static double penalise(const struct layout_tensor *tensor, const struct column_s
 }
 
 /* Undoes the Kronecker factors, in place: columns stay scaled. Notes how the gradient is changed.
- */
+ * Another coordinator may be about to send the same factors again. */
 static void point_from_kronecker(struct kronecker_point *point, const struct layout *layout,
                                  const struct column_scaling *columns, double l2, double *vector) {
-    assert(point->set && point->kronecker);
+    assert(point->used && point->kronecker);
     kronecker_apply(point->kronecker, point->work, vector);
     point->change = (struct objective_change){
         .kronecker = point->kronecker, .columns = columns, .pull = point->pull};

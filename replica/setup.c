@@ -11,41 +11,42 @@
 #include "replica/state.h"
 #include "wire/address.h"
 
-enum { TRIES_MAX = 20 };
-#define RETRY_NS (500 * NS_PER_MS)
-
 /* ---- releasing a set-up ---- */
 
-static void forget_address(struct shard_link *shard) {
-    free(shard->address);
-    free(shard->local);
-    free(shard->local_address);
-}
-
-static void forget_shards(struct replica *replica) {
-    for (uint32_t i = 0; i < replica->shard_count; i++) {
-        if (replica->shards[i].link)
-            replica_act(replica,
-                        &(struct action){.kind = ACTION_CLOSE, .link = replica->shards[i].link});
-        forget_address(&replica->shards[i]);
+/* Work that is given up goes on for a while: until then threads read what they were given. */
+static void release_after_work(struct replica *replica, void *memory,
+                               void (*release)(void *memory)) {
+    if (replica->activity == ACTIVITY_NONE) {
+        release(memory);
+        return;
     }
-    free(replica->shards);
-    free(replica->ranges);
-    free(replica->apart);
-    replica->shards = NULL;
-    replica->ranges = NULL;
-    replica->apart = NULL;
-    replica->shard_count = 0;
+    MEMORY_ROOM(replica->outlived, replica->outlived_count, replica->outlived_capacity);
+    replica->outlived[replica->outlived_count++] = (struct outlived){memory, release};
 }
 
-static void release_kronecker(struct kronecker_point *point) {
+/* No thread is at work. */
+static void release_outlived(struct replica *replica) {
+    for (size_t i = 0; i < replica->outlived_count; i++)
+        replica->outlived[i].release(replica->outlived[i].memory);
+    free(replica->outlived);
+    replica->outlived = NULL;
+    replica->outlived_count = replica->outlived_capacity = 0;
+}
+
+static void release_factors(void *kronecker) {
+    kronecker_free(kronecker);
+}
+
+static void release_kronecker(struct replica *replica) {
+    struct kronecker_point *point = &replica->kronecker;
     kronecker_work_free(point->work);
-    kronecker_free(point->kronecker);
-    free(point->pull);
+    release_after_work(replica, point->kronecker, release_factors);
+    release_after_work(replica, point->pull, free);
     *point = (struct kronecker_point){0};
 }
 
 static void release_work(struct replica *replica) {
+    release_outlived(replica);
     flush_pool_release(&replica->flushes);
     kept_bulk_release(&replica->kept);
     memory_unmap(replica->own_parameters, replica->own_parameters_bytes);
@@ -69,24 +70,30 @@ static void release_texts(struct replica *replica) {
     replica->setup = (struct replica_setup){0};
 }
 
+static void forget_needs(struct replica *replica, struct needs *needs) {
+    release_after_work(replica, needs->columns, free);
+    needs->columns = NULL;
+    needs_release(needs);
+}
+
 static void forget_columns(struct replica *replica) {
-    free(replica->columns);
+    release_after_work(replica, replica->columns, free);
     free(replica->scaled.centred);
-    free(replica->scaled.bias);
-    free(replica->upper);
+    release_after_work(replica, replica->scaled.bias, free);
+    release_after_work(replica, replica->upper, free);
     replica->columns = NULL;
     replica->upper = NULL;
     replica->scaled = (struct scaled_rows){0};
-    needs_release(&replica->needs);
-    needs_release(&replica->of_few);
+    forget_needs(replica, &replica->needs);
+    forget_needs(replica, &replica->of_few);
     free(replica->chunk_row);
     replica->chunk_row = NULL;
 }
 
 void replica_release_setup(struct replica *replica) {
     forget_columns(replica);
-    release_kronecker(&replica->kronecker);
-    forget_shards(replica);
+    release_kronecker(replica);
+    replica_forget_shards(replica);
     release_work(replica);
     release_texts(replica);
 }
@@ -123,17 +130,6 @@ static void welcome(struct replica *replica, struct outbox *out) {
                  out);
 }
 
-static void greet(struct replica *replica, struct shard_link *shard, struct outbox *out) {
-    shard->greeted = replica->ready = false;
-    replica_send(replica, shard->link,
-                 &(struct message){.type = MESSAGE_GREET,
-                                   .greet = {.protocol = PROTOCOL_VERSION,
-                                             .run = replica->run,
-                                             .incarnation = replica->incarnation,
-                                             .local = shard->local_address ? shard->local : ""}},
-                 out);
-}
-
 /* The coordinator has given this replica a new incarnation: nothing that the former one computed
  * will be counted or asked for. The data set stays open. */
 static void become_another(struct replica *replica, struct outbox *out) {
@@ -141,7 +137,7 @@ static void become_another(struct replica *replica, struct outbox *out) {
     flush_pool_forget(&replica->flushes, replica->gathering);
     for (uint32_t i = 0; i < replica->shard_count; i++) {
         replica->shards[i].placed = false;
-        greet(replica, &replica->shards[i], out);
+        replica_greet(replica, &replica->shards[i], out);
     }
     replica->ready = false;
 }
@@ -158,7 +154,7 @@ static void take_up(struct replica *replica, struct outbox *out) {
         if (shard->greeted)
             replica_resume_shard(replica, i, out);
         else if (shard->link)
-            greet(replica, shard, out);
+            replica_greet(replica, shard, out);
     }
     replica->returning = true;
     replica_lose_portions(replica);
@@ -211,7 +207,7 @@ static uint64_t columns_of(const struct replica *replica) {
     return replica->setup.scaled ? replica->setup.layout.tensor[0].rows : 0;
 }
 
-static void check_ready(struct replica *replica, int64_t now_ns, struct outbox *out) {
+void replica_check_ready(struct replica *replica, int64_t now_ns, struct outbox *out) {
     bool ready = replica->opened && replica->columns_set == columns_of(replica) &&
                  replica->kronecker.used == replica->kronecker.set;
     for (uint32_t i = 0; i < replica->shard_count; i++)
@@ -263,7 +259,7 @@ static bool is_open(const struct replica *replica, const struct message_replica_
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
                       const struct layout *layout) {
-    forget_shards(replica);
+    replica_forget_shards(replica);
     release_texts(replica);
     replica->opened = false;
     replica->error = 0;
@@ -297,7 +293,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
     };
     memcpy(&replica->setup.loss, message->loss.data, sizeof replica->setup.loss);
     forget_columns(replica);
-    release_kronecker(&replica->kronecker);
+    release_kronecker(replica);
     replica->kronecker.used = objective_is_kronecker(layout);
     if (message->coordinates)
         replica->columns = memory_new(columns_of(replica), sizeof *replica->columns);
@@ -327,7 +323,8 @@ void replica_on_setup(struct replica *replica, const struct message_replica_setu
         replica->shards[i].placed = false;
 }
 
-/* Pieces come in order, so the columns that are lacking are the last ones. */
+/* Pieces come in order, so the columns that are lacking are the last ones. Another coordinator says
+ * the same again, while threads read it: then nothing is written. */
 void replica_on_coordinates(struct replica *replica, const struct message *message, int64_t now_ns,
                             struct outbox *out) {
     const struct message_coordinates *piece = &message->coordinates;
@@ -341,22 +338,30 @@ void replica_on_coordinates(struct replica *replica, const struct message *messa
                      out);
         return;
     }
-    if (piece->count)
-        memcpy(replica->columns + piece->first, message->bulk.data,
-               piece->count * sizeof *replica->columns);
+    struct column_scaling *own = replica->columns + piece->first;
+    size_t bytes = piece->count * sizeof *own;
+    if (bytes && memcmp(own, message->bulk.data, bytes))
+        memcpy(own, message->bulk.data, bytes);
     replica->columns_set += piece->count;
     assert(replica->columns_set <= columns);
-    check_ready(replica, now_ns, out);
+    replica_check_ready(replica, now_ns, out);
 }
 
-/* NULL, or what is wrong with the factors. */
-static const char *set_factors(struct kronecker_point *point, const struct layout *layout,
-                               const struct bulk *factors) {
-    bool used = point->used;
-    if (!used || factors->length != kronecker_size(layout) * sizeof(double))
+/* NULL, or what is wrong with the factors. Those that are here already stay, with the point that
+ * they were applied to: another coordinator takes up an evaluation that goes on. */
+static const char *set_factors(struct replica *replica, const struct bulk *factors) {
+    struct kronecker_point *point = &replica->kronecker;
+    const struct layout *layout = &replica->setup.layout;
+    if (!point->used || factors->length != kronecker_size(layout) * sizeof(double))
         return "factors came of other coordinates than there are";
-    release_kronecker(point);
-    point->used = used;
+    if (point->kronecker && kronecker_is_of(point->kronecker, factors->data)) {
+        point->set = true;
+        return NULL;
+    }
+    if (point->kronecker && replica->evaluation.running)
+        return "factors came that are not those of the evaluation";
+    release_kronecker(replica);
+    point->used = true;
     point->kronecker = kronecker_new(layout, (const double *)factors->data);
     if (!point->kronecker)
         return "factors came that are none";
@@ -372,11 +377,11 @@ void replica_on_factors(struct replica *replica, const struct message *message, 
         replica->counters.stale++;
         return;
     }
-    const char *fault = set_factors(&replica->kronecker, &replica->setup.layout, &message->bulk);
+    const char *fault = set_factors(replica, &message->bulk);
     if (fault)
         replica_fail(replica, ERROR_INTERNAL, fault, out);
     else
-        check_ready(replica, now_ns, out);
+        replica_check_ready(replica, now_ns, out);
 }
 
 /* Why a model cannot be computed in tiles, or NULL. */
@@ -408,153 +413,5 @@ void replica_opened(struct replica *replica, int error, const char *reason, int6
     struct sums_sizes sizes = replica_sums_sizes(&replica->setup);
     flush_pool_init(&replica->flushes, replica->shard_count, &sizes);
     replica->opened = true;
-    check_ready(replica, now_ns, out);
-}
-
-void replica_connect_shard(struct replica *replica, uint32_t index) {
-    struct shard_link *shard = &replica->shards[index];
-    assert(index < replica->shard_count && shard->address && !shard->link);
-    const char *address = shard->local_address ? shard->local_address : shard->address;
-    replica->apart[index] = !address_is_unix(address);
-    shard->connecting = true;
-    replica_act(replica,
-                &(struct action){.kind = ACTION_CONNECT, .shard = index, .address = address});
-}
-
-/* What a host of the same name lets nobody reach is asked for as on another host. */
-static void give_local_up(struct shard_link *shard) {
-    free(shard->local_address);
-    shard->local_address = NULL;
-}
-
-/* Whether the replica is connected or connecting to this shard already. */
-static bool is_there(const struct replica *replica, const struct message_shard_at *message) {
-    const struct shard_link *shard = &replica->shards[message->index];
-    const struct range *range = &replica->ranges[message->index];
-    return (shard->link || shard->connecting) && shard->incarnation == message->incarnation &&
-           !strcmp(shard->address, message->address) && !strcmp(shard->local, message->local) &&
-           range->first == message->first && range->count == message->count;
-}
-
-/* What is known of a shard stays if it is the same incarnation, whose link is down now: its part of
- * the trial point must not be fetched again, over what threads compute with. Another incarnation
- * has begun no evaluation of this attempt. */
-static void move_shard(struct replica *replica, const struct message_shard_at *message) {
-    struct shard_link *shard = &replica->shards[message->index];
-    struct range *range = &replica->ranges[message->index];
-    bool same = shard->incarnation == message->incarnation && range->first == message->first &&
-                range->count == message->count;
-    bool fetched = replica->evaluation.asked && shard->fetched;
-    bool met = same && shard->met;
-    if (fetched && !same)
-        replica_abandon(replica);
-    if (shard->link)
-        replica_act(replica, &(struct action){.kind = ACTION_CLOSE, .link = shard->link});
-    forget_address(shard);
-    *shard = (struct shard_link){
-        .incarnation = message->incarnation,
-        .address = memory_copy_string(message->address),
-        .local = memory_copy_string(message->local),
-        .local_address = *message->local ? local_address(message->local) : NULL,
-        .met = met,
-        .fetched = fetched && same,
-    };
-    *range = (struct range){message->first, message->count};
-    replica_connect_shard(replica, message->index);
-}
-
-void replica_on_shard_at(struct replica *replica, const struct message_shard_at *message,
-                         int64_t now_ns, struct outbox *out) {
-    if (message->attempt != replica->attempt || message->index >= replica->shard_count) {
-        replica->counters.stale++;
-        return;
-    }
-    uint64_t n = layout_parameters(&replica->setup.layout);
-    if (message->first > n || message->count > n - message->first) {
-        replica_fail(replica, ERROR_INTERNAL, "the coordinator gave a shard a range beyond the end",
-                     out);
-        return;
-    }
-    if (!is_there(replica, message))
-        move_shard(replica, message);
-    replica->shards[message->index].placed = true;
-    replica->ready = false;
-    check_ready(replica, now_ns, out);
-}
-
-void replica_shard_missing(struct replica *replica, uint32_t index, int error, const char *reason,
-                           struct outbox *out) {
-    struct shard_link *shard = &replica->shards[index];
-    assert(index < replica->shard_count);
-    if (!shard->link && !mutant(LOCAL_KEPT))
-        give_local_up(shard);
-    char *text = memory_format("shard %u at %s: %s", index, shard->address, reason);
-    if (shard->met || ++shard->tries < TRIES_MAX) {
-        log_debug("%s", text);
-        shard->retry_ns = replica->now_ns + RETRY_NS;
-    } else {
-        replica_fail(replica, error, text, out);
-    }
-    free(text);
-}
-
-void replica_retry_shards(struct replica *replica, struct outbox *out) {
-    for (uint32_t i = 0; i < replica->shard_count; i++) {
-        struct shard_link *shard = &replica->shards[i];
-        if (!shard->retry_ns || replica->now_ns < shard->retry_ns)
-            continue;
-        shard->retry_ns = 0;
-        if (shard->link)
-            greet(replica, shard, out);
-        else
-            replica_connect_shard(replica, i);
-    }
-}
-
-int64_t replica_retry_ns(const struct replica *replica) {
-    int64_t first_ns = INT64_MAX;
-    for (uint32_t i = 0; i < replica->shard_count; i++)
-        if (replica->shards[i].retry_ns && replica->shards[i].retry_ns < first_ns)
-            first_ns = replica->shards[i].retry_ns;
-    return first_ns;
-}
-
-void replica_connected(struct replica *replica, uint32_t index, uint32_t link, int error,
-                       const char *reason, struct outbox *out) {
-    struct shard_link *shard = index < replica->shard_count ? &replica->shards[index] : NULL;
-    if (!shard || !shard->connecting) { /* a new set-up has come meanwhile */
-        if (!error)
-            replica_act(replica, &(struct action){.kind = ACTION_CLOSE, .link = link});
-        return;
-    }
-    shard->connecting = false;
-    shard->link = error ? 0 : link;
-    shard->answered = (struct wanted_key){0};
-    if (error && shard->local_address) {
-        log_debug("shard %u is not reached within this host: %s", index, reason);
-        give_local_up(shard);
-        replica_connect_shard(replica, index);
-    } else if (error) {
-        replica_shard_missing(replica, index, error, reason, out);
-    } else {
-        greet(replica, shard, out);
-    }
-}
-
-void replica_on_greeted(struct replica *replica, uint32_t index,
-                        const struct message_greeted *message, int64_t now_ns, struct outbox *out) {
-    struct shard_link *shard = &replica->shards[index];
-    if (message->index != index || message->incarnation != shard->incarnation) {
-        replica_shard_missing(replica, index, ERROR_UNAVAILABLE, "another shard answers there",
-                              out);
-        return;
-    }
-    bool again = shard->met;
-    assert(shard->link && !shard->connecting);
-    shard->greeted = shard->met = true;
-    shard->tries = 0;
-    shard->retry_ns = 0;
-    if (again)
-        replica_resume_shard(replica, index, out);
-    check_ready(replica, now_ns, out);
+    replica_check_ready(replica, now_ns, out);
 }

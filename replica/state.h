@@ -1,5 +1,5 @@
-/* The inside of a replica, shared by replica.c (life, links, dispatch), setup.c and
- * evaluation.c. */
+/* The inside of a replica, shared by replica.c (life, dispatch), setup.c, links.c, evaluation.c and
+ * point.c. */
 #ifndef DML_REPLICA_STATE_H
 #define DML_REPLICA_STATE_H
 
@@ -84,7 +84,13 @@ struct kronecker_point {
     struct kronecker *kronecker;    /* owned */
     struct kronecker_work *work;    /* owned */
     double *pull;                   /* what `change` refers to; owned */
-    struct objective_change change; /* at the point that was fetched last */
+    struct objective_change change; /* at the point that was fetched last; zeroed: at none */
+};
+
+/* Memory that threads may compute with though their work is given up, and who frees it. */
+struct outlived {
+    void *memory;
+    void (*release)(void *memory);
 };
 
 /* A scaled point that is not turned into weights, since few of them are used: see
@@ -156,6 +162,9 @@ struct replica {
     struct flush_pool flushes;
     uint32_t sequence; /* of the last flush */
 
+    struct outlived *outlived; /* of former set-ups: released once no thread is at work; owned */
+    size_t outlived_count, outlived_capacity;
+
     struct action *actions;
     uint32_t action_first, action_count, action_capacity;
 };
@@ -168,6 +177,15 @@ void replica_tell_failure(struct replica *replica, struct outbox *out);
 
 /* Forgets the shards, the set and what was made for it. No worker may use any of it. */
 void replica_release_setup(struct replica *replica);
+
+/* READY, once the set is open, all that was announced is here, and every shard has greeted. */
+void replica_check_ready(struct replica *replica, int64_t now_ns, struct outbox *out);
+
+/* Closes the links to the shards, and forgets these. */
+void replica_forget_shards(struct replica *replica);
+
+/* Says to a shard who this replica is; not ready before it answers. Nothing without a link. */
+void replica_greet(struct replica *replica, struct shard_link *shard, struct outbox *out);
 
 /* Notes that a shard does not answer, and retries later, as perhaps only the connection broke. If
  * the shard is dead, the coordinator replaces it and sends the new address. It is an error of the

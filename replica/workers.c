@@ -116,7 +116,7 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
     int64_t *sums = workers->layout == SUMS_ROWS ? workers->rows.element : worker->sum.element;
     enum strip_shape shape = strip_shape(workers);
     use->scale = (struct objective_scale){
-        .change = computation->change,
+        .change = computation->change.kronecker ? &computation->change : NULL,
         .exponent = strip_exponents(workers),
         .uniform = workers->settings.uniform,
         .bounds = computation->bounds,

@@ -308,6 +308,13 @@ static bool is_scaled(const struct quadratic *q) {
     return false;
 }
 
+bool listed_biases_fit(const struct operation *operation, const struct layout *layout) {
+    uint64_t outputs = layout->tensor[0].columns, biases = 0;
+    for (size_t i = operation->listed; i-- && !listed_at(operation->list, i).regularized;)
+        biases++;
+    return !biases || outputs == 1 || biases == outputs;
+}
+
 /* The rows, and then the columns. */
 static void scale(struct quadratic *q, const struct layout *layout) {
     if (!is_scaled(q))

@@ -287,6 +287,8 @@ static int check_listed(const struct shard *shard, const struct operation *opera
     if (solves && (shard->sums != SUMS_TRIANGLE || operation->listed > sizes.order))
         return error_set(ERROR_INTERNAL, "a program solves for a step over parameters whose second "
                                          "derivatives are not here");
+    if (solves && !listed_biases_fit(operation, &registers->layout))
+        return error_set(ERROR_INTERNAL, "a program solves for a step over some of the biases");
     return 0;
 }
 

@@ -54,8 +54,8 @@ static void unmap_private(struct row_vectors *rows) {
 
 static void map_private(struct row_vectors *rows, const struct message_shard_setup *setup) {
     rows->margins = memory_map(numbers_bytes(rows));
-    rows->trial = memory_map(rows->objective ? numbers_bytes(rows) : 0);
-    rows->trial_derivatives = memory_map(rows->objective ? numbers_bytes(rows) : 0);
+    rows->trial = rows->objective ? memory_map(numbers_bytes(rows)) : NULL;
+    rows->trial_derivatives = rows->objective ? memory_map(numbers_bytes(rows)) : NULL;
     rows->products = memory_map(products_bytes(rows));
     rows->labels = rows->objective ? memory_map(labels_bytes(rows)) : NULL;
     rows->weights = setup->weighted ? memory_map(labels_bytes(rows)) : NULL;

@@ -45,9 +45,9 @@ struct row_vectors {
     enum history_type stored;          /* the type of Q, as of the directions themselves */
     void *products;                    /* Q: slots·count·K */
     struct segment *derivatives;       /* D: count·K; replicas read it in place */
-    double *trial;                     /* v, as it was last found, and what D is there, at this */
-    double *trial_derivatives;         /* point; it holds until */
-    struct row_point at;               /* Z or a product changes */
+    double *trial;                     /* v, as it was last found, and */
+    double *trial_derivatives;         /* what D is there: NULL both without an objective; */
+    struct row_point at;               /* the point of these, until Z or a product changes */
     unsigned threads;                  /* that measure rows, at most */
 };
 

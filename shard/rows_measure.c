@@ -27,11 +27,12 @@ enum { BLOCKS_TAKEN = 4, NUMBERS_A_THREAD = 1 << 20 };
 
 const struct objective *rows_objective(const char *name, uint32_t outputs) {
     const struct objective *objective = objective_find(name);
-    const char *fault = !objective                         ? "is not known to this shard"
-                        : !objective->losses               ? "has no losses of margins"
-                        : objective->labels == LABEL_LISTS ? "has lists for labels"
-                        : outputs > BLOCK_ELEMENTS         ? "has too many outputs"
-                                                           : NULL;
+    const char *fault = !objective                              ? "is not known to this shard"
+                        : !objective->losses                    ? "has no losses of margins"
+                        : objective->labels == LABEL_LISTS      ? "has lists for labels"
+                        : outputs > BLOCK_ELEMENTS              ? "has too many outputs"
+                        : outputs > 1 && !objective->second_row ? "has one output"
+                                                                : NULL;
     if (!fault)
         return objective;
     (void)error_set(ERROR_INTERNAL,

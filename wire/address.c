@@ -225,13 +225,16 @@ int address_listen(const char *address, int *descriptor, char **bound) {
     return 0;
 }
 
-/* Whether the other end of a Unix socket is a process of this user, or of root. */
+/* Whether the other end of a Unix socket is a process of this user, or of root. Who it is says its
+ * user alone: a process of another container may have no id here. */
 static bool is_trusted(int descriptor) {
+    struct sockaddr_storage bound;
     struct ucred other;
-    socklen_t length = sizeof other;
-    if (getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &length) || !other.pid)
+    socklen_t length = sizeof bound, other_length = sizeof other;
+    if (!getsockname(descriptor, (struct sockaddr *)&bound, &length) && bound.ss_family != AF_UNIX)
         return true; /* TCP: there the handshake of TLS decides */
-    return other.uid == geteuid() || other.uid == 0;
+    return !getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &other, &other_length) &&
+           (other.uid == geteuid() || other.uid == 0);
 }
 
 int address_accept(int listener) {

@@ -105,11 +105,13 @@
  *                                  or l1·lasso_j of limits. At a bound it must lead off it.
  *                                  Lists the former, unless they are more than WORKING_SET_MAX, and
  *                                  of the latter up to `limit` a shard, by |b_j| − l1_j
- *   →n     SOLVE lambda beta l1 n list   the step d from the listed x that minimises g·d + ½ dᵀHd +
- *                                  Σ l1_j·|x_j + d_j| within bounds (numeric/lasso.h); H is
- * sum/weight, exponents undone, plus lambda·penalty_j + beta·square_j on the diagonal; the sum is a
- * triangle. NaN where H is not finite SCATTER a n values      a = 0, but for the values that are
- * listed
+ *   →n     SOLVE lambda beta l1 n list
+ *                                  the step d from the listed x that minimises g·d + ½ dᵀHd +
+ *                                  Σ l1_j·|x_j + d_j| within bounds (numeric/lasso.h). H is
+ *                                  sum/weight, exponents undone, plus lambda·penalty_j +
+ *                                  beta·square_j on the diagonal; the sum is a triangle. NaN where
+ *                                  H is not finite. Biases come last: all, or none
+ *          SCATTER a n values      a = 0, but for the values that are listed
  *
  * Vectors of rows (doc/PROTOCOL.md) lie on shards that were set up for directions: Z, the margins
  * at x, D, the derivatives of the losses by the margins, and Q[slot], the margins of the directions
@@ -130,9 +132,11 @@
  *   →k(k+1)/2 ROWS_SECOND k slots rate dice   for i ≥ j, row by row: Σ weight/rate·Q[slot_i]ᵀ·S·
  *                                  Q[slot_j] over the rows with u(dice, 0, row) < rate; S are the
  *                                  second derivatives of the row's loss by its margins
- *   →k     ROWS_CURVED slot k slots rate dice   the row of ROWS_SECOND that is of `slot`: for each
- * i: Σ weight/rate·Q[slot_i]ᵀ·S·Q[slot] ROWS_ADVANCE            Z = v, and D is the derivatives
- * there: BEGIN with `rows` gives them out in place of t
+ *   →k     ROWS_CURVED slot k slots rate dice
+ *                                  the row of ROWS_SECOND that is of `slot`: for each i:
+ *                                  Σ weight/rate·Q[slot_i]ᵀ·S·Q[slot]
+ *          ROWS_ADVANCE            Z = v, and D is the derivatives there: BEGIN with `rows` gives
+ *                                  them out in place of t
  */
 #ifndef DML_WIRE_PROGRAM_H
 #define DML_WIRE_PROGRAM_H

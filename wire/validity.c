@@ -129,6 +129,8 @@ static const char *fault_of_block(const struct layout *layout, uint8_t precondit
         return "a block of columns that are none, or are not scaled";
     if (precondition == PRECONDITION_FULL && order != layout_parameters(layout))
         return "a preconditioner that leaves parameters out";
+    if (order > layout_parameters(layout)) /* where the first tensor is itself of biases */
+        return "a block of more parameters than there are";
     return unless(columns <= PRECONDITION_PARAMETERS_MAX && order <= PRECONDITION_PARAMETERS_MAX,
                   "more parameters than a preconditioner may have");
 }
@@ -223,6 +225,20 @@ static const char *fault_of_part(const struct message_shard_setup *body) {
                   "a range that does not end on blocks");
 }
 
+/* A matrix of all parameters is on the shard that has them all, a heavy block on the first one, to
+ * its end. */
+static const char *fault_of_block_of_part(const struct message_shard_setup *body) {
+    struct layout layout;
+    if (!body->count || layout_decode(body->layout.data, body->layout.length, &layout))
+        return NULL;
+    if (body->precondition == PRECONDITION_FULL)
+        return unless(body->count == layout_parameters(&layout),
+                      "a preconditioner of parameters that others have");
+    return unless(body->first || body->precondition != PRECONDITION_HEAVY ||
+                      body->count >= layout_block_weights(&layout, body->block_columns),
+                  "a block that others have a part of");
+}
+
 /* Vectors of rows: they have a window if there are directions. */
 static const char *fault_of_rows(const struct message_shard_setup *body) {
     if (!body->rows)
@@ -263,22 +279,22 @@ static const char *fault_of_finer(const struct blob *finer, uint32_t preconditio
 }
 
 FAULT_IN_BODY(shard_setup) {
-    return FIRST_OF(fault_of_attempt(body->attempt), fault_of_part(body), fault_of_rows(body),
-                    unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
-                    unless(isfinite(body->weight_sum) && body->weight_sum > 0, "no weight"),
-                    fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
-                    fault_of_flag(body->start), fault_of_flag(body->keeps_best),
-                    fault_of_flag(body->orthants), fault_of_flag(body->adagrad),
-                    fault_of_limits(body), fault_of_flag(body->measured),
-                    fault_of_flag(body->tiles),
-                    unless(!body->tiles || body->rows, "tiles without vectors of rows"),
-                    unless(body->held_rows <= body->rows, "more rows held out than there are"),
-                    fault_of_precondition(body->precondition, body->block_columns,
-                                          body->coordinates, &body->layout),
-                    fault_of_coordinates(body->coordinates, &body->layout),
-                    fault_of_exponent(body->bias_exponent),
-                    fault_of_exponent(body->block_bias_exponent), fault_of_device(body->device),
-                    fault_of_finer(&body->finer, body->precondition, &body->layout));
+    return FIRST_OF(
+        fault_of_attempt(body->attempt), fault_of_part(body), fault_of_rows(body),
+        unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
+        unless(isfinite(body->weight_sum) && body->weight_sum > 0, "no weight"),
+        fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
+        fault_of_flag(body->start), fault_of_flag(body->keeps_best), fault_of_flag(body->orthants),
+        fault_of_flag(body->adagrad), fault_of_limits(body), fault_of_flag(body->measured),
+        fault_of_flag(body->tiles),
+        unless(!body->tiles || body->rows, "tiles without vectors of rows"),
+        unless(body->held_rows <= body->rows, "more rows held out than there are"),
+        fault_of_precondition(body->precondition, body->block_columns, body->coordinates,
+                              &body->layout),
+        fault_of_block_of_part(body), fault_of_coordinates(body->coordinates, &body->layout),
+        fault_of_exponent(body->bias_exponent), fault_of_exponent(body->block_bias_exponent),
+        fault_of_device(body->device),
+        fault_of_finer(&body->finer, body->precondition, &body->layout));
 }
 
 FAULT_IN(coordinates) {

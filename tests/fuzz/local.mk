@@ -1,7 +1,7 @@
-# Fuzzers of the code that reads bytes from others. In `make check` two programs replay their
-# corpora and damage inputs in seeded ways. DML_FUZZ=N DML_FUZZ_SEED=S tests/fuzz/fuzz_roles runs N
-# courses, with the seeds from S on.
-FUZZERS = tests/fuzz/fuzz_frame tests/fuzz/fuzz_roles
+# Fuzzers of the code that reads bytes from others. In `make check` they run on their corpora and on
+# inputs damaged or drawn in seeded ways. DML_FUZZ=N DML_FUZZ_SEED=S tests/fuzz/fuzz_roles runs N
+# courses, with the seeds from S on, and so does fuzz_shard.
+FUZZERS = tests/fuzz/fuzz_frame tests/fuzz/fuzz_roles tests/fuzz/fuzz_shard
 check_PROGRAMS += $(FUZZERS)
 TESTS += $(FUZZERS)
 EXTRA_DIST += tests/fuzz/corpus-frame tests/fuzz/corpus-roles
@@ -16,10 +16,14 @@ tests_fuzz_fuzz_roles_SOURCES = tests/fuzz/fuzz_roles.c tests/fuzz/corpus.h test
 tests_fuzz_fuzz_roles_LDADD = libcluster.a $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(OBJECTIVE_LIBS) \
 	$(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS)
 
+tests_fuzz_fuzz_shard_SOURCES = tests/fuzz/fuzz_shard.c tests/fuzz/corpus.h tests/fuzz/draw.h
+tests_fuzz_fuzz_shard_LDADD = $(SHARD_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS)
+
 # Programs of libFuzzer, of the same libraries: ./fuzz_csv -max_total_time=60. Any build with clang
 # links them; what they cover they see in one with --enable-sanitizers=fuzzer-no-link,address,undefined.
 if HAVE_FUZZER
-LIBFUZZERS = fuzz_libsvm fuzz_csv fuzz_json fuzz_listing fuzz_date fuzz_words fuzz_array fuzz_parquet fuzz_frame fuzz_roles
+LIBFUZZERS = fuzz_libsvm fuzz_csv fuzz_json fuzz_listing fuzz_date fuzz_words fuzz_array fuzz_parquet fuzz_frame fuzz_roles \
+	fuzz_shard
 EXTRA_PROGRAMS += $(LIBFUZZERS)
 CLEANFILES += $(LIBFUZZERS)
 in_libfuzzer = $(AM_CPPFLAGS) -DLIBFUZZER
@@ -65,6 +69,10 @@ fuzz_roles_SOURCES = $(tests_fuzz_fuzz_roles_SOURCES)
 fuzz_roles_CPPFLAGS = $(in_libfuzzer)
 fuzz_roles_LDFLAGS = $(by_libfuzzer)
 fuzz_roles_LDADD = $(tests_fuzz_fuzz_roles_LDADD)
+fuzz_shard_SOURCES = $(tests_fuzz_fuzz_shard_SOURCES)
+fuzz_shard_CPPFLAGS = $(in_libfuzzer)
+fuzz_shard_LDFLAGS = $(by_libfuzzer)
+fuzz_shard_LDADD = $(tests_fuzz_fuzz_shard_LDADD)
 endif
 fuzz: $(LIBFUZZERS)
 	@case '$(PROJECT_CFLAGS)' in *fuzzer-no-link*) ;; *) \

@@ -16,7 +16,7 @@ libsimulated_a_SOURCES = $(cluster_parts) wire/evaluation.c \
 	shard/pass_plan.c shard/programs.c shard/registers.c shard/rows.c shard/rows_measure.c shard/rows_second.c \
 	shard/saving.c shard/limits.c shard/scaling.c shard/setup.c shard/shard.c shard/sparse_step.c \
 	replica/compute.c replica/evaluation.c replica/flush.c replica/needs.c replica/point.c \
-	replica/replica.c replica/setup.c
+	replica/links.c replica/replica.c replica/setup.c
 libsimulated_a_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
 
 check_PROGRAMS += tests/sim/sim

@@ -136,6 +136,8 @@ static int chunk(void *state, const struct dml_data *data, const struct dml_rows
     (void)state, (void)data;
     misbehave("chunk");
     touch_descriptors();
+    if (is("leave the group"))
+        setpgid(0, getpgid(getppid()));
     if (forks())
         return 0;
     write_beyond(rows, loss, gradient);

@@ -6,11 +6,14 @@
 #include <cmocka.h>
 
 #include <netinet/in.h>
+#include <poll.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tests/unit/suites.h"
@@ -151,6 +154,68 @@ static void hosts_are_the_same_if_addresses_name_them_alike(void **state) {
     assert_string_equal(error_text(), "");
 }
 
+/* Waits for a connection, as user `own`, and says whether it is taken. */
+static void serve_as(uid_t own, int listener, int ready) {
+    struct pollfd wait = {.fd = listener, .events = POLLIN};
+    char byte = 0;
+    if (setuid(own) || write(ready, &byte, 1) != 1 || poll(&wait, 1, 10000) != 1)
+        _exit(2);
+    int taken = address_accept(listener);
+    _exit(taken >= 0);
+}
+
+/* In a namespace of its own, where a process outside of it has no id: it is 0. */
+static pid_t serve_apart(uid_t own, int listener, int ready) {
+    pid_t child = fork();
+    if (child)
+        return child;
+    if (unshare(CLONE_NEWPID))
+        _exit(3);
+    pid_t inner = fork();
+    if (!inner)
+        serve_as(own, listener, ready);
+    int status = 0;
+    waitpid(inner, &status, 0);
+    _exit(WIFEXITED(status) ? WEXITSTATUS(status) : 2);
+}
+
+/* Whether a process outside of the server's container, of user `other`, is let in. */
+static int is_let_in(uid_t own, uid_t other) {
+    enum { READY, TOLD, ENDS };
+    char name[64], byte, *bound;
+    int listener, pipes[ENDS], status = 0;
+    snprintf(name, sizeof name, "unix:@dml-test-%u-%d", (unsigned)other, (int)getpid());
+    assert_int_equal(address_listen(name, &listener, &bound), 0);
+    assert_int_equal(pipe(pipes), 0);
+    pid_t server = serve_apart(own, listener, pipes[TOLD]);
+    close(pipes[TOLD]);
+    if (read(pipes[READY], &byte, 1) == 1) {
+        pid_t client = fork();
+        if (!client) {
+            struct channel *channel;
+            if (setuid(other) || connect_now(bound, 5000, &channel))
+                _exit(1);
+            _exit(0);
+        }
+        waitpid(client, NULL, 0);
+    }
+    waitpid(server, &status, 0);
+    close(pipes[READY]);
+    close(listener);
+    free(bound);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 2;
+}
+
+static void another_user_is_kept_out_though_its_process_has_no_id_here(void **state) {
+    (void)state;
+    if (geteuid() != 0 || is_let_in(1, 1) == 3) {
+        skip(); /* only root can be two users, and may be denied namespaces */
+        return;
+    }
+    assert_int_equal(is_let_in(1, 1), 1);
+    assert_int_equal(is_let_in(1, 2), 0);
+}
+
 SUITE(address) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stale_unix_socket_is_replaced_and_a_live_one_refused),
@@ -159,6 +224,7 @@ SUITE(address) {
         cmocka_unit_test(loopback_is_told_from_what_other_machines_reach),
         cmocka_unit_test(what_is_no_address_is_refused),
         cmocka_unit_test(a_socket_for_others_of_the_host_has_no_file),
+        cmocka_unit_test(another_user_is_kept_out_though_its_process_has_no_id_here),
         cmocka_unit_test(hosts_are_the_same_if_addresses_name_them_alike),
         cmocka_unit_test(any_stands_for_all_addresses_of_this_machine),
     };

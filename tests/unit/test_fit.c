@@ -159,6 +159,51 @@ static void densities_keep_their_digits_over_a_wide_range(void **state) {
     }
 }
 
+static const struct distribution *distribution_of(const char *objective) {
+    return objective_find(objective)->distribution;
+}
+
+/* Where the mean is 0 or infinite as a double, as of a class that is never there; values with 60
+ * digits. */
+static void statistics_of_a_row_are_right_where_its_mean_is_no_number(void **state) {
+    (void)state;
+    static const struct {
+        const char *objective;
+        double power, label, margin, pearson, likelihood; /* the last: 0 is not looked at */
+    } rows[] = {
+        {"poisson", 0, 0, -720, 0, 0},
+        {"poisson", 0, 0, -800, 0, -1e-310},
+        {"poisson", 0, 3, -600, 3.3957182708369458e261, -1801.7917594692281},
+        {"poisson", 0, 3, -750, INFINITY, -2251.7917594692281},
+        {"poisson", 0, 40, -760, INFINITY, -30510.320639714757},
+        {"poisson", 0, 3, 600, 3.7730203009299398e260, -3.7730203009299398e260},
+        {"poisson", 0, 4, 1.3862943620512131, 3.4694466063887189e-18, 0},
+        {"gamma", 0, 1e-300, -715, 1.0992820123393319e21, 0},
+        {"gamma", 0, 5, 750, 1, 0},
+        {"gamma", 0, 1e100, 229.5, 1.2884317269955887, 0},
+        {"tweedie", 1.5, 0, -800, 1.9151695967140057e-174, 0},
+        {"tweedie", 1.5, 7, 800, 5.221469689764144e173, 0},
+        {"tweedie", 1.5, 1e-140, -330.25, 1.3750010465200471e-65, 0},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct loss_parameters loss = {{rows[i].power}};
+        const struct distribution *of = distribution_of(rows[i].objective);
+        double expected = rows[i].pearson, density = rows[i].likelihood;
+        double found = of->pearson(&loss, 1, &rows[i].margin, rows[i].label);
+        if (found != expected && !(fabs(found - expected) <= 2e-6 * expected + 1e-300))
+            fail_msg("row %zu: %.17g is not %.17g", i, found, expected);
+        if (density != 0)
+            found = of->log_likelihood(&loss, rows[i].margin, rows[i].label, 1, 1);
+        if (density != 0 && !(fabs(found - density) <= 1e-12 * fabs(density) + 1e-300))
+            fail_msg("row %zu: %.17g is not %.17g", i, found, density);
+    }
+    const struct loss_parameters loss = {{0}};
+    double found = distribution_gamma.log_likelihood(&loss, -715, 1e-300, 1, 0.4);
+    assert_true(fabs(found + 82888554412.827609) < 1e-10 * 82888554412.0);
+    found = distribution_gamma.log_likelihood(&loss, 760, 2, 1, 0.4);
+    assert_true(fabs(found + 1896.9542352699476) < 1e-9);
+}
+
 /* Three classes: the deviance of the null model is that of their shares. */
 static void classes_have_their_shares_as_null_model(void **state) {
     (void)state;
@@ -287,6 +332,7 @@ SUITE(fit) {
         cmocka_unit_test(statistics_are_those_of_statsmodels),
         cmocka_unit_test(the_order_of_rows_changes_no_bit),
         cmocka_unit_test(densities_keep_their_digits_over_a_wide_range),
+        cmocka_unit_test(statistics_of_a_row_are_right_where_its_mean_is_no_number),
         cmocka_unit_test(classes_have_their_shares_as_null_model),
         cmocka_unit_test(lists_of_classes_are_a_model_for_each),
         cmocka_unit_test(a_model_without_an_intercept_has_a_null_model_without),

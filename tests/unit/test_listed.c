@@ -352,6 +352,48 @@ static void a_shard_that_was_not_set_up_for_lists_refuses_them(void **state) {
     bench_release(&bench);
 }
 
+/* The biases of three outputs, but for one: means of columns are taken out by all of them. */
+static void a_step_over_some_of_the_biases_is_refused(void **state) {
+    (void)state;
+    struct message message = setup(0, 0, FEATURES * OUTPUTS + OUTPUTS);
+    message.shard_setup.layout = layout_blob(FEATURES * OUTPUTS, OUTPUTS, OUTPUTS);
+    message.shard_setup.precondition = PRECONDITION_LISTED;
+    message.shard_setup.block_columns = LISTED - OUTPUTS;
+    message.shard_setup.uniform = 0;
+    struct registers registers = {0};
+    struct bytes list;
+    struct listed items[LISTED];
+    struct bench bench;
+    double h[LISTED * LISTED];
+    static int16_t exponents[FEATURES + 1];
+    static int64_t sums[LISTED * (LISTED + 1) / 2];
+    bytes_init(&list);
+    registers.sum = sums;
+    registers.weight_sum = 1;
+    make_outputs(&registers, h, items, &list);
+    bench_init(&bench, message);
+    tell(&bench, COORDINATOR_LINK,
+         (struct message){.type = MESSAGE_EXPONENTS,
+                          .exponents = {1, 0, FEATURES + 1},
+                          .bulk = {.data = exponents, .length = sizeof exponents}});
+    assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    run_one(&bench, (struct operation){.code = OPERATION_BEGIN,
+                                       .evaluation = 1,
+                                       .sums = SUMS_TRIANGLE,
+                                       .bounds = {.count = 1}});
+    for (uint32_t lacking = 1; lacking < OUTPUTS; lacking++) {
+        const struct operation solve = {
+            .code = OPERATION_SOLVE, .listed = LISTED - lacking, .list = list.data};
+        run_operations(&bench, &solve, 1);
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+        bench.number--;
+    }
+    run_one(&bench,
+            (struct operation){.code = OPERATION_SOLVE, .listed = LISTED, .list = list.data});
+    bench_release(&bench);
+    bytes_release(&list);
+}
+
 SUITE(listed) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_not_zero_or_free_is_listed_and_the_worst_violators),
@@ -362,6 +404,7 @@ SUITE(listed) {
         cmocka_unit_test(values_are_scattered_and_all_else_is_zero),
         cmocka_unit_test(lists_that_are_none_are_refused),
         cmocka_unit_test(a_shard_that_was_not_set_up_for_lists_refuses_them),
+        cmocka_unit_test(a_step_over_some_of_the_biases_is_refused),
     };
     return cmocka_run_group_tests_name("listed", tests, NULL, NULL);
 }

@@ -259,11 +259,13 @@ static void what_it_writes_behind_predictions_is_named(void **state) {
     plugin_stop(plugin);
 }
 
-/* Without either the parent would end at the next touch of its memory, or have other bits. */
+/* Without its care the parent would end at the next touch of its memory, have other bits, or wait
+ * for ever for a process that nothing ends. */
 static void what_it_does_in_its_process_harms_no_other_answer(void **state) {
-    static const char *const modes[] = {"shorten descriptors", "round up", "fork and wait"};
+    static const char *const modes[] = {"shorten descriptors", "round up", "fork and wait",
+                                        "leave the group"};
     (void)state;
-    for (size_t i = 0; i < 3; i++) {
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++) {
         struct plugin *plugin = started(modes[i]);
         struct plugin_result result, again;
         double third[] = {1. / 3, 1. / 7, 1. / 11}, first[3];

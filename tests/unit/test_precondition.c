@@ -168,6 +168,39 @@ static void a_shard_without_parameters_does_everything_with_nothing(void **state
     bench_release(&bench);
 }
 
+/* What is wrong with a shard's part of a model without biases that has two blocks of columns. */
+static const char *fault_of_part(enum precondition precondition, uint32_t columns, uint64_t first,
+                                 uint64_t count) {
+    const struct layout flat = layout_linear(2 * BLOCK_ELEMENTS, 1, false);
+    struct message message = setup(1, first, count);
+    message.shard_setup.layout = blob_of_layout(&flat);
+    message.shard_setup.precondition = (uint8_t)precondition;
+    message.shard_setup.block_columns = columns;
+    message.shard_setup.coordinates = precondition == PRECONDITION_HEAVY;
+    message.shard_setup.device = "cpu";
+    return message_fault(&message);
+}
+
+static void a_shard_is_not_set_up_for_a_block_that_others_have(void **state) {
+    (void)state;
+    enum { ONE = BLOCK_ELEMENTS, BOTH = 2 * BLOCK_ELEMENTS };
+    assert_non_null(fault_of_part(PRECONDITION_FULL, BOTH, 0, ONE));
+    assert_non_null(fault_of_part(PRECONDITION_FULL, BOTH, ONE, ONE));
+    assert_non_null(fault_of_part(PRECONDITION_HEAVY, BOTH, 0, ONE));
+    assert_null(fault_of_part(PRECONDITION_FULL, BOTH, 0, BOTH));
+    assert_null(fault_of_part(PRECONDITION_FULL, BOTH, BOTH, 0));
+    assert_null(fault_of_part(PRECONDITION_HEAVY, ONE, 0, ONE));
+    assert_null(fault_of_part(PRECONDITION_HEAVY, BOTH, ONE, ONE));
+    struct layout biases = {0};
+    layout_add(&biases, &(struct layout_tensor){.name = TENSOR_BIAS, .rows = 1, .columns = 5});
+    struct message message = setup(1, 0, 5);
+    message.shard_setup.layout = blob_of_layout(&biases);
+    assert_null(message_fault(&message));
+    message.shard_setup.precondition = PRECONDITION_LISTED; /* its biases, and three of them */
+    message.shard_setup.block_columns = 3;
+    assert_non_null(message_fault(&message));
+}
+
 SUITE(precondition) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_program_makes_the_preconditioner_and_later_ones_apply_it),
@@ -178,6 +211,7 @@ SUITE(precondition) {
         cmocka_unit_test(only_second_derivatives_make_one),
         cmocka_unit_test(a_slice_has_the_length_of_the_triangle),
         cmocka_unit_test(a_shard_without_parameters_does_everything_with_nothing),
+        cmocka_unit_test(a_shard_is_not_set_up_for_a_block_that_others_have),
     };
     return cmocka_run_group_tests_name("precondition", tests, NULL, NULL);
 }

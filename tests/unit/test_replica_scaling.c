@@ -6,8 +6,11 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "objective/kronecker.h"
 #include "tests/unit/suites.h"
 #include "base/layout.h"
 #include "tests/unit/layout_fixture.h"
@@ -196,6 +199,162 @@ static void scaling_of_columns_that_are_not_there_is_an_error(void **state) {
     bench_free(&bench);
 }
 
+/* ---- what comes again while threads compute ---- */
+
+/* Freed memory no longer has what was in it. */
+static void spoil_what_is_freed(void) {
+    mallopt(M_PERTURB, 0x5a);
+}
+
+static void threads_keep_what_they_compute_with_when_another_set_up_comes(void **state) {
+    (void)state;
+    const struct layout layout = layout_linear(COLUMNS, 1, true);
+    struct bench bench;
+    spoil_what_is_freed();
+    ready_with(&bench, 1, 1);
+    struct computation work = compute(&bench);
+    struct message_replica_setup setup = replica_setup_of(&bench, blob_of_layout(&layout));
+    setup.attempt++;
+    setup.threads = 3;
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
+    asked(&bench, ACTION_STOP);
+    for (unsigned j = 0; j < COLUMNS; j++)
+        assert_true(work.scaled.columns[j].scale == 1.0 + j % 4);
+    assert_true(work.scaled.bias[0] < 100);
+    asked(&bench, ACTION_CLOSE);
+    asked(&bench, ACTION_OPEN_SET); /* whoever opens it has stopped them */
+    replica_opened(bench.replica, 0, "", bench.now_ns, &bench.outbox);
+    bench_free(&bench);
+}
+
+enum { FEATURES = 3 };
+
+static struct layout kronecker_layout(void) {
+    struct layout layout = {0};
+    const struct layout_tensor tensors[] = {
+        {.name = "W1", .rows = FEATURES, .columns = 2, .regularized = true},
+        {.name = "W2", .rows = 2, .columns = 1, .regularized = true},
+        {.name = "b1", .rows = 1, .columns = 2},
+        {.name = "b2", .rows = 1, .columns = 1}};
+    for (size_t t = 0; t < sizeof tensors / sizeof *tensors; t++) {
+        struct layout_tensor tensor = tensors[t];
+        tensor.exponents = LAYOUT_ONE_EXPONENT;
+        assert_true(layout_add(&layout, &tensor));
+    }
+    return layout;
+}
+
+/* The coordinator of the bench's term sets the replica up for a network with these factors. */
+static void set_up_kronecker(struct bench *bench, bool anew, const double *factors) {
+    const struct layout layout = kronecker_layout();
+    struct message_replica_setup setup = replica_setup_of(bench, blob_of_layout(&layout));
+    setup.coordinates = 1;
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
+    if (anew) {
+        asked(bench, ACTION_OPEN_SET);
+        replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);
+    }
+    send_columns(bench, 0, FEATURES);
+    give(bench, COORDINATOR,
+         (struct message){
+             .type = MESSAGE_FACTORS,
+             .factors = {ATTEMPT},
+             .bulk = {.data = factors, .length = kronecker_size(&layout) * sizeof *factors}});
+    give(bench, COORDINATOR,
+         (struct message){
+             .type = MESSAGE_SHARD_AT,
+             .shard_at = {ATTEMPT, 0, 100, 0, layout_parameters(&layout), "unix:/run/shard", ""}});
+    if (anew) {
+        connect_shard(bench, 0);
+        greeted(bench, 0);
+    }
+}
+
+/* Ready for the network, and asking for the point of evaluation 1. Free the factors. */
+static double *ask_in_kronecker(struct bench *bench) {
+    const struct layout layout = kronecker_layout();
+    const uint64_t size = kronecker_size(&layout);
+    double *factors = calloc(size, sizeof *factors);
+    spoil_what_is_freed();
+    for (uint64_t i = 0; i < size; i++)
+        factors[i] = 1;
+    for (unsigned j = 0; j < FEATURES; j++)
+        columns[j] = (struct column_scaling){0.5, 2, 1, 0};
+    bench_new(bench, 1);
+    set_up_kronecker(bench, true, factors);
+    sent(bench, COORDINATOR, MESSAGE_READY);
+    give(bench, COORDINATOR,
+         (struct message){.type = MESSAGE_EVALUATE,
+                          .evaluate = {ATTEMPT, 1, {4, {0}}, gradient_parts, 0, 1, 0, {0}}});
+    sent(bench, FIRST_SHARD, MESSAGE_FETCH);
+    return factors;
+}
+
+static void give_point_of_network(struct bench *bench) {
+    const struct layout layout = kronecker_layout();
+    const uint64_t n = layout_parameters(&layout);
+    give(bench, FIRST_SHARD,
+         (struct message){.type = MESSAGE_PARAMETERS,
+                          .parameters = {ATTEMPT, 1, 0, n, FETCH_GIVEN},
+                          .bulk = {.data = bench->point, .length = n * sizeof(double)}});
+}
+
+/* A later coordinator greets the replica, and has not set it up yet. */
+static void take_over(struct bench *bench) {
+    hello(bench, ++bench->term, "run 1");
+    sent(bench, COORDINATOR, MESSAGE_WELCOME);
+}
+
+static void a_later_coordinator_leaves_an_evaluation_its_factors(void **state) {
+    (void)state;
+    struct bench bench;
+    double *factors = ask_in_kronecker(&bench);
+    give_point_of_network(&bench);
+    struct objective_change before = take_up(&bench, 1, 0, 0).change;
+    assert_non_null(before.kronecker);
+    take_over(&bench);
+    set_up_kronecker(&bench, false, factors);
+    sent(&bench, COORDINATOR, MESSAGE_READY);
+    assert_true(kronecker_is_of(before.kronecker, factors));
+    assert_true(before.pull[0] == 0 && before.columns[0].scale == 2);
+    struct computed answer = {.values = PARAMETERS};
+    totals_init(&answer.totals, 1);
+    replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
+    asked(&bench, ACTION_GATHER); /* what is accrued is a flush of its own */
+    gathered(&bench);
+    sent(&bench, FIRST_SHARD, MESSAGE_STAGE);
+    struct objective_change after = take_up(&bench, 1, 4, PORTION_LAST).change;
+    assert_true(after.kronecker && after.columns && after.pull);
+    factors[0] = 2; /* of another network */
+    set_up_kronecker(&bench, false, factors);
+    sent(&bench, COORDINATOR, MESSAGE_FAILED);
+    bench_free(&bench);
+    free(factors);
+}
+
+/* Shards answer what they were asked for again, whatever the coordinator has come to. */
+static void a_point_that_comes_before_the_factors_come_again_is_turned_into_weights(void **state) {
+    (void)state;
+    const struct layout layout = kronecker_layout();
+    struct bench bench;
+    double *factors = ask_in_kronecker(&bench);
+    take_over(&bench);
+    sent(&bench, FIRST_SHARD, MESSAGE_FETCH);
+    struct message_replica_setup setup = replica_setup_of(&bench, blob_of_layout(&layout));
+    setup.coordinates = 1;
+    give(&bench, COORDINATOR,
+         (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
+    give_point_of_network(&bench);
+    set_up_kronecker(&bench, false, factors);
+    sent(&bench, COORDINATOR, MESSAGE_READY);
+    sent(&bench, COORDINATOR, MESSAGE_WANT);
+    assert_non_null(take_up(&bench, 1, 0, PORTION_LAST).change.kronecker);
+    bench_free(&bench);
+    free(factors);
+}
+
 SUITE(replica_scaling) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_computed_with_weights_and_biases),
@@ -203,6 +362,9 @@ SUITE(replica_scaling) {
         cmocka_unit_test(every_shard_is_told_the_sums_of_the_biases),
         cmocka_unit_test(of_touched_columns_shards_get_those_alone),
         cmocka_unit_test(scaling_of_columns_that_are_not_there_is_an_error),
+        cmocka_unit_test(threads_keep_what_they_compute_with_when_another_set_up_comes),
+        cmocka_unit_test(a_later_coordinator_leaves_an_evaluation_its_factors),
+        cmocka_unit_test(a_point_that_comes_before_the_factors_come_again_is_turned_into_weights),
     };
     return cmocka_run_group_tests_name("replica scaling", tests, NULL, NULL);
 }

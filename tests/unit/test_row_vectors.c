@@ -500,7 +500,7 @@ static void operations_that_do_not_fit_the_shard_are_refused(void **state) {
 
 static void a_set_up_with_an_objective_that_rows_cannot_have_fails(void **state) {
     (void)state;
-    const char *const objectives[] = {"unheard-of", "multilabel"};
+    const char *const objectives[] = {"unheard-of", "multilabel", "logistic", "poisson"};
     for (size_t i = 0; i < sizeof objectives / sizeof *objectives; i++) {
         struct bench bench;
         bench_init(&bench, row_setup(objectives[i], 2, false, 0));

@@ -144,12 +144,29 @@ static void a_trial_is_found_anew_once_the_margins_have_advanced(void **state) {
     row_cluster_release(&cluster);
 }
 
+/* Memory that was never taken must not be given back: it is others'. */
+static void a_shard_that_measures_no_losses_has_no_memory_for_them(void **state) {
+    (void)state;
+    struct message message = row_setup("", 1, false, 0);
+    struct message_shard_setup *body = &message.shard_setup;
+    struct row_vectors rows = {0};
+    struct layout layout;
+    body->directions = 0;
+    body->tiles = 1;
+    assert_null(layout_decode(body->layout.data, body->layout.length, &layout));
+    assert_int_equal(rows_set_up(&rows, body, &layout), 0);
+    assert_true(rows.count == ROWS && rows.margins && rows.sizes);
+    assert_true(!rows.labels && !rows.trial && !rows.trial_derivatives);
+    rows_release(&rows);
+}
+
 SUITE(rows_taken) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(margins_in_tiles_are_sums_in_fixed_point),
         cmocka_unit_test(a_trial_is_found_anew_once_a_product_or_the_margins_have_changed),
         cmocka_unit_test(a_trial_is_found_anew_once_the_margins_have_advanced),
         cmocka_unit_test(labels_that_no_class_has_become_those_of_one),
+        cmocka_unit_test(a_shard_that_measures_no_losses_has_no_memory_for_them),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
