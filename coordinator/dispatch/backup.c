@@ -224,9 +224,10 @@ static int compare_late(const void *a, const void *b) {
     return (x->place > y->place) - (x->place < y->place);
 }
 
-void backup_search(const struct dispatch *d, int64_t now_ns, struct backup_search *search) {
+static void find_late(const struct dispatch *d, int64_t now_ns, struct backup_search *search) {
     uint32_t capacity = 0;
-    *search = (struct backup_search){0};
+    assert(!search->done && !search->late);
+    search->done = true;
     for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
         const struct workload *owner = workload_of(d, i);
         for (uint32_t j = 0; j < owner->dispatched_count; j++) {
@@ -253,6 +254,8 @@ struct dispatched *backup_find(const struct dispatch *d, struct backup_search *s
     bool sooner = false; /* a copy of some portion would be */
     if (copier->dispatched_count || copier->chunks_per_ns <= search->too_slow)
         return NULL;
+    if (!search->done)
+        find_late(d, now_ns, search);
     for (uint32_t i = search->first; i < search->count; i++) {
         const struct late *late = &search->late[i];
         struct dispatched *portion = &workload_of(d, late->link)->dispatched[late->place];

@@ -265,15 +265,15 @@ struct late {
     double remaining_ns; /* that its flush will still take */
 };
 
-/* What was found in one walk over all that is in hand, for all replicas that have nothing to do. */
+/* What one walk over all that is in hand finds, for all replicas that have nothing to do: made when
+ * the first of them asks, and valid while nothing is forgotten of what is in hand. {0} at first. */
 struct backup_search {
+    bool done;
     struct late *late;     /* the worst first */
     uint32_t first, count; /* those before `first` have copies */
     double too_slow;       /* replicas of this rate, chunks a ns, bring no copy sooner */
 };
 
-/* To be released. Valid while nothing is forgotten of what replicas have in hand. */
-void backup_search(const struct dispatch *d, int64_t now_ns, struct backup_search *search);
 void backup_search_release(struct backup_search *search);
 /* The portion of another replica that this one should copy; NULL if none is worth it. A portion is
  * copied once. */

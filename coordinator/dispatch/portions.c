@@ -291,28 +291,23 @@ static void forget_counted(struct dispatch *d) {
         workload_forget_counted(&d->workloads[i], &d->plan);
 }
 
-static void wake(struct dispatch *d, struct backup_search *search, int64_t now_ns,
-                 struct output *out) {
+static void wake(struct dispatch *d, bool copy, int64_t now_ns, struct output *out) {
+    struct backup_search search = {0};
     for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
         const struct workload *workload = workload_of(d, i);
         bool free = workload->idle || workload->dispatched_count == 0;
-        if (d->roster->members[i].ready && free && !send_portion_if_any(d, i, now_ns, out) &&
-            search->count)
-            send_backup_if_any(d, search, i, now_ns, out);
+        if (d->roster->members[i].ready && free && !send_portion_if_any(d, i, now_ns, out) && copy)
+            send_backup_if_any(d, &search, i, now_ns, out);
     }
+    backup_search_release(&search);
 }
 
 void dispatch_wake_idle(struct dispatch *d, int64_t now_ns, struct output *out) {
-    struct backup_search search = {0};
     if (!d->evaluation.running)
         return;
-    bool due = backup_is_due(d, now_ns);
-    if (d->plan.waiting == 0 && !due)
+    bool copy = backup_is_due(d, now_ns);
+    if (d->plan.waiting == 0 && !copy)
         return;
     forget_counted(d);
-    if (due)
-        backup_search(d, now_ns, &search);
-    if (d->plan.waiting || search.count)
-        wake(d, &search, now_ns, out);
-    backup_search_release(&search);
+    wake(d, copy, now_ns, out);
 }

@@ -211,6 +211,8 @@ static void leave_two_late(struct fixture *f) {
     bench_move_away(f, REPLICA_1);
     bench_flush(f, REPLICA_0, 1, 0, 2);
     bench_flush(f, REPLICA_1, 1, 2, 2);
+    bench_pace(f, REPLICA_0, 0);
+    bench_pace(f, REPLICA_1, 0);
     bench_pace(f, REPLICA_0 + 2, 1e-8); /* a chunk in 100 ms, */
     bench_pace(f, REPLICA_0 + 3, 1e-9); /* and in a second */
     output_clear(&f->out);
