@@ -480,6 +480,14 @@ int moments_squares(struct set *set, unsigned threads, const struct moments *kno
     return code;
 }
 
+int moments_take_squares(struct set *set, unsigned threads, double **squares) {
+    double **kept = set_squares(set);
+    int code = *kept ? 0 : read_squares(set, threads, kept);
+    *squares = *kept;
+    *kept = NULL;
+    return code;
+}
+
 double moments_size(const struct moments *moments, uint64_t j) {
     double square = moments->variance[j] + moments->mean[j] * moments->mean[j];
     double nonzero = (double)moments->nonzero[j];
