@@ -26,6 +26,7 @@ from harness import COORDINATOR, Process, read_safetensors, write_job  # noqa: E
 
 BLOCK = 1 << 14  # rows
 NOISE = 64
+STEPS = 3  # columns that are independent and of one size need no more
 SPREAD = np.sqrt((256 ** 2 - 1) / 12)  # deviation of a byte
 DISK_SPARED = 10 << 30
 
@@ -73,7 +74,7 @@ def trained(folder, files, settings):
     """The result of the run, its weights, and (loss, largest derivative) of its first step and last."""
     job = write_job(folder, data=[f'rows-{i}.npy' for i in range(files)],
                     labels=[f'labels-{i}.npy' for i in range(files)], objective='squared', l2=0,
-                    intercept=False)
+                    intercept=False, precondition='none', max_steps=STEPS)
     words = [word for setting in settings for word in ('--set', setting)]
     for command in ('pack',), ('run', '--json'):
         began = time.monotonic()
