@@ -184,7 +184,7 @@ static void what_is_computed_and_on_its_way_is_not_copied(void **state) {
 static void among_many_replicas_copies_are_looked_for_only_now_and_then(void **state) {
     struct fixture *f = *state;
     const uint32_t first = REPLICA_0 + 50, second = REPLICA_0 + 51;
-    int64_t now_ns = 100000000, ms = 1000000;
+    int64_t now_ns = 100000000, us = 1000;
     f->settings.replicas = 100;
     bench_begin(f, &f->settings);
     bench_start(f);
@@ -196,9 +196,9 @@ static void among_many_replicas_copies_are_looked_for_only_now_and_then(void **s
     assert_int_equal(bench_count_sent(f, first, MESSAGE_PORTION), 1);
     bench_pace(f, second, 1e-6);
     output_clear(&f->out);
-    coordinator_tick(f->coordinator, now_ns + 1 * ms, &f->out);
+    coordinator_tick(f->coordinator, now_ns + 100 * us, &f->out);
     assert_int_equal(bench_count_sent(f, second, MESSAGE_PORTION), 0);
-    coordinator_tick(f->coordinator, now_ns + 3 * ms, &f->out);
+    coordinator_tick(f->coordinator, now_ns + 300 * us, &f->out);
     assert_int_equal(bench_count_sent(f, second, MESSAGE_PORTION), 1);
 }
 
