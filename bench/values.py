@@ -3,7 +3,7 @@
 
     bench/values.py [--rows N] [--columns N] [--files N] [--folder PATH] [--set KEY=VALUE]...
 
-Writes random bytes as .npy arrays and labels y = X·w + noise, trains a squared loss without penalty
+Writes random bytes as arrays of numpy and labels y = X·w + noise, trains a squared loss without penalty
 on them, and computes in blocks, with numpy, what the run says: the loss where all weights are 0 and
 that of the model, the largest derivative at both, and how far the model is from w, in standard
 errors. By default 2²³ + 2¹⁶ rows of 1,024 columns in two files, each of more than 2³² values: 26 GB
@@ -42,7 +42,7 @@ def write(folder, rows, columns, files, truth):
     rng, arrays = np.random.default_rng(1), []
     for i in range(files):
         count = rows * (i + 1) // files - rows * i // files
-        names = [folder / f'{what}-{i}.npy' for what in ('rows', 'labels')]
+        names = [folder / f'{what}-{i}' for what in ('rows', 'labels')]
         data = np.lib.format.open_memmap(names[0], 'w+', 'u1', (count, columns))
         labels = np.lib.format.open_memmap(names[1], 'w+', 'f8', (count,))
         for first in range(0, count, BLOCK):
@@ -72,8 +72,8 @@ def computed(arrays, weights):
 
 def trained(folder, files, settings):
     """The result of the run, its weights, and (loss, largest derivative) of its first step and last."""
-    job = write_job(folder, data=[f'rows-{i}.npy' for i in range(files)],
-                    labels=[f'labels-{i}.npy' for i in range(files)], objective='squared', l2=0,
+    job = write_job(folder, data=[f'rows-{i}' for i in range(files)],
+                    labels=[f'labels-{i}' for i in range(files)], objective='squared', l2=0,
                     intercept=False, precondition='none', max_steps=STEPS)
     words = [word for setting in settings for word in ('--set', setting)]
     for command in ('pack',), ('run', '--json'):
