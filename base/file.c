@@ -206,6 +206,21 @@ int file_map(const char *path, const void **data, size_t *length) {
     return 0;
 }
 
+void *file_park(const char *folder, void *array, size_t bytes) {
+    void *parked = MAP_FAILED;
+    int descriptor =
+        filesystem_is_network(folder) ? -1 : open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (descriptor >= 0 && !file_write_all(descriptor, array, bytes, folder))
+        parked = mmap(NULL, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+    error_clear();
+    if (descriptor >= 0)
+        close(descriptor);
+    if (parked == MAP_FAILED)
+        return array;
+    memory_unmap(array, bytes);
+    return parked;
+}
+
 /* ---- folders ---- */
 
 int folder_make(const char *path, unsigned mode) {

@@ -47,6 +47,12 @@ int descriptors_check(void);
  * most NETWORK_READ_BYTES_MAX is read into memory instead. */
 int file_map(const char *path, const void **data, size_t *length);
 
+/* Puts an array of memory_map() into a file without a name in the folder, and returns where it is
+ * mapped from there, for reading: the system may drop its pages and read them again. Release that
+ * in place of the array, in the same way. Where there are no such files, or no room, it is the
+ * array itself. */
+void *file_park(const char *folder, void *array, size_t bytes);
+
 /* Makes the folder and those above it that are missing, each on disk in the one above it. Fine if
  * it is there. */
 int folder_make(const char *path, unsigned mode);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One epoch of Downpour beside one pass of Vowpal Wabbit, both by their defaults: log loss and AUC
 on rows that neither has seen, the seconds of processors that the whole training took, from text on,
-and the ratios of Downpour's to the other's.
+and the ratios of Downpour's to the other's. And what an epoch alone takes: one more, of a run of some.
 
     bench/one_pass.py [--orders N] [--set KEY=VALUE]... [--work FOLDER] [ROW...]
 
@@ -33,6 +33,8 @@ import made_rows  # noqa: E402
 from harness import BUILD, SHARED, dml, heed_interrupts, train, write_job  # noqa: E402
 from peers import environment  # noqa: E402
 from wide_text import documents  # noqa: E402
+
+EPOCHS = 1, 11
 
 # Learns a file of its own format as its command does, and prints the seconds of processors that this
 # took, and what it says of the rows of the test.
@@ -97,15 +99,27 @@ def processor_seconds():
     return used.ru_utime + used.ru_stime
 
 
-def downpour(folder, seed, settings):
-    """Log loss, AUC and seconds. What the test takes is not counted: it is evaluated apart."""
+def trained(folder, seed, epochs, settings):
+    """The model, and what it took."""
     job = write_job(folder, data=['train'], optimizer='downpour',
-                    downpour={'epochs': 1, 'seed': 1 + seed})
+                    downpour={'epochs': epochs, 'seed': 1 + seed})
     before = processor_seconds()
     model = train(job, '--fresh', *(word for s in settings for word in ('--set', s)))['model']
-    seconds = processor_seconds() - before
+    return model, processor_seconds() - before
+
+
+def downpour(folder, seed, settings):
+    """Log loss, AUC and seconds. What the test takes is not counted: it is evaluated apart."""
+    model, seconds = trained(folder, seed, 1, settings)
     test = dml('evaluate', model, folder / 'test', '--json').json
     return test['log_loss'], test['auc'], seconds
+
+
+def epoch_seconds(folder, orders, settings):
+    """Of an epoch more: the least that runs of few epochs and of more took tell it."""
+    few, more = (min(trained(folder, seed, epochs, settings)[1] for seed in orders)
+                 for epochs in EPOCHS)
+    return (more - few) / (EPOCHS[1] - EPOCHS[0])
 
 
 def in_order(lines, seed):
@@ -132,6 +146,12 @@ def show(name, contender, figures):
     loss, auc, seconds = means(figures)
     losses = ' '.join(f'{figure[0]:.4f}' for figure in figures)
     print(f'| {name} | {contender} | {loss:.4f} | {losses} | {auc:.4f} | {seconds:.2f} |', flush=True)
+
+
+def show_epoch(name, seconds, other):
+    whole = min(figure[2] for figure in other)
+    print(f'| {name} | an epoch / Vowpal Wabbit, the least of each | | | | '
+          f'{seconds:.2f} / {whole:.2f} |', flush=True)
 
 
 def show_ratios(name, own, other):
@@ -163,6 +183,7 @@ def run():
             other = [vowpal_wabbit(folder, seed, python) for seed in orders]
             show(name, 'Vowpal Wabbit', other)
             show_ratios(name, own, other)
+            show_epoch(name, epoch_seconds(folder, orders, options.set), other)
 
 
 if __name__ == '__main__':

@@ -124,6 +124,13 @@ def sample(url):
     return {name: value for (name, labels), value in samples.items() if not labels}
 
 
+def sample_beyond(url, before):
+    """A sample in which more evaluations are made, or None: on a busy machine one may take longer than
+    what is measured."""
+    after = sample(url)
+    return after if after['dml_evaluations_total'] > before['dml_evaluations_total'] else None
+
+
 def measure(folder, shards, replicas, compute_ms, seconds, profile):
     rows = max(CHUNKS_A_REPLICA * replicas, CHUNKS_LEAST)
     write_data(folder / 'data.libsvm', rows)
@@ -153,7 +160,8 @@ def observe(job, process, crowd, chunks, replicas, compute_ms, seconds, profile)
     status = Asker(1, lambda: run(COORDINATOR, 'status', job, '--json'))
     before, cpu, start = sample(url), crowd.cpu_seconds(), time.monotonic()
     time.sleep(seconds)
-    after, cpu, took = sample(url), crowd.cpu_seconds() - cpu, time.monotonic() - start
+    after = process.until(lambda: sample_beyond(url, before), 'an evaluation ends')
+    cpu, took = crowd.cpu_seconds() - cpu, time.monotonic() - start
     live, status = live.milliseconds(), status.milliseconds()
     if perf:
         perf.terminate()

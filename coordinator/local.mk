@@ -78,7 +78,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/recorder.c coordinator/run/recorder.h \
 	coordinator/run/host_lookup.c coordinator/run/host_lookup.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
-	coordinator/run/training_status.c coordinator/run/training.h \
+	coordinator/run/training_columns.c coordinator/run/training_status.c coordinator/run/training.h \
 	coordinator/run/training.c \
 	coordinator/run/workers.c \
 	coordinator/sweep/sweep.c coordinator/sweep/sweep.h \

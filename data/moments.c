@@ -484,18 +484,30 @@ static bool count_squares(struct set *set, double **squares) {
     return true;
 }
 
+static int keep_squares(struct set *set, unsigned threads) {
+    double **kept = set_squares(set);
+    return *kept || count_squares(set, kept) ? 0 : read_squares(set, threads, kept);
+}
+
 int moments_squares(struct set *set, unsigned threads, const struct moments *known,
                     double *squares) {
     uint64_t columns = set_info(set)->features;
-    double **kept = set_squares(set);
     bool is_known = known->kind != MOMENTS_NONE;
     for (uint64_t j = 0; j < columns && is_known; j++)
         squares[j] = known->variance[j] + known->mean[j] * known->mean[j];
     if (is_known)
         return 0;
-    int code = *kept || count_squares(set, kept) ? 0 : read_squares(set, threads, kept);
+    int code = keep_squares(set, threads);
     if (!code)
-        memcpy(squares, *kept, columns * sizeof *squares);
+        memcpy(squares, *set_squares(set), columns * sizeof *squares);
+    return code;
+}
+
+int moments_take_squares(struct set *set, unsigned threads, double **squares) {
+    double **kept = set_squares(set);
+    int code = keep_squares(set, threads);
+    *squares = *kept;
+    *kept = NULL;
     return code;
 }
 

@@ -248,6 +248,9 @@ void moments_of_squares(const struct set_info *data, const double *squares,
  */
 int moments_squares(struct set *set, unsigned threads, const struct moments *known,
                     double *squares);
+/* The same by one read or of what is kept, for who asks last: of memory_map(), the caller's, so
+ * that they need not be there twice. */
+int moments_take_squares(struct set *set, unsigned threads, double **squares);
 
 /* The root mean square of a column's values that are not 0; 0 if it has none, or it is not known.
  */

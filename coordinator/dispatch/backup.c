@@ -16,9 +16,10 @@
 #define BACKUP_GAIN 1.5
 #define BACKUP_REMAINING_NS 20e6
 
-/* A search for portions worth copying goes through all that is in hand, for each idle replica. So
- * many replicas pause between two searches for this time for each pair of them: 20 ms for a
- * thousand. */
+/* Many replicas pause between two searches for portions worth copying, for this time for each pair
+ * of them: 20 ms for a thousand. What is late at the end mostly waits for the shards, as all the
+ * rest does, and copies of it add to that: 10,000 replicas that searched each 200 ms copied nearly
+ * a portion each, and took a seventh longer (doc/SCALE.md). */
 #define LOOK_NS_A_PAIR 20
 #define LOOK_ALWAYS 32 /* replicas: fewer cost nothing */
 
@@ -203,48 +204,77 @@ static double remaining_ns(const struct dispatch *d, const struct workload *owne
     return elapsed < total ? total - elapsed : elapsed;
 }
 
-struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t now_ns) {
-    const struct workload *copier = workload_of(d, link);
-    struct dispatched *slowest = NULL;
-    double longest = BACKUP_REMAINING_NS;
-    if (copier->dispatched_count || !(copier->chunks_per_ns > 0))
-        return NULL;
-    for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
-        struct workload *owner = workload_of(d, i);
-        for (uint32_t j = 0; j < owner->dispatched_count && i != link; j++) {
-            struct dispatched *portion = &owner->dispatched[j];
-            if (portion->backed_up)
-                continue;
-            if (portion->trial)
-                return portion;
-            double remaining = remaining_ns(d, owner, portion, now_ns);
-            double fresh = portion->range.count / copier->chunks_per_ns + d->delivery_ns;
-            if (remaining > longest && remaining > BACKUP_GAIN * fresh &&
-                may_copy(d, i, link, portion, now_ns)) {
-                slowest = portion;
-                longest = remaining;
-            }
-        }
-    }
-    assert(!slowest || (!slowest->backed_up && longest > BACKUP_REMAINING_NS));
-    return slowest;
-}
-
-bool backup_may_look(struct dispatch *d, int64_t now_ns) {
+bool backup_is_due(struct dispatch *d, int64_t now_ns) {
     int64_t replicas = d->roster->replicas;
     int64_t pause_ns = replicas < LOOK_ALWAYS ? 0 : replicas * replicas * LOOK_NS_A_PAIR;
     assert(replicas > 0 && replicas <= REPLICAS_MAX);
-    if (now_ns - d->looked_ns < pause_ns)
+    if (!d->settings.backup_copies || now_ns - d->looked_ns < pause_ns)
         return false;
     d->looked_ns = now_ns;
+    return true;
+}
+
+/* Trials first, then what will take longest, and in the order of links what takes as long. */
+static int compare_late(const void *a, const void *b) {
+    const struct late *x = a, *y = b;
+    if (x->trial != y->trial)
+        return x->trial ? -1 : 1;
+    if (!x->trial && x->remaining_ns != y->remaining_ns)
+        return x->remaining_ns > y->remaining_ns ? -1 : 1;
+    if (x->link != y->link)
+        return x->link < y->link ? -1 : 1;
+    return (x->place > y->place) - (x->place < y->place);
+}
+
+static void find_late(const struct dispatch *d, int64_t now_ns, struct backup_search *search) {
+    uint32_t capacity = 0;
+    assert(!search->done && !search->late);
+    search->done = true;
     for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
         const struct workload *owner = workload_of(d, i);
         for (uint32_t j = 0; j < owner->dispatched_count; j++) {
             const struct dispatched *portion = &owner->dispatched[j];
-            bool late = remaining_ns(d, owner, portion, now_ns) > BACKUP_REMAINING_NS;
-            if (!portion->backed_up && (portion->trial || late))
-                return true;
+            double remaining = remaining_ns(d, owner, portion, now_ns);
+            if (portion->backed_up || (!portion->trial && remaining <= BACKUP_REMAINING_NS))
+                continue;
+            MEMORY_ROOM(search->late, search->count, capacity);
+            search->late[search->count++] = (struct late){i, j, portion->trial, remaining};
         }
     }
-    return false;
+    if (search->count)
+        qsort(search->late, search->count, sizeof *search->late, compare_late);
+}
+
+void backup_search_release(struct backup_search *search) {
+    free(search->late);
+    *search = (struct backup_search){0};
+}
+
+struct dispatched *backup_find(const struct dispatch *d, struct backup_search *search,
+                               uint32_t link, int64_t now_ns) {
+    const struct workload *copier = workload_of(d, link);
+    bool sooner = false; /* a copy of some portion would be */
+    if (copier->dispatched_count || copier->chunks_per_ns <= search->too_slow)
+        return NULL;
+    if (!search->done)
+        find_late(d, now_ns, search);
+    for (uint32_t i = search->first; i < search->count; i++) {
+        const struct late *late = &search->late[i];
+        struct dispatched *portion = &workload_of(d, late->link)->dispatched[late->place];
+        double fresh = portion->range.count / copier->chunks_per_ns + d->delivery_ns;
+        assert(late->link != link);
+        search->first += portion->backed_up && i == search->first;
+        if (portion->backed_up)
+            continue;
+        if (late->trial)
+            return portion;
+        if (late->remaining_ns <= BACKUP_GAIN * fresh)
+            continue;
+        sooner = true;
+        if (may_copy(d, late->link, link, portion, now_ns))
+            return portion;
+    }
+    if (!sooner)
+        search->too_slow = copier->chunks_per_ns;
+    return NULL;
 }

@@ -260,8 +260,6 @@ static void accept_flush(struct dispatch *d, uint32_t link, const struct message
         workload_note_rate(d, link, (double)chunks / (double)flushed->busy_ns);
     workload_note_delivery(workload, &flushed->portions, now_ns);
     workload_forget_counted(workload, &d->plan);
-    for (uint32_t i = d->roster->shards; d->evaluation.shared && i < roster_links(d->roster); i++)
-        workload_forget_counted(workload_of(d, i), &d->plan);
     bytes_init(&encoded);
     commit_encode(&entry, &encoded);
     log_commit(d, &encoded, out);

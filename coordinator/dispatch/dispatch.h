@@ -112,7 +112,7 @@ struct current_evaluation {
     bool running;
     bool given_up; /* it was ended before its chunks were counted */
     bool exceeded; /* some derivative was beyond the bound */
-    bool shared;   /* several replicas may have the same chunks in hand */
+    bool shared;   /* several replicas may have the same chunks in hand, some of them counted */
     struct maxima maxima;
     int64_t started_ns;
     struct totals totals; /* over the chunks counted */
@@ -255,11 +255,30 @@ void backup_expect_delivery(struct dispatch *d);
 /* Whether the next portion of this replica may get a backup copy before it is silent: a replica on
  * another host may copy it, or this one was slow in its last flushes. */
 bool backup_is_expected(const struct dispatch *d, uint32_t link);
-/* Whether it is time to look for portions worth copying, and there may be any. */
-bool backup_may_look(struct dispatch *d, int64_t now_ns);
+/* Whether it is time to look for portions worth copying. */
+bool backup_is_due(struct dispatch *d, int64_t now_ns);
+
+/* A portion in hand that may be worth copying: `place` among those of its replica. */
+struct late {
+    uint32_t link, place;
+    bool trial;
+    double remaining_ns; /* that its flush will still take */
+};
+
+/* What one walk over all that is in hand finds, for all replicas that have nothing to do: made when
+ * the first of them asks, and valid while nothing is forgotten of what is in hand. {0} at first. */
+struct backup_search {
+    bool done;
+    struct late *late;     /* the worst first */
+    uint32_t first, count; /* those before `first` have copies */
+    double too_slow;       /* replicas of this rate, chunks a ns, bring no copy sooner */
+};
+
+void backup_search_release(struct backup_search *search);
 /* The portion of another replica that this one should copy; NULL if none is worth it. A portion is
  * copied once. */
-struct dispatched *backup_find(const struct dispatch *d, uint32_t link, int64_t now_ns);
+struct dispatched *backup_find(const struct dispatch *d, struct backup_search *search,
+                               uint32_t link, int64_t now_ns);
 
 /* ---- portions.c ---- */
 

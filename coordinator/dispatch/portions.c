@@ -158,18 +158,17 @@ static bool send_portion_if_any(struct dispatch *d, uint32_t link, int64_t now_n
     return true;
 }
 
-static bool send_backup_if_any(struct dispatch *d, uint32_t link, int64_t now_ns,
-                               struct output *out) {
-    struct dispatched *slowest = d->settings.backup_copies ? backup_find(d, link, now_ns) : NULL;
-    assert(d->evaluation.running);
+static void send_backup_if_any(struct dispatch *d, struct backup_search *search, uint32_t link,
+                               int64_t now_ns, struct output *out) {
+    struct dispatched *slowest = backup_find(d, search, link, now_ns);
+    assert(d->evaluation.running && d->settings.backup_copies);
     if (!slowest || (slowest->trial && would_be_late(d, workload_of(d, link), now_ns)))
-        return false;
+        return;
     assert(!slowest->backed_up); /* a portion is copied once */
     slowest->backed_up = true;
     d->evaluation.shared = true;
     d->backup_copies++;
     send_portion(d, link, slowest->range, PORTION_SOLO | PORTION_LAST, now_ns, out);
-    return true;
 }
 
 void portions_send_next(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
@@ -285,16 +284,30 @@ void portions_share_out(struct dispatch *d, int64_t now_ns, struct output *out) 
 
 /* ---- later ---- */
 
-void dispatch_wake_idle(struct dispatch *d, int64_t now_ns, struct output *out) {
-    if (!d->evaluation.running)
-        return;
-    bool copy = backup_may_look(d, now_ns);
-    if (d->plan.waiting == 0 && !copy)
-        return;
+/* What another replica's flush has counted need not be computed any more. This is looked for when
+ * it matters: at each flush it would be a walk over all replicas. */
+static void forget_counted(struct dispatch *d) {
+    for (uint32_t i = 0; i < d->roster->replicas && d->evaluation.shared; i++)
+        workload_forget_counted(&d->workloads[i], &d->plan);
+}
+
+static void wake(struct dispatch *d, bool copy, int64_t now_ns, struct output *out) {
+    struct backup_search search = {0};
     for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
         const struct workload *workload = workload_of(d, i);
         bool free = workload->idle || workload->dispatched_count == 0;
         if (d->roster->members[i].ready && free && !send_portion_if_any(d, i, now_ns, out) && copy)
-            send_backup_if_any(d, i, now_ns, out);
+            send_backup_if_any(d, &search, i, now_ns, out);
     }
+    backup_search_release(&search);
+}
+
+void dispatch_wake_idle(struct dispatch *d, int64_t now_ns, struct output *out) {
+    if (!d->evaluation.running)
+        return;
+    bool copy = backup_is_due(d, now_ns);
+    if (d->plan.waiting == 0 && !copy)
+        return;
+    forget_counted(d);
+    wake(d, copy, now_ns, out);
 }

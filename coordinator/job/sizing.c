@@ -389,8 +389,9 @@ void sizing_heavy(const struct job *job, const struct set_info *data,
 /* Bytes of the coordinator for a parameter: the square of its column, and first the same on its way
  * to a shard, at the end the column's place in the model and its weight there. That one is in a
  * mapped file, but is written in another order than shards send it: with less room it takes longer
- * (model/scatter.h). */
+ * (model/scatter.h). In tiles the square waits on disk (file_park()) before it is sent. */
 #define COORDINATOR_BYTES 24.0
+#define COORDINATOR_BYTES_IN_TILES 16.0
 #define COORDINATOR_BYTES_WITHOUT_SQUARES 12.0
 
 static double shard_need(const struct job *job, double parameters, const struct sizing *sizing) {
@@ -417,7 +418,9 @@ struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
     double vectors = REPLICA_VECTORS + (double)job_family(job)->family->thread_vectors * threads;
     double held = sizing->held > 0 ? sizing->held : count;
     bool has_gap = job_family(job)->family->convex;
-    double each = has_gap ? COORDINATOR_BYTES : COORDINATOR_BYTES_WITHOUT_SQUARES;
+    bool parked = held < count && !job_has_sweep(job);
+    double each = parked ? COORDINATOR_BYTES_IN_TILES : COORDINATOR_BYTES;
+    each = has_gap ? each : COORDINATOR_BYTES_WITHOUT_SQUARES;
     double replica = vectors * held * sizeof(double) + triangle * (1 + threads) + BASE_BYTES;
     double vectors_of_rows = ROW_VECTORS_A_REPLICA + (sizing->upper ? 0 : threads);
     replica += sizing->row_numbers * sizeof(double) * vectors_of_rows;

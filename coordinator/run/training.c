@@ -19,7 +19,6 @@
 #include "coordinator/run/preview.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/state_folder.h"
-#include "numeric/fixed.h"
 #include "numeric/setup.h"
 #include "wire/channel.h"
 
@@ -107,82 +106,11 @@ static void take_sample(struct training *run) {
     free(packs);
 }
 
-static int choose_block(struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    struct prefix_counts counts;
-    int code = prefix_counts_find(run->set, run->preconditioner.block_columns, &counts);
-    if (!code)
-        sizing_heavy(run->job, info, &run->shape, &counts, &run->preconditioner);
-    return code;
-}
-
-int training_find_moments(struct training *run) {
-    if (run->moments.kind == MOMENTS_EXACT)
-        return 0;
-    moments_release(&run->moments);
-    return moments_find(run->set, cpus_usable(), &run->moments);
-}
-
-/* For the estimate of the gap. */
-static int measure_columns(struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    double l2 = objective_loss_unit(&run->shape) * run->job->l2.value;
-    run->estimates = gap_settings_of(run->job, &run->shape, info);
-    if (!run->estimates.known)
-        return 0;
-    if (run->scaling.columns) /* chosen by the moments */
-        gap_measure(info, &run->moments, run->scaling.columns);
-    if (run->scaling.columns && !run->scaling.plain)
-        return 0;
-    run->squares = memory_new(info->features, sizeof *run->squares);
-    int code = moments_squares(run->set, cpus_usable(), &run->moments, run->squares);
-    if (!code && !job_has_orthants(run->job))
-        run->estimates.bias_share = gap_bias_share(&run->estimates, info, l2, run->squares);
-    if (!code)
-        gap_unscaled(info, run->squares);
-    if (run->scaling.plain) { /* columns have theirs */
-        free(run->squares);
-        run->squares = NULL;
-    }
-    return code;
-}
-
-/* What sums for the errors of estimates are finer by than others: the squares of columns say it. */
-static int find_finer(struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    double *squares = memory_new((size_t)info->features + 1, sizeof *squares);
-    int code = moments_squares(run->set, cpus_usable(), &run->moments, squares);
-    squares[info->features] = 1; /* of the intercept */
-    free(run->finer);
-    run->finer = memory_new((size_t)info->features + 1, sizeof *run->finer);
-    for (uint64_t j = 0; j <= info->features && !code; j++)
-        run->finer[j] = (uint8_t)fixed_finer(squares[j] * info->weight_sum, info->exponent[j]);
-    free(squares);
-    return code;
-}
-
 /* Finds the scaling to train in, and checks. */
 static int work_on_scaling(void *context) {
     struct training *run = context;
     const struct set_info *info = set_info(run->set);
-    int code = column_rules_find(run->job, info, &run->rules);
-    /* First: without a block wide data needs no moments, and their two reads of all values. */
-    if (!code && run->preconditioner.form == PRECONDITION_HEAVY)
-        code = choose_block(run);
-    if (!code && scaling_needs_moments(run->job, info, run->preconditioner.form)) {
-        code = training_find_moments(run);
-        if (!code)
-            code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form,
-                                  &run->moments, &run->rules, &run->scaling);
-    }
-    if (!code)
-        scaling_add_rules(info, &run->rules, run->job->l1.value > 0, &run->scaling);
-    if (!code)
-        code = measure_columns(run);
-    if (!code && job_inverts(run->job))
-        code = find_finer(run);
-    if (!run->member.sweep) /* no other run asks for them */
-        set_forget_squares(run->set);
+    int code = training_measure_columns(run);
     /* Centred columns share nothing with the biases, and have their scale. */
     bool centred = run->scaling.columns && !run->scaling.plain;
     run->bias_scale = centred ? 1 : sizing_bias_scale(info);
@@ -555,7 +483,7 @@ void training_release(struct training *run, int code) {
     kronecker_scaling_release(&run->kronecker);
     scaling_release(&run->scaling);
     column_rules_release(&run->rules);
-    free(run->squares);
+    memory_unmap(run->squares, run->squares_bytes);
     moments_release(&run->moments);
     free(run->exponents);
     free(run->finer);

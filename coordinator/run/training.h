@@ -104,7 +104,8 @@ struct training {
     struct score_figures figures;  /* of the model on the holdout, if there is one */
     struct gap_settings estimates; /* how the gap is estimated */
     struct gap gap;                /* at the end */
-    double *squares;               /* of columns that are not scaled, for the gap; owned, or NULL */
+    double *squares;               /* of columns that are not scaled, for the gap; or NULL */
+    size_t squares_bytes;          /* of them, of memory_map() */
     json_t *result;
     struct loop_work *removal; /* of the checkpoints, or NULL */
 };
@@ -186,6 +187,10 @@ void status_end(struct training *training);
  * more parameters than there may be, or early stopping no rows to judge by; else as of
  * sizing_precondition(), sizing_of() and hosts_look_up(). */
 int training_shape(struct training *run);
+
+/* Chooses the scaling of the columns and what depends on it, and measures them for the estimates of
+ * the gap and of errors. Reads the data as often as the job asks for. */
+int training_measure_columns(struct training *run);
 
 /* Finds the exact moments of the columns unless they are known: run->moments. Errors as of
  * moments_find(). */

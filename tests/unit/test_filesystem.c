@@ -12,6 +12,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/file.h"
+#include "base/memory.h"
 #include "tests/unit/folder_fixture.h"
 
 static void the_environment_decides_if_it_says_a_word_that_is_known(void **state) {
@@ -25,6 +26,47 @@ static void the_environment_decides_if_it_says_a_word_that_is_known(void **state
     unsetenv("DML_FILESYSTEM");
     assert_false(filesystem_is_network("/proc"));
     assert_false(filesystem_is_network("/there/is/no/such/path"));
+}
+
+/* How many kilobytes of the process are in no file, in the mapping at this address. */
+static long own_kilobytes(const void *start) {
+    char line[256], address[32];
+    long own = -1;
+    bool here = false;
+    FILE *maps = fopen("/proc/self/smaps", "r");
+    assert_non_null(maps);
+    snprintf(address, sizeof address, "%lx-", (unsigned long)start);
+    while (own < 0 && fgets(line, sizeof line, maps)) {
+        here |= !strncmp(line, address, strlen(address));
+        if (here && sscanf(line, "Anonymous: %ld kB", &own) != 1)
+            own = -1;
+    }
+    fclose(maps);
+    return own;
+}
+
+static void an_array_that_is_parked_takes_no_memory_of_the_process_and_no_name(void **state) {
+    (void)state;
+    const size_t count = 1 << 19;
+    char **names;
+    uint64_t *array = memory_map(count * sizeof *array);
+    for (uint64_t i = 0; i < count; i++)
+        array[i] = i * i;
+    array = file_park(folder, array, count * sizeof *array);
+    for (uint64_t i = 0; i < count; i++)
+        assert_true(array[i] == i * i);
+    assert_int_equal(own_kilobytes(array), 0);
+    assert_int_equal(folder_names(folder, &names), 0);
+    assert_null(names[0]);
+    names_free(names);
+    memory_unmap(array, count * sizeof *array);
+}
+
+static void an_array_that_cannot_be_parked_stays_where_it_is(void **state) {
+    (void)state;
+    uint64_t *array = memory_map(sizeof *array);
+    assert_ptr_equal(file_park("/there/is/no/such/path", array, sizeof *array), array);
+    memory_unmap(array, sizeof *array);
 }
 
 static bool reading_fails;
@@ -121,6 +163,10 @@ static void a_lock_file_that_is_gone_is_another_process_too(void **state) {
 SUITE(filesystem) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_environment_decides_if_it_says_a_word_that_is_known),
+        cmocka_unit_test_setup_teardown(
+            an_array_that_is_parked_takes_no_memory_of_the_process_and_no_name, make_folder,
+            remove_folder),
+        cmocka_unit_test(an_array_that_cannot_be_parked_stays_where_it_is),
         cmocka_unit_test_setup_teardown(a_folder_whose_reading_fails_is_not_taken_for_an_empty_one,
                                         make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_process_writes_while_the_lock_file_names_it, make_folder,

@@ -1,5 +1,6 @@
 /* Mean and variance of columns: zeros that are not stored count, held-out rows do not. */
 #include "tests/unit/suites.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "data/set.h"
 #include "tests/unit/data_fixture.h"
@@ -254,6 +255,11 @@ static void squares_are_read_once_while_a_set_is_open(void **state) {
     (*set_squares(set))[0] = -1;
     assert_int_equal(moments_squares(set, 2, &none, squares), 0);
     assert_true(squares[0] == -1);
+    double *taken;
+    assert_int_equal(moments_take_squares(set, 2, &taken), 0);
+    assert_memory_equal(taken, squares, sizeof squares);
+    assert_null(*set_squares(set));
+    memory_unmap(taken, sizeof squares);
     set_close(set);
 }
 

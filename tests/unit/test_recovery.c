@@ -202,6 +202,52 @@ static void among_many_replicas_copies_are_looked_for_only_now_and_then(void **s
     assert_int_equal(bench_count_sent(f, second, MESSAGE_PORTION), 1);
 }
 
+/* Four replicas on hosts of their own, each with two chunks: the first two are done with theirs. */
+static void leave_two_late(struct fixture *f) {
+    f->settings.replicas = 4;
+    bench_begin(f, &f->settings);
+    bench_start(f);
+    bench_move_away(f, REPLICA_0);
+    bench_move_away(f, REPLICA_1);
+    bench_flush(f, REPLICA_0, 1, 0, 2);
+    bench_flush(f, REPLICA_1, 1, 2, 2);
+    bench_pace(f, REPLICA_0, 0);
+    bench_pace(f, REPLICA_1, 0);
+    bench_pace(f, REPLICA_0 + 2, 1e-8); /* a chunk in 100 ms, */
+    bench_pace(f, REPLICA_0 + 3, 1e-9); /* and in a second */
+    output_clear(&f->out);
+}
+
+static void what_takes_longest_is_copied_first_by_who_is_fast_enough(void **state) {
+    struct fixture *f = *state;
+    for (uint32_t slow = 0; slow <= 1; slow++) {
+        leave_two_late(f);
+        bench_pace(f, REPLICA_0, slow ? 1e-9 : 1e-6);
+        bench_pace(f, REPLICA_1, 1e-6);
+        coordinator_tick(f->coordinator, 1000000, &f->out);
+        assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_PORTION), !slow);
+        assert_int_equal(bench_sent(f, slow ? REPLICA_1 : REPLICA_0, MESSAGE_PORTION).portion.first,
+                         6);
+        if (!slow)
+            assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_PORTION).portion.first, 4);
+        output_clear(&f->out);
+    }
+}
+
+/* Replica 0 has a copy of what replica 3 has flushed since. */
+static void a_copy_of_what_is_counted_is_not_copied(void **state) {
+    struct fixture *f = *state;
+    leave_two_late(f);
+    bench_pace(f, REPLICA_0, 1e-6);
+    coordinator_tick(f->coordinator, 1000000, &f->out);
+    bench_flush(f, REPLICA_0 + 3, 1, 6, 2);
+    bench_back_up(f, REPLICA_0 + 2);
+    bench_pace(f, REPLICA_1, 1e-6);
+    output_clear(&f->out);
+    coordinator_tick(f->coordinator, 60 * NS_PER_S, &f->out);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_PORTION), 0);
+}
+
 static void a_replica_alone_is_handed_all_at_once_when_its_speed_is_known(void **state) {
     struct fixture *f = *state;
     struct message want = {.type = MESSAGE_WANT, .want = {.attempt = 1, .evaluation = 1}};
@@ -438,6 +484,8 @@ SUITE(recovery) {
         TEST(a_slow_portion_is_copied_to_an_idle_replica_as_a_flush_of_its_own),
         TEST(who_has_flushed_its_last_is_given_a_copy_at_once),
         TEST(among_many_replicas_copies_are_looked_for_only_now_and_then),
+        TEST(what_takes_longest_is_copied_first_by_who_is_fast_enough),
+        TEST(a_copy_of_what_is_counted_is_not_copied),
         TEST(what_is_computed_and_on_its_way_is_not_copied),
         TEST(a_replica_alone_is_handed_all_at_once_when_its_speed_is_known),
         TEST(on_one_host_a_portion_is_copied_only_when_its_holder_fell_silent),
