@@ -92,15 +92,17 @@ def words_of_code(files):
 
 
 def absent_functions(documents, words):
+    known = words | NOT_OURS
     return [f'{document} names {name}()' for document, text in documents
-            for name in dict.fromkeys(FUNCTION.findall(text)) if name not in words | NOT_OURS]
+            for name in dict.fromkeys(FUNCTION.findall(text)) if name not in known]
 
 
 def absent_identifiers(texts, words):
     """Names of constants, structs and whatever has marks that are in no source."""
     names = [(path, next(filter(None, groups))) for path, text in texts
              for groups in dict.fromkeys(IDENTIFIER.findall(text))]
-    return [f'{path} names {name}' for path, name in names if name not in words | NOT_OURS | EXAMPLES
+    known = words | NOT_OURS | EXAMPLES
+    return [f'{path} names {name}' for path, name in names if name not in known
             and not any(word.endswith(f'_{name}') for word in words)]
 
 

@@ -149,6 +149,7 @@ ON_SEVERAL_PATHS = {'file_fsync', 'store_commit_full', 'store_committed_full', '
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
 STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+CALL = re.compile(r'\b(\w+)\s*\(')
 DECLARED = re.compile(r'^[a-z][\w\s\*]*?\b(\w+)\(', re.MULTILINE)
 
 
@@ -207,8 +208,8 @@ def vector_calls(path, text, names):
     """Calls of kernels from the coordinator."""
     if not path.startswith('coordinator/'):
         return []
-    code = COMMENT.sub('', text)
-    return [f'{path} calls {name}()' for name in names if re.search(rf'\b{name}\s*\(', code)]
+    called = set(CALL.findall(COMMENT.sub('', text)))
+    return [f'{path} calls {name}()' for name in names if name in called]
 
 
 def strange_calls(path, text):
@@ -266,10 +267,10 @@ def unresolved(path, text):
 def unlisted(files):
     """Sources that no Makefile fragment lists, as a source or as a program of that name: a release
     would lack them."""
-    listed = '\n'.join(path.read_text() for folder in source.FOLDERS
-                       for path in (source.ROOT / folder).rglob('*.mk'))
+    listed = {word for folder in source.FOLDERS for path in (source.ROOT / folder).rglob('*.mk')
+              for word in re.findall(r'[\w./]+', path.read_text())}
     return [f'{path} is in no Makefile fragment' for path in files
-            if not re.search(rf'(?<![\w/]){re.escape(path.removesuffix(".c"))}(\.c)?(?![\w.])', listed)]
+            if path not in listed and path.removesuffix('.c') not in listed]
 
 
 def circles(files):

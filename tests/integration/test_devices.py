@@ -52,7 +52,7 @@ def sparse_text(rng):
 
 def dense_text(rng):
     lines = []
-    for _ in range(300):
+    for _ in range(120):
         values = [rng.randrange(-999, 1000) for _ in range(30)]
         lines.append(','.join(f'{v}e-2' for v in values) +
                      f',{min(2, max(0, int(sum(values[:3]) / 1000 + 1.5)))}\n')

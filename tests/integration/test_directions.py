@@ -13,7 +13,7 @@ from divided import (by_turns, goes_on_from_a_model, goes_on_from_its_limit, has
                      has_the_bits_of_a_device, one_model, survives, survives_its_coordinators)
 from harness import dml, main, test, train, write_job
 
-ROWS = 1500
+ROWS = 600
 
 SHARED = {'directions': 6, 'history': 5, 'gradient_tolerance': 1e-13, 'loss_tolerance': 0, 'l2': 1e-4,
           'max_steps': 25, 'checkpoint_seconds': 0, 'portion_chunks': 1, 'precondition': 'none'}

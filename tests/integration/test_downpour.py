@@ -221,7 +221,7 @@ def job_in_units(folder, **settings):
     """A linear model of columns of which each has another unit: a tenth to a thousandth."""
     rng = random.Random(8)
     with open(folder / 'd.libsvm', 'w') as file:
-        for _ in range(1500):
+        for _ in range(600):
             columns = sorted(rng.sample(range(1, 9000), 20))
             file.write(f'{int(sum(j % 2 for j in columns) > 10)} '
                        + ' '.join(f'{j}:{rng.uniform(1, 3) * 10 ** -(1 + j % 3):.4g}'

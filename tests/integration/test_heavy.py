@@ -10,7 +10,7 @@ from divided import (by_turns, goes_on_from_a_model, has_one_path, has_the_bits_
                      one_model, survives, survives_its_coordinators)
 from harness import main, test, train, words, write_job
 
-ROWS = 3000
+ROWS = 1500
 BLOCK = 200  # `precondition_block`, of some 3,000 columns
 
 SHARED = {'precondition_block': BLOCK, 'gradient_tolerance': 1e-13, 'loss_tolerance': 0, 'l2': 1e-4,

@@ -377,7 +377,7 @@ def train_in_a_crowd(folder, files, connections, **settings):
 
 @test
 def more_connections_than_there_are_places_harm_nobody(folder):
-    settings = {'max_steps': 400, 'replicas': 2, 'shards': 2}
+    settings = {'max_steps': 160, 'replicas': 2, 'shards': 2}
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     (folder / 'plain').mkdir()
     expected = train(endless_job(folder / 'plain', **settings))['model_sha256']

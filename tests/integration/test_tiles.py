@@ -13,7 +13,8 @@ from divided import (by_turns, check_stop, goes_on_from_a_model, goes_on_from_it
                      survives_its_coordinators, write_weights)
 from harness import dml, main, test, train, write_job
 
-ROWS, COLUMNS = 1500, 9000
+ROWS, COLUMNS = 600, 9000
+ROWS_TO_STOP = 1500  # from fewer nothing is learnt that a holdout tells
 
 SHARED = {'strip_columns': 2000, 'directions': 6, 'history': 5, 'gradient_tolerance': 1e-13,
           'loss_tolerance': 0, 'l2': 1e-4, 'max_steps': 25, 'checkpoint_seconds': 0,
@@ -29,22 +30,22 @@ LABELS = {
 
 
 @functools.cache
-def text(objective):
+def text(objective, rows):
     """Rows of words, of which few are frequent; one has no word at all."""
     rng = random.Random(12)
     effect = [rng.gauss(0, 1) for _ in range(COLUMNS)]
     lines = []
-    for row in range(ROWS):
+    for row in range(rows):
         ids = sorted({int(COLUMNS * rng.random() ** 3) for _ in range(rng.randrange(3, 40))})
-        values = [(j, round(rng.random() + 0.1, 2)) for j in ids] if row != 700 else []
+        values = [(j, round(rng.random() + 0.1, 2)) for j in ids] if row != min(700, rows - 300) else []
         margin = sum(effect[j] * value for j, value in values) / 3 + rng.gauss(0, 0.5)
         lines.append(f'{LABELS[objective](margin)} '
                      + ' '.join(f'{j + 1}:{value}' for j, value in values) + '\n')
     return ''.join(lines)
 
 
-def job_of(folder, objective='logistic', **settings):
-    (folder / 'text.libsvm').write_text(text(objective))
+def job_of(folder, objective='logistic', rows=ROWS, **settings):
+    (folder / 'text.libsvm').write_text(text(objective, rows))
     own = {'ordinal': {'ordinal': {'order': ['0', '1', '2']}}}.get(objective, {})
     return write_job(folder, data=['text.libsvm'], objective=objective,
                      **{**SHARED, **own, **settings})
@@ -163,26 +164,26 @@ STOPPING = {'holdout': 0.2, 'early_stopping': 3, 'l2': 1e-3, 'max_steps': 400}
 
 for objective in 'logistic', 'softmax', 'squared':
     def behaviour(folder, objective=objective):
-        job = job_of(folder, objective, **STOPPING)
+        job = job_of(folder, objective, ROWS_TO_STOP, **STOPPING)
         for directions in 6, 0:
-            stops_early(job, ROWS, '--set', f'directions={directions}')
+            stops_early(job, ROWS_TO_STOP, '--set', f'directions={directions}')
     behaviour.__name__ = f'{objective} stops early at the loss that its best point has on the holdout'
     test(behaviour)
 
 
 for directions in 6, 0:
     def behaviour(folder, directions=directions):
-        (folder / 'weights').write_text(''.join(f'{row % 3}\n' for row in range(ROWS)))
-        steps_like_whole_rows(folder, job_of(folder, **STOPPING, directions=directions,
-                                             weights=['weights']), 2000, 4)
+        (folder / 'weights').write_text(''.join(f'{row % 3}\n' for row in range(ROWS_TO_STOP)))
+        job = job_of(folder, rows=ROWS_TO_STOP, directions=directions, weights=['weights'], **STOPPING)
+        steps_like_whole_rows(folder, job, 2000, 4)
     behaviour.__name__ = f'steps of {directions} directions have the holdout of whole rows'
     test(behaviour)
 
 
 @test
 def a_loss_of_any_process_costs_no_bit_of_an_early_stop(folder):
-    job = job_of(folder, shards=2, replicas=2, threads=1, **STOPPING)
-    survives(folder, job, lambda result: check_stop(result, ROWS),
+    job = job_of(folder, rows=ROWS_TO_STOP, shards=2, replicas=2, threads=1, **STOPPING)
+    survives(folder, job, lambda result: check_stop(result, ROWS_TO_STOP),
              *by_turns('shard', 'rows_taken:2', 'rows_advanced:3', 'receive_PROGRAM:27'),
              *by_turns('replica', 'receive_EVALUATE:4', 'send_FLUSHED:21'))
     survives_its_coordinators(folder, job, 'send_EVALUATE:1', 'send_EVALUATE:9', 'state_accept:44')
@@ -243,7 +244,7 @@ def a_night_on_the_same_rows_goes_on_from_the_last(folder):
     for command in 'retrain', 'retrain':
         finished = dml(command, job, '--json')
         assert finished.status in (0, 3), finished
-        (folder / 'text.libsvm').write_text(text('logistic') + '1 1:1 8999:0.5\n')
+        (folder / 'text.libsvm').write_text(text('logistic', ROWS) + '1 1:1 8999:0.5\n')
     live = train(job, '--state', folder / 'other')
     assert live['strips'] > 1, live
 
