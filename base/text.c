@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <ctype.h>
+#include <limits.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -197,7 +198,7 @@ void nearest_offer_others(struct nearest *nearest, const struct other_word *othe
 }
 
 const char *nearest_question(const struct nearest *nearest, const char *prefix) {
-    static _Thread_local char text[LENGTH_MAX + 32];
+    static _Thread_local char text[PATH_MAX + NAME_MAX + 32]; /* the prefix may be of a path */
     text[0] = '\0';
     if (nearest->word)
         snprintf(text, sizeof text, "; did you mean `%s%s`?", prefix, nearest->word);

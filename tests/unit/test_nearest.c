@@ -31,6 +31,16 @@ static void a_misspelt_word_is_taken_for_the_nearest(void **state) {
     assert_string_equal(asked("DATA"), "; did you mean `data`?");
 }
 
+static void a_long_path_is_asked_for_as_a_whole(void **state) {
+    (void)state;
+    struct nearest nearest = {.text = "jop.conf"};
+    nearest_offer(&nearest, "job.conf");
+    assert_string_equal(nearest_question(&nearest, "/data/people/who/have/bought/something/in/the/"
+                                                   "last/twelve/months/and/longer/"),
+                        "; did you mean `/data/people/who/have/bought/something/in/the/last/twelve/"
+                        "months/and/longer/job.conf`?");
+}
+
 static void what_is_near_to_none_is_taken_for_none(void **state) {
     (void)state;
     assert_string_equal(asked("lambda"), "");
@@ -42,6 +52,7 @@ static void what_is_near_to_none_is_taken_for_none(void **state) {
 SUITE(nearest) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_misspelt_word_is_taken_for_the_nearest),
+        cmocka_unit_test(a_long_path_is_asked_for_as_a_whole),
         cmocka_unit_test(what_is_near_to_none_is_taken_for_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
