@@ -45,7 +45,9 @@ AM_TESTS_ENVIRONMENT = \
 	DML_SLURM='$(DML_SLURM)'; export DML_SLURM; \
 	PYTHONDONTWRITEBYTECODE=1; export PYTHONDONTWRITEBYTECODE;
 
-# What `make check` runs: ./check runs some of it in other builds.
+# What `make check` runs, and builds for that: ./check has some of it in other builds.
 list-tests:
 	@echo $(TESTS)
-.PHONY: list-tests
+list-programs:
+	@echo $(check_PROGRAMS)
+.PHONY: list-tests list-programs
