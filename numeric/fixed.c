@@ -122,11 +122,8 @@ int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum
 
 VECTOR_CLONES
 void fixed_merge(size_t n, int64_t *into, const int64_t *from) {
-#ifdef INEXACT_SUMS
-    for (size_t i = 0; i < n; i++)
-        fixed_add_term(&into[i], from[i]);
-#else
     size_t i = 0;
+#ifndef INEXACT_SUMS
     for (; i + 8 <= n; i += 8) {
         unsigned_lanes a, b;
         memcpy(&a, into + i, sizeof a);
@@ -134,7 +131,7 @@ void fixed_merge(size_t n, int64_t *into, const int64_t *from) {
         a += b;
         memcpy(into + i, &a, sizeof a);
     }
-    for (; i < n; i++)
-        into[i] = (int64_t)((uint64_t)into[i] + (uint64_t)from[i]);
 #endif
+    for (; i < n; i++)
+        fixed_merge_one(&into[i], from[i]);
 }

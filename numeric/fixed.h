@@ -103,6 +103,15 @@ static inline void fixed_add_term(int64_t *sum, int64_t term) {
 #endif
 }
 
+/* fixed_merge() of one element. */
+static inline void fixed_merge_one(int64_t *into, int64_t from) {
+#ifdef INEXACT_SUMS
+    fixed_add_term(into, from);
+#else
+    *into = (int64_t)((uint64_t)*into + (uint64_t)from);
+#endif
+}
+
 static inline void fixed_add(int64_t *sum, double scaled) {
     fixed_add_term(sum, fixed_term(scaled));
 }

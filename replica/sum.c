@@ -10,6 +10,9 @@
 /* What is merged and zeroed is still in the first cache. */
 #define GATHER_BLOCK 1024
 
+/* Of columns with fewer weights each a loop costs less than calls for copies. */
+#define FEW_WEIGHTS 16
+
 void sum_init(struct sum *sum, uint64_t most) {
     *sum = (struct sum){.element = memory_map(most * sizeof *sum->element), .most = most};
 }
@@ -85,14 +88,42 @@ void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64
     }
 }
 
+/* What a sum has of some columns; the first sum is copied, others are added. */
+static void take_columns(struct sum *sum, const uint32_t *column, size_t count, uint64_t weights,
+                         bool first, int64_t *into) {
+    for (size_t i = 0; i < count; i++)
+        for (uint64_t at = column[i] * weights; at < (column[i] + 1) * weights; at++) {
+            if (first)
+                into[at] = sum->element[at];
+            else
+                fixed_merge_one(&into[at], sum->element[at]);
+            sum->element[at] = 0;
+        }
+}
+
+static void gather_few_weights(struct sum *const *sums, unsigned sum_count, const uint32_t *column,
+                               size_t count, uint64_t weights, int64_t *into) {
+    bool first = true;
+    for (unsigned i = 0; i < sum_count; i++) {
+        if (sums[i]->state != SUM_HELD)
+            continue;
+        take_columns(sums[i], column, count, weights, first, into);
+        first = false;
+    }
+    assert(!first); /* whose columns these are */
+}
+
 void sums_gather_columns(struct sum *const *sums, unsigned count, const struct touched *columns,
                          uint64_t weights, uint64_t end, int64_t *into) {
     uint32_t found[GATHER_BLOCK];
     size_t at = 0, here;
     uint64_t behind = columns->count * weights;
-    while ((here = touched_next(columns, &at, columns->count, found, GATHER_BLOCK)))
-        for (size_t i = 0; i < here; i++)
+    while ((here = touched_next(columns, &at, columns->count, found, GATHER_BLOCK))) {
+        if (weights < FEW_WEIGHTS)
+            gather_few_weights(sums, count, found, here, weights, into);
+        for (size_t i = 0; weights >= FEW_WEIGHTS && i < here; i++)
             gather_block(sums, count, found[i] * weights, weights, into + found[i] * weights);
+    }
     sums_gather(sums, count, behind, end, into + behind);
 }
 

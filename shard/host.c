@@ -501,11 +501,14 @@ static int fold(struct registers *registers, size_t count, const struct slice *s
         touched_all(&registers->sum_touched);
     if (dense)
         note_used(registers, slice->first + slice->entries);
+    uint64_t last = 0;
     for (uint64_t i = 0; slice->offsets && i < slice->entries; i++) {
-        fixed_merge(1, sum + slice->offsets[i], slice->values + i);
+        fixed_merge_one(&sum[slice->offsets[i]], slice->values[i]);
         touched_add(&registers->sum_touched, slice->first + slice->offsets[i]);
-        note_used(registers, slice->first + slice->offsets[i] + 1);
+        last = slice->offsets[i] > last ? slice->offsets[i] : last;
     }
+    if (slice->offsets && slice->entries)
+        note_used(registers, slice->first + last + 1);
     return 0;
 }
 

@@ -72,6 +72,33 @@ static void the_columns_of_all_sums_are_gathered_and_no_others_are_written(void 
     }
 }
 
+static void columns_of_many_weights_are_gathered_as_those_of_few(void **state) {
+    enum { MANY = 40, FOUND = 70 };
+    static int64_t wide[COLUMNS * MANY];
+    struct sum sum = {0}, *one = &sum;
+    struct touched touched = {0};
+    const uint32_t start[] = {0, 1}, feature = FOUND;
+    (void)state;
+    sum_init(&sum, COLUMNS * MANY);
+    sum_look(&sum, COLUMNS);
+    touched_init(&touched, COLUMNS);
+    sum_hold(&sum);
+    sum_note(
+        &sum,
+        &(struct rows){
+            .count = 1, .features = COLUMNS, .values = 1, .start = start, .feature = &feature});
+    for (unsigned k = 0; k < MANY; k++)
+        sum.element[FOUND * MANY + k] = k + 1;
+    sums_columns(&one, 1, &touched);
+    sums_gather_columns(&one, 1, &touched, MANY, COLUMNS * MANY, wide);
+    for (unsigned k = 0; k < MANY; k++) {
+        assert_int_equal(wide[FOUND * MANY + k], k + 1);
+        assert_int_equal(sum.element[FOUND * MANY + k], 0);
+    }
+    touched_release(&touched);
+    sum_release(&sum);
+}
+
 static void what_was_gathered_is_zero_and_no_longer_noted(void **state) {
     (void)state;
     add_row(&sums[0], 2, (const uint32_t[]){5, 6});
@@ -96,6 +123,7 @@ static void rows_of_many_values_are_not_noted(void **state) {
 
 SUITE(sum) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_of_many_weights_are_gathered_as_those_of_few),
         cmocka_unit_test_setup_teardown(
             the_columns_of_all_sums_are_gathered_and_no_others_are_written, make_sums, free_sums),
         cmocka_unit_test_setup_teardown(what_was_gathered_is_zero_and_no_longer_noted, make_sums,
