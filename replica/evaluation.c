@@ -414,11 +414,15 @@ void replica_gathered(struct replica *replica, const struct touched *columns, in
     replica->sums_dirty = false;
     if (wanted) {
         const struct layout_tensor *bias = layout_input_bias(&replica->setup.layout);
+        uint64_t outputs = replica->setup.layout.tensor[0].columns;
         bool shards_scale = replica->setup.scaled && !replica->kronecker.used;
         if (shards_scale && replica->gathering->sums == SUMS_PARAMETERS && bias)
-            flush_keep_biases(replica->gathering, bias->first, bias->columns);
+            flush_keep_biases(replica->gathering,
+                              columns ? flush_place_behind(columns, outputs, bias->first)
+                                      : bias->first,
+                              bias->columns);
         flush_encode(&replica->flushes, replica->gathering, replica->ranges, replica->apart,
-                     replica->setup.layout.tensor[0].columns, columns);
+                     outputs, columns);
         stage(replica, replica->gathering, out);
     } else {
         flush_drop(&replica->flushes, replica->gathering);

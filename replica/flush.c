@@ -123,9 +123,9 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
 
 /* The sums of a shard that may be other than 0: all of its range, or those listed. */
 struct candidates {
-    const int64_t *sums;  /* of the range */
+    const int64_t *sums;  /* `count` */
     struct range range;   /* of the shard's sums */
-    const uint64_t *rise; /* those of the range that are listed, rising; NULL: all */
+    const uint64_t *rise; /* which of the range they are, rising; NULL: all */
     uint64_t count;
 };
 
@@ -136,12 +136,8 @@ static uint64_t candidate_at(const struct candidates *c, uint64_t i) {
 static uint64_t count_nonzero(const struct candidates *c) {
     const int64_t *sums = c->sums;
     uint64_t nonzero = 0, count = c->count;
-    if (c->rise)
-        for (uint64_t i = 0; i < count; i++)
-            nonzero += sums[candidate_at(c, i)] != 0;
-    else
-        for (uint64_t i = 0; i < count; i++) /* of vectors of the processor */
-            nonzero += sums[i] != 0;
+    for (uint64_t i = 0; i < count; i++) /* of vectors of the processor */
+        nonzero += sums[i] != 0;
     return nonzero;
 }
 
@@ -158,13 +154,13 @@ static void list_entries(struct flush_slice *slice, const struct candidates *c, 
     int64_t *value = (int64_t *)(void *)(made + values_at);
     for (uint64_t i = 0; i < c->count; i++) {
         uint64_t at = candidate_at(c, i);
-        if (!c->sums[at])
+        if (!c->sums[i])
             continue;
         if (bits)
             word[at / 64] |= UINT64_C(1) << at % 64;
         else
             *offset++ = (uint32_t)at;
-        *value++ = c->sums[at];
+        *value++ = c->sums[i];
     }
     slice->encoding = bits ? STAGE_BITMAP : STAGE_SPARSE;
     slice->listed = made;
@@ -209,23 +205,26 @@ static void encode_slice(struct flush_slice *slice, const struct flush *flush, s
     slice->bulk.segment = flush->buffer;
 }
 
-/* Elements of a flush, rising: those that its buffer has. */
+/* Elements of a flush, rising: those that its buffer has, one behind the other. */
 struct listed {
     uint64_t *element, count;
+    const int64_t *sums;
 };
 
-/* Free them. */
-static struct listed list_elements(const struct touched *columns, uint64_t outputs, uint64_t end) {
+/* Free the elements. */
+static struct listed list_elements(const struct touched *columns, uint64_t outputs, uint64_t end,
+                                   const int64_t *sums) {
     enum { FOUND = 1024 };
     uint32_t found[FOUND];
     size_t at = 0, here;
     const uint64_t behind = columns->count * outputs;
     const uint64_t most = touched_total(columns) * outputs + (end - behind);
-    struct listed all = {.element = memory_new(most, sizeof *all.element)};
+    struct listed all = {.element = memory_new(most, sizeof *all.element), .sums = sums};
     assert(columns->some && behind <= end);
     while ((here = touched_next(columns, &at, columns->count, found, FOUND)))
-        for (uint64_t i = 0; i < here * outputs; i++)
-            all.element[all.count++] = found[i / outputs] * outputs + i % outputs;
+        for (size_t i = 0; i < here; i++)
+            for (uint64_t k = 0; k < outputs; k++)
+                all.element[all.count++] = found[i] * outputs + k;
     for (uint64_t i = behind; i < end; i++)
         all.element[all.count++] = i;
     assert(all.count == most);
@@ -234,10 +233,11 @@ static struct listed list_elements(const struct touched *columns, uint64_t outpu
 
 /* Of those that are left, those of a shard: the ranges of shards rise. */
 static struct listed take_listed(struct listed *left, struct range range) {
-    struct listed own = {.element = left->element};
+    struct listed own = {.element = left->element, .sums = left->sums};
     while (own.count < left->count && own.element[own.count] < range.first + range.count)
         own.count++;
     left->element += own.count;
+    left->sums += own.count;
     left->count -= own.count;
     assert(!own.count || own.element[0] >= range.first);
     return own;
@@ -245,12 +245,10 @@ static struct listed take_listed(struct listed *left, struct range range) {
 
 /* Never dense: what is not listed was not written. Offsets or bits, whichever are fewer bytes for a
  * shard apart; beyond what offsets reach, bits. */
-static void encode_listed(struct flush_slice *slice, const int64_t *sums,
-                          const struct listed *listed, struct range range, bool apart) {
-    struct candidates some = {.sums = sums + range.first,
-                              .range = range,
-                              .rise = listed->element,
-                              .count = listed->count};
+static void encode_listed(struct flush_slice *slice, const struct listed *listed,
+                          struct range range, bool apart) {
+    struct candidates some = {
+        .sums = listed->sums, .range = range, .rise = listed->element, .count = listed->count};
     uint64_t entries = count_nonzero(&some);
     bool bits =
         range.count > UINT32_MAX || choose_encoding(range.count, entries, apart) == STAGE_BITMAP;
@@ -259,24 +257,30 @@ static void encode_listed(struct flush_slice *slice, const int64_t *sums,
 
 static void encode_columns(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                            const bool *apart, uint64_t outputs, const struct touched *columns) {
-    struct listed all = list_elements(columns, outputs, flush->covers.count), left = all;
+    struct listed all =
+        list_elements(columns, outputs, flush->covers.count, (const int64_t *)flush->buffer->start);
+    struct listed left = all;
     assert(flush->sums == SUMS_PARAMETERS && !flush->covers.first);
     for (uint32_t i = 0; i < pool->shards; i++) {
         struct listed own = take_listed(&left, ranges[i]);
-        encode_listed(&flush->slices[i], (const int64_t *)flush->buffer->start, &own, ranges[i],
-                      apart[i]);
+        encode_listed(&flush->slices[i], &own, ranges[i], apart[i]);
     }
     assert(!left.count);
     free(all.element);
     give_buffer(pool, flush);
 }
 
-void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count) {
+uint64_t flush_place_behind(const struct touched *columns, uint64_t outputs, uint64_t element) {
+    assert(element >= columns->count * outputs);
+    return element - (columns->count - touched_total(columns)) * outputs;
+}
+
+void flush_keep_biases(struct flush *flush, uint64_t at, uint64_t count) {
     assert(flush->buffer && !flush->biases && flush->sums == SUMS_PARAMETERS);
     assert(!flush->covers.first); /* what is scaled is not in strips */
     flush->biases = memory_new(count, sizeof *flush->biases);
     flush->biases_count = (uint32_t)count;
-    memcpy(flush->biases, (const int64_t *)flush->buffer->start + first,
+    memcpy(flush->biases, (const int64_t *)flush->buffer->start + at,
            count * sizeof *flush->biases);
 }
 

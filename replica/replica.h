@@ -121,8 +121,8 @@ void replica_connected(struct replica *replica, uint32_t shard, uint32_t link, i
 void replica_computed(struct replica *replica, const struct computed *computed, int64_t now_ns,
                       struct outbox *out);
 
-/* `columns`: those of the data whose elements, and what lies behind all columns, the buffer has;
- * all others are 0, and it has anything there. NULL: it has all. */
+/* `columns`: those of the data whose elements the buffer has, one behind the other, and then what
+ * lies behind all columns; all others are 0. NULL: it has all, each in its place. */
 void replica_gathered(struct replica *replica, const struct touched *columns, int64_t now_ns,
                       struct outbox *out);
 

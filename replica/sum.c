@@ -88,17 +88,20 @@ void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64
     }
 }
 
-/* What a sum has of some columns; the first sum is copied, others are added. */
+/* What a sum has of some columns, one behind the other; the first sum is copied, others are added.
+ */
 static void take_columns(struct sum *sum, const uint32_t *column, size_t count, uint64_t weights,
                          bool first, int64_t *into) {
-    for (size_t i = 0; i < count; i++)
-        for (uint64_t at = column[i] * weights; at < (column[i] + 1) * weights; at++) {
+    for (size_t i = 0; i < count; i++) {
+        int64_t *element = sum->element + column[i] * weights;
+        for (uint64_t k = 0; k < weights; k++, into++) {
             if (first)
-                into[at] = sum->element[at];
+                *into = element[k];
             else
-                fixed_merge_one(&into[at], sum->element[at]);
-            sum->element[at] = 0;
+                fixed_merge_one(into, element[k]);
+            element[k] = 0;
         }
+    }
 }
 
 static void gather_few_weights(struct sum *const *sums, unsigned sum_count, const uint32_t *column,
@@ -122,9 +125,10 @@ void sums_gather_columns(struct sum *const *sums, unsigned count, const struct t
         if (weights < FEW_WEIGHTS)
             gather_few_weights(sums, count, found, here, weights, into);
         for (size_t i = 0; weights >= FEW_WEIGHTS && i < here; i++)
-            gather_block(sums, count, found[i] * weights, weights, into + found[i] * weights);
+            gather_block(sums, count, found[i] * weights, weights, into + i * weights);
+        into += here * weights;
     }
-    sums_gather(sums, count, behind, end, into + behind);
+    sums_gather(sums, count, behind, end, into);
 }
 
 void sums_gathered(struct sum *const *sums, unsigned count) {

@@ -48,8 +48,8 @@ void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64
                  int64_t *into);
 
 /* The same of elements [0, end), where those of columns, `weights` each, come first: writes those
- * of `columns`, sums_columns(), and what lies behind all columns. Others are 0, and are not
- * written. */
+ * of `columns`, sums_columns(), one behind the other, and then what lies behind all columns. Others
+ * are 0. */
 void sums_gather_columns(struct sum *const *sums, unsigned count, const struct touched *columns,
                          uint64_t weights, uint64_t end, int64_t *into);
 

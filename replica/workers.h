@@ -60,8 +60,8 @@ void workers_compute(struct workers *workers, const struct computation *computat
  * has started, and `done` will be called. */
 bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int64_t *into);
 
-/* After gathering: NULL; or the columns whose elements were written to `into`, as were those behind
- * all columns. All others were 0, and were not written. */
+/* After gathering: NULL; or the columns whose elements alone were written to `into`, one behind the
+ * other, and then those behind all columns. All others were 0. */
 const struct touched *workers_touched(const struct workers *workers);
 
 /* Ends the current computation at the next chunk of each thread, or group of chunks of a device. */
