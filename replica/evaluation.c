@@ -417,10 +417,7 @@ void replica_gathered(struct replica *replica, const struct touched *columns, in
         uint64_t outputs = replica->setup.layout.tensor[0].columns;
         bool shards_scale = replica->setup.scaled && !replica->kronecker.used;
         if (shards_scale && replica->gathering->sums == SUMS_PARAMETERS && bias)
-            flush_keep_biases(replica->gathering,
-                              columns ? flush_place_behind(columns, outputs, bias->first)
-                                      : bias->first,
-                              bias->columns);
+            flush_keep_biases(replica->gathering, bias->first, bias->columns, outputs, columns);
         flush_encode(&replica->flushes, replica->gathering, replica->ranges, replica->apart,
                      outputs, columns);
         stage(replica, replica->gathering, out);

@@ -270,17 +270,15 @@ static void encode_columns(struct flush_pool *pool, struct flush *flush, const s
     give_buffer(pool, flush);
 }
 
-uint64_t flush_place_behind(const struct touched *columns, uint64_t outputs, uint64_t element) {
-    assert(element >= columns->count * outputs);
-    return element - (columns->count - touched_total(columns)) * outputs;
-}
-
-void flush_keep_biases(struct flush *flush, uint64_t at, uint64_t count) {
+void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count, uint64_t outputs,
+                       const struct touched *columns) {
+    uint64_t left_out = columns ? (columns->count - touched_total(columns)) * outputs : 0;
+    assert(!columns || first >= columns->count * outputs);
     assert(flush->buffer && !flush->biases && flush->sums == SUMS_PARAMETERS);
     assert(!flush->covers.first); /* what is scaled is not in strips */
     flush->biases = memory_new(count, sizeof *flush->biases);
     flush->biases_count = (uint32_t)count;
-    memcpy(flush->biases, (const int64_t *)flush->buffer->start + at,
+    memcpy(flush->biases, (const int64_t *)flush->buffer->start + (first - left_out),
            count * sizeof *flush->biases);
 }
 

@@ -109,12 +109,11 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
                   const bool *apart, uint64_t outputs, const struct touched *columns);
 
-/* Copies `count` elements of the flush's buffer from its element `at` on, the biases, for every
- * shard to get beside its slice. To be called before flush_encode(). */
-void flush_keep_biases(struct flush *flush, uint64_t at, uint64_t count);
-
-/* Where the buffer has an element that lies behind those of all columns. */
-uint64_t flush_place_behind(const struct touched *columns, uint64_t outputs, uint64_t element);
+/* Copies elements [first, first + count) of the flush, the biases, which lie behind those of all
+ * columns, for every shard to get beside its slice. To be called before flush_encode(), the last
+ * two as there. */
+void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count, uint64_t outputs,
+                       const struct touched *columns);
 
 /* Sends a shard its slice. */
 void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t term,
