@@ -351,11 +351,9 @@ static void change_tls(void) {
 }
 
 int main(int argc, char **argv) {
-    for (int i = 1; i < argc; i++)
-        if (feed_file(argv[i]))
-            return 1;
-    if (argc > 1)
-        return 0;
+    int status;
+    if (feed_named(argc, argv, &status))
+        return status;
     printf("1..5\n");
     damage_messages();
     printf("ok 1 - damaged messages are taken or refused without harm\n");

@@ -174,28 +174,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
 
 enum { COURSES = 100, COURSE_BYTES = 8192 };
 
-/* A course drawn from a seed, so that a failing one can be repeated. */
-static void run_course(uint64_t seed) {
-    static uint8_t course[COURSE_BYTES];
-    struct random random;
-    random_init(&random, seed);
-    for (size_t i = 0; i < sizeof course; i++)
-        course[i] = (uint8_t)(random_next(&random) >> 32);
-    LLVMFuzzerTestOneInput(course, sizeof course);
-}
-
 int main(int argc, char **argv) {
-    for (int i = 1; i < argc; i++)
-        if (feed_file(argv[i]))
-            return 1;
-    if (argc > 1)
-        return 0;
-    const char *first = getenv("DML_FUZZ_SEED"), *wanted = getenv("DML_FUZZ");
-    uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
-    uint64_t courses = wanted ? strtoull(wanted, NULL, 10) : COURSES;
+    int status;
+    if (feed_named(argc, argv, &status))
+        return status;
     printf("1..2\n");
-    for (uint64_t i = 0; i < courses; i++)
-        run_course(seed + i);
+    uint64_t courses = feed_courses(COURSES, COURSE_BYTES);
     printf("ok 1 - the roles survive odd messages\n");
     printf("# %llu courses: %llu messages, %llu steps, %llu with directions, %llu epochs, %llu "
            "durable, "

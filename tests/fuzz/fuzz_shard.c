@@ -460,29 +460,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
 
 enum { COURSES = 100, COURSE_BYTES = 16384 };
 
-/* A course drawn from a seed, so that a failing one can be repeated. */
-static void run_course(uint64_t seed) {
-    static uint8_t course[COURSE_BYTES];
-    struct random random;
-    random_init(&random, seed);
-    for (size_t i = 0; i < sizeof course; i++)
-        course[i] = (uint8_t)(random_next(&random) >> 32);
-    LLVMFuzzerTestOneInput(course, sizeof course);
-}
-
 int main(int argc, char **argv) {
-    for (int i = 1; i < argc; i++)
-        if (feed_file(argv[i]))
-            return 1;
-    if (argc > 1)
-        return 0;
-    (void)feed_corpus;
-    const char *first = getenv("DML_FUZZ_SEED"), *wanted = getenv("DML_FUZZ");
-    uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
-    uint64_t courses = wanted ? strtoull(wanted, NULL, 10) : COURSES;
+    int status;
+    if (feed_named(argc, argv, &status))
+        return status;
+    bool wanted = getenv("DML_FUZZ");
     printf("1..1\n");
-    for (uint64_t i = 0; i < courses; i++)
-        run_course(seed + i);
+    feed_courses(COURSES, COURSE_BYTES);
     bool reached = said[MESSAGE_READY] && said[MESSAGE_FOLDED] && said[MESSAGE_PARAMETERS];
     printf("%s 1 - a shard survives set-ups and programs of every kind\n",
            reached || wanted ? "ok" : "not ok");

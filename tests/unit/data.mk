@@ -11,7 +11,7 @@ tests_unit_data_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_set_shuffled.c tests/unit/test_set_weights.c tests/unit/test_source.c \
 	tests/unit/test_source_numbers.c tests/unit/test_table.c tests/unit/test_tiles.c \
 	tests/unit/test_wide_columns.c tests/unit/test_words.c \
-	tests/unit/data_fixture.h tests/unit/folder_fixture.h
+	tests/unit/data_fixture.h tests/unit/failing_readdir.h tests/unit/folder_fixture.h
 EXTRA_DIST += tests/unit/parquet
 tests_unit_data_tests_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_data_tests_LDADD = $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)

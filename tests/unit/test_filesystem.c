@@ -1,7 +1,6 @@
 /* What is told of a file system, what a folder holds, and who may write to it. */
 #define _GNU_SOURCE
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -13,6 +12,7 @@
 #include "tests/unit/suites.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/unit/failing_readdir.h"
 #include "tests/unit/folder_fixture.h"
 
 static void the_environment_decides_if_it_says_a_word_that_is_known(void **state) {
@@ -67,20 +67,6 @@ static void an_array_that_cannot_be_parked_stays_where_it_is(void **state) {
     uint64_t *array = memory_map(sizeof *array);
     assert_ptr_equal(file_park("/there/is/no/such/path", array, sizeof *array), array);
     memory_unmap(array, sizeof *array);
-}
-
-static bool reading_fails;
-
-/* In place of that of the C library: fails as it does when a disk or server does. */
-struct dirent *readdir(DIR *directory) {
-    union {
-        void *object;
-        struct dirent *(*function)(DIR *);
-    } real = {.object = dlsym(RTLD_NEXT, "readdir")};
-    if (!reading_fails)
-        return real.function(directory);
-    errno = EIO;
-    return NULL;
 }
 
 static void put(const char *name, const char *text) {

@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
+#include "tests/unit/failing_readdir.h"
 #include "tests/unit/suites.h"
 #include "data/pack.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -385,20 +385,6 @@ static void bad_data_leaves_no_file_behind(void **state) {
     assert_int_equal(files_in(folder), 0);
     free(text);
     free(rows);
-}
-
-static bool reading_fails;
-
-/* In place of that of the C library: fails as it does when a disk or server does. */
-struct dirent *readdir(DIR *directory) {
-    union {
-        void *object;
-        struct dirent *(*function)(DIR *);
-    } real = {.object = dlsym(RTLD_NEXT, "readdir")};
-    if (!reading_fails)
-        return real.function(directory);
-    errno = EIO;
-    return NULL;
 }
 
 /* An older pack than the newest would be other data. */
