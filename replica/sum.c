@@ -10,9 +10,6 @@
 /* What is merged and zeroed is still in the first cache. */
 #define GATHER_BLOCK 1024
 
-/* Of columns with fewer weights each a loop costs less than calls for copies. */
-#define FEW_WEIGHTS 16
-
 void sum_init(struct sum *sum, uint64_t most) {
     *sum = (struct sum){.element = memory_map(most * sizeof *sum->element), .most = most};
 }
@@ -104,8 +101,8 @@ static void take_columns(struct sum *sum, const uint32_t *column, size_t count, 
     }
 }
 
-static void gather_few_weights(struct sum *const *sums, unsigned sum_count, const uint32_t *column,
-                               size_t count, uint64_t weights, int64_t *into) {
+static void gather_some(struct sum *const *sums, unsigned sum_count, const uint32_t *column,
+                        size_t count, uint64_t weights, int64_t *into) {
     bool first = true;
     for (unsigned i = 0; i < sum_count; i++) {
         if (sums[i]->state != SUM_HELD)
@@ -122,10 +119,7 @@ void sums_gather_columns(struct sum *const *sums, unsigned count, const struct t
     size_t at = 0, here;
     uint64_t behind = columns->count * weights;
     while ((here = touched_next(columns, &at, columns->count, found, GATHER_BLOCK))) {
-        if (weights < FEW_WEIGHTS)
-            gather_few_weights(sums, count, found, here, weights, into);
-        for (size_t i = 0; weights >= FEW_WEIGHTS && i < here; i++)
-            gather_block(sums, count, found[i] * weights, weights, into + i * weights);
+        gather_some(sums, count, found, here, weights, into);
         into += here * weights;
     }
     sums_gather(sums, count, behind, end, into);
