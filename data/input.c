@@ -111,15 +111,21 @@ static char *command_for(const char *command, const char *path) {
     return text;
 }
 
+size_t input_plain_length(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot && (!strcmp(dot, ".gz") || !strcmp(dot, ".zst")) ? (size_t)(dot - path)
+                                                                : strlen(path);
+}
+
 /* What converts a file; one that is compressed is unpacked before. */
 static char *conversion_of(const struct foreign *format, const char *path) {
-    const char *dot = strrchr(path, '.');
-    const bool gzip = dot && !strcmp(dot, ".gz"), zstd = dot && !strcmp(dot, ".zst");
-    if ((!gzip && !zstd) || !strcmp(format->name, "compressed twice"))
+    size_t length = input_plain_length(path);
+    if (!path[length] || !strcmp(format->name, "compressed twice"))
         return command_for(format->command, path);
-    char *plain = memory_format("%.*s", (int)(dot - path), path);
+    char *plain = memory_format("%.*s", (int)length, path);
     char *command = command_for(format->command, plain);
-    char *both = memory_format("%s %s && %s", gzip ? "gunzip" : "unzstd", path, command);
+    char *both = memory_format("%s %s && %s", strcmp(path + length, ".gz") ? "unzstd" : "gunzip",
+                               path, command);
     free(plain);
     free(command);
     return both;

@@ -16,6 +16,7 @@
 #include "coordinator/job/job.h"
 #include "data/address.h"
 #include "data/date.h"
+#include "data/input.h"
 
 /* ---- writing ---- */
 
@@ -335,8 +336,7 @@ static int write_job(void *context, FILE *file) {
 /* NAME.conf in the folder that the command is called in, for data NAME.csv.gz. */
 static char *job_path(const char *data) {
     const char *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
-    size_t length = strlen(name);
-    length -= name_ends(name, ".gz") ? strlen(".gz") : name_ends(name, ".zst") ? strlen(".zst") : 0;
+    size_t length = input_plain_length(name);
     for (size_t i = length; i-- > 1;)
         if (name[i] == '.') {
             length = i;
