@@ -49,6 +49,18 @@ def test(function):
     return function
 
 
+def need(programs, why):
+    """Skips the test unless this is root and the programs, each with its package, are there. Daemons may
+    be among them: they are in PATH from then on."""
+    search = os.environ['PATH'] + ':/usr/sbin:/sbin'
+    lacking = [package for program, package in programs.items() if not shutil.which(program, path=search)]
+    if lacking:
+        raise Skip(f'not installed: {" ".join(lacking)}')
+    if os.geteuid() != 0:
+        raise Skip(why)
+    os.environ['PATH'] = search
+
+
 def heed_interrupts():
     """As under a person's shell. Whatever starts the tests in the background may ignore SIGINT, and
     an ignored signal stays ignored in every program started from here."""

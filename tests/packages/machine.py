@@ -13,23 +13,13 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 
-from harness import DEADLINE_SECONDS, Skip  # noqa: E402
+from harness import DEADLINE_SECONDS, Skip, need  # noqa: E402
 
 PROGRAMS = {'debootstrap': 'debootstrap', 'systemd-nspawn': 'systemd-container', 'nsenter': 'util-linux'}
 # What changes by itself while a system runs, and what apt and dpkg keep of packages that were there.
 ITS_OWN = ('dev', 'proc', 'run', 'sys', 'tmp', 'var/cache', 'var/lib/apt', 'var/lib/dpkg', 'var/log',
            'var/tmp')
 USERS = 'passwd', 'group', 'shadow', 'gshadow'
-
-
-def need(programs):
-    search = os.environ['PATH'] + ':/usr/sbin:/sbin'
-    lacking = [package for program, package in programs.items() if not shutil.which(program, path=search)]
-    if lacking:
-        raise Skip(f'not installed: {" ".join(lacking)}')
-    if os.geteuid() != 0:
-        raise Skip('to boot a system needs root')
-    os.environ['PATH'] = search
 
 
 def ended(command, **options):
@@ -56,7 +46,7 @@ class Machine:
 
     def __init__(self, folder, packages):
         """A system with these packages besides the least ones."""
-        need(PROGRAMS)
+        need(PROGRAMS, 'to boot a system needs root')
         self.root = folder
         self.nspawn = None
         name, address = this_release()

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import tempfile
 
-from machine import Machine, ended, need
+from machine import Machine, ended
 
-from harness import BUILD, SOURCE, Skip, main, test
+from harness import BUILD, SOURCE, Skip, main, need, test
 
 BUILDERS = {'dpkg-buildpackage': 'dpkg-dev', 'dh': 'debhelper', 'dh_python3': 'dh-python'}
 OURS = 'dml', 'libdml0', 'libdml-dev', 'python3-dml'
@@ -26,7 +26,7 @@ work = pathlib.Path(tempfile.mkdtemp(prefix='dml-packages-'))
 def build():
     """The folder of the packages, built once, of what would be in the tarball."""
     if not (work / 'source').exists():
-        need(BUILDERS)
+        need(BUILDERS, 'to try packages needs root')
         ended(['make', '-C', BUILD, '--quiet', 'distdir', f'distdir={work / "source"}'])
         environment = {**os.environ, 'PATH': '/usr/lib/ccache:' + os.environ['PATH'],
                        'DEB_BUILD_OPTIONS': f'parallel={os.cpu_count()}'}

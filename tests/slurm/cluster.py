@@ -17,7 +17,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 
-from harness import Finished, Skip, main, test  # noqa: E402, F401
+from harness import Finished, main, need, test  # noqa: E402, F401
 
 NEEDED = {'munged': 'munge', 'slurmctld': 'slurmctld', 'slurmd': 'slurmd', 'sbatch': 'slurm-client'}
 PORTS = range(20000, 32000)  # below those that the system gives to connections
@@ -68,18 +68,6 @@ PartitionName=p Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 
 
-def need():
-    """Skips the test where there is no Slurm to start."""
-    search = os.environ['PATH'] + ':/usr/sbin:/sbin'
-    lacking = [package for program, package in NEEDED.items()
-               if not shutil.which(program, path=search)]
-    if lacking:
-        raise Skip(f'not installed: {" ".join(lacking)}')
-    if os.geteuid() != 0:
-        raise Skip('the daemons of Slurm need root')
-    os.environ['PATH'] = search
-
-
 def die_with_parent():
     """In a child: a test that is killed leaves no daemons behind."""
     set_parent_death_signal = 1
@@ -102,7 +90,7 @@ class Cluster:
     """`with Cluster() as cluster:`; the nodes are n1, n2 … with `cpus` CPUs each."""
 
     def __init__(self, nodes=4, cpus=2, conf=''):
-        need()
+        need(NEEDED, 'the daemons of Slurm need root')
         self.names = [f'n{i}' for i in range(1, nodes + 1)]
         self.cpus, self.conf = cpus, conf
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='dml-slurm-'))
