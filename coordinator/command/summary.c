@@ -11,6 +11,7 @@
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 #include "coordinator/command/summary_print.h"
+#include "coordinator/run/state_folder.h"
 #include "data/number.h"
 
 static int read_level(const char *text, double *level) {
@@ -49,12 +50,12 @@ static int check_cluster(const json_t *summary, const char *column) {
 /* The newest model beside that of `folder` that has a summary; NULL: there is none. */
 static char *find_summary_beside(const char *folder) {
     char *models = path_folder(folder), **names = NULL, *found = NULL;
-    long newest = 0;
+    int64_t newest = 0;
     if (folder_names(models, &names))
         error_clear();
     for (char **name = names; name && *name; name++) {
         char *model = path_join(models, *name), *file = path_join(model, MODEL_SUMMARY);
-        long run = atol(*name);
+        int64_t run = run_of_folder(*name);
         if (run > newest && access(file, R_OK) == 0) {
             free(found);
             found = memory_copy_string(model);

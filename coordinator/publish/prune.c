@@ -135,9 +135,8 @@ static const char *check_pack(const struct needs *needs, const char *name, const
 static const char *check_checkpoint(const struct needs *needs, const char *name, const char *path,
                                     char *const *names) {
     (void)path, (void)names;
-    char *end;
-    long long run = strtoll(name, &end, 10);
-    return run > 0 && !*end && !needs_checkpoints(needs, run) ? "checkpoint" : NULL;
+    int64_t run = run_of_folder(name);
+    return run && !needs_checkpoints(needs, run) ? "checkpoint" : NULL;
 }
 
 /* Only of a model that was read back wrongly, which is kept while its run can go on: find_models()

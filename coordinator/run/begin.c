@@ -143,13 +143,10 @@ static int find_largest_model(const char *state, int64_t *largest) {
     int code = folder_names(path, &names);
     *largest = 0;
     for (char **name = names; !code && *name; name++) {
-        char *end;
-        long long number = strtoll(*name, &end, 10);
-        if (!*end && number > *largest && number < INT64_MAX)
-            *largest = number;
+        int64_t number = run_of_folder(*name);
+        *largest = number > *largest ? number : *largest;
     }
-    if (!code)
-        names_free(names);
+    names_free(names);
     free(path);
     return code;
 }

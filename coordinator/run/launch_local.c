@@ -105,10 +105,8 @@ static void sweep_folder(const struct launch *launch, const char *folder) {
 
 void launch_local_sweep(const struct launch *launch) {
     char **names, *prefix = prefix_of(launch->state);
-    if (folder_names(parent(), &names)) {
+    if (folder_names(parent(), &names))
         error_clear();
-        names = NULL;
-    }
     for (char **name = names; name && *name; name++)
         if (strncmp(*name, prefix, strlen(prefix)) == 0) {
             char *folder = path_join(parent(), *name);

@@ -165,6 +165,12 @@ int state_lock_lost(void) {
     return error_set(ERROR_AGAIN, "the state folder's lock was lost; no model was written");
 }
 
+int64_t run_of_folder(const char *name) {
+    char *end;
+    long long number = strtoll(name, &end, 10);
+    return !*end && number > 0 && number < INT64_MAX ? number : 0;
+}
+
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place) {
     (void)status;
     (void)kind;
@@ -192,10 +198,8 @@ bool folder_retire(const char *folder) {
 /* Those whose names begin so. */
 static void sweep_folder(const char *place, const char *begin) {
     char **names;
-    if (folder_names(place, &names)) {
+    if (folder_names(place, &names))
         error_clear();
-        names = NULL;
-    }
     for (char **name = names; name && *name; name++) {
         if (!name_is_temporary(*name) || strncmp(*name, begin, strlen(begin)) != 0)
             continue;

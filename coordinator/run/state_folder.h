@@ -7,6 +7,7 @@
 #define DML_COORDINATOR_RUN_STATE_FOLDER_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 enum state_use { STATE_WORKS, STATE_READS };
 
@@ -37,6 +38,9 @@ struct state_holder {
     char text[300];
 };
 struct state_holder state_lock_holder(const char *state);
+
+/* The run that a folder in STATE/models or STATE/shards is of, by its name; 0: of none. */
+int64_t run_of_folder(const char *name);
 
 /* Removing files of the state folder that are no longer needed. */
 
