@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that README.md and doc/ say of the tree what is so: files, functions and targets that they
-name are there, and a list of the files to change is complete for the example that it names. Comments
-in the sources are read for files, functions and other names, too."""
+"""Checks that README.md and doc/ say of the tree what is so: files, functions, targets, sections and
+words in marks that they name are there, versions are the present ones, and a list of the files to change
+is complete for the example that it names. Comments in the sources are read for files, functions and
+other names, too, and the manual pages for sections, keys and variables of the environment."""
 
 import re
 import sys
@@ -10,6 +11,7 @@ import source
 
 DOCUMENTS = ['README.md', *sorted(f'doc/{path.name}' for path in (source.ROOT / 'doc').glob('*.md')),
              'bench/NOTES.md', 'tests/fault/README.md', 'tests/hosts/README.md']
+PAGES = sorted(f'man/{path.name}' for path in (source.ROOT / 'man').glob('*.[1357]'))
 
 # What a list need not name: what tells of a change, and what was measured.
 BESIDE = {'NEWS', 'bench/RESULTS.md', *DOCUMENTS}
@@ -19,6 +21,11 @@ NOT_IN_THE_TREE = {'config.h', 'FOLDER/local.mk', 'tests/unit/FOLDER.mk'}
 OF_SYSTEMS = {'cmocka.h', 'linux/magic.h', 'sysexits.h'}
 # Names of systems that stand in no code of ours, as functions that we do not call, and why.
 NOT_OURS = {'hypot', 'pthread_cancel', 'ASAN_OPTIONS'}
+# Words in marks that are of other programs.
+OF_OTHERS = {'chrt', 'cvsd', 'distclean', 'unbuffered'}
+# Variables that no user sets: of a shell, and of tests of devices, processes and pages.
+NOT_FOR_USERS = {'HOME', 'PWD', 'DML_FAILPOINT_ONCE', 'DML_DEVICE_BYTES', 'DML_DEVICE_PATIENCE_MS',
+                 'DML_DEVICE_RACES'}
 
 # What the example in a comment declares.
 EXAMPLES = {'scale_arguments'}
@@ -42,6 +49,14 @@ FORMER = [
      'a life of a coordinator is a term'),
     (re.compile(r'in (?:\w+ )?coordinates|coordinates of (?:the|a) run'), 'a change of variables is a scaling'),
 ]
+# A line of code in a text, and what stands in marks on one line.
+CODE = re.compile(r'^(?:    .*|```[^`]*```)$', re.M)
+MARKED = re.compile(r'`([^`\n]+)`')
+# `doc/OTHER.md`, "A section"; or in brackets.
+SECTION = re.compile(r'\b((?:doc|bench)/\w+\.md)`?(?:,| \()\s+"([^"]+)"')
+LINK = re.compile(r'\]\(#([\w-]+)\)')
+HEADING = re.compile(r'^#+ (.*)', re.M)
+VERSION = re.compile(r'`(\w+_VERSION)`')
 TARGET = re.compile(r'make ((?:check|bench)-[\w-]+|fuzz|screenshots)')
 
 
@@ -51,6 +66,13 @@ def text_of(name):
 
 def fragments():
     return ''.join(path.read_text() for path in source.fragments())
+
+
+def words_of_tree():
+    """All words of all files that are no documents, and of the names of all files."""
+    names = known_files() | {'configure.ac', 'Makefile.am', 'm4/cuda.m4'}
+    texts = [' '.join(names), *((source.ROOT / name).read_text(errors='replace') for name in names - BESIDE)]
+    return {word for text in texts for word in re.findall(r'[A-Za-z]\w+', text)}
 
 
 def known_files():
@@ -141,6 +163,74 @@ def absent_targets(documents):
             if not re.search(rf'^{target}:', makefiles, re.M)]
 
 
+def absent_words(documents, words):
+    """Words in marks that nothing in the tree has, nor as a part of another word."""
+    known, inside = words | OF_OTHERS, ' '.join(words)
+    return [f'{document} has `{marked}`, of which nothing in the tree has {word}'
+            for document, text in documents for marked in dict.fromkeys(MARKED.findall(CODE.sub('', text)))
+            for word in re.findall(r'[A-Za-z][A-Za-z0-9_]{2,}', marked)
+            if word not in known and word.rstrip('_') not in inside]
+
+
+def anchor_of(heading):
+    return re.sub(r'[^\w -]', '', heading).lower().replace(' ', '-')
+
+
+def absent_sections(texts, headings):
+    """Sections of documents that texts name, and links within a document, that lead nowhere. `headings`
+    has those of each document."""
+    named = [(path, document, ' '.join(section.split())) for path, text in texts
+             for document, section in SECTION.findall(text)]
+    return [f'{path} names "{section}" of {document}' for path, document, section in named
+            if section not in headings.get(document, [])] + \
+        [f'{path} links to #{anchor}' for path, text in texts for anchor in LINK.findall(text)
+         if anchor not in map(anchor_of, headings.get(path, []))]
+
+
+def old_versions(documents, sources):
+    """Versions of formats of which a document that names the constant does not tell; what the
+    coordinator journals has no history there."""
+    number = {name: value for _, text in sources
+              for name, value in re.findall(r'^#define (\w+_VERSION) (\d+)', text, re.M)}
+    return [f'{document} does not tell of version {number.get(name)}, as {name} is'
+            for document, text in documents for name in dict.fromkeys(VERSION.findall(text)) if name != 'STATE_VERSION'
+            if not re.search(rf'\bversion[ \n]+\**{number.get(name)}\b', text, re.I)]
+
+
+def absent_page_sections(pages):
+    """Sections that manual pages name and none of them has."""
+    there = {heading for _, text in pages for heading in re.findall(r'^\.S[hs] (.*)', text, re.M)}
+    return [f'{page} names {section}' for page, text in pages
+            for section in re.findall(r'\bSx (.*?)(?: [.,;]| No | ,|$)', text, re.M) if section not in there]
+
+
+def absent_pages(pages):
+    names = {path.rsplit('/', 1)[1] for path, _ in pages}
+    return [f'{page} names {name}({number})' for page, text in pages
+            for name, number in re.findall(r'\bXr (dml[\w.-]*) (\d)', text) if f'{name}.{number}' not in names]
+
+
+def untold_variables(sources, pages):
+    """Variables of the environment that programs read and no manual page has."""
+    told = {word for _, text in pages for word in re.findall(r'\w+', text)}
+    read = {name for path, text in sources if not path.startswith(('tests/', 'bench/'))
+            for name in re.findall(r'\bgetenv\("(\w+)"\)', text)}
+    return [f'no page has {name}' for name in sorted(read - told - NOT_FOR_USERS)]
+
+
+def keys_that_change(table):
+    """Of coordinator/job/key_table.c."""
+    rows = re.split(r'^    \{(?=")', table, flags=re.M)[1:]
+    return {row.split('"')[1] for row in rows if re.search(r'\bCHANGES\b', row)}
+
+
+def untold_changes(table, page):
+    """Keys that may change when a run goes on, by the table and by dml.conf(5), if these differ."""
+    part = page.split('.Ss What may change when a run goes on')[1].split('.Sh ')[0]
+    told = {word for line in re.findall(r'^\.Ic (.*)', part, re.M) for word in line.split() if word not in ',.'}
+    return [f'only one of both has {key}' for key in sorted(keys_that_change(table) ^ told)]
+
+
 def lists(documents):
     """(document, names of the example, files) of each list of files to change."""
     return [(document, '|'.join(re.findall(r'\w+', example)), FILE.findall(items))
@@ -177,6 +267,8 @@ def planted():
     document = [('a.md', text)]
     other = [('a.md', 'Bytes go through `base/inlet`, by `gone_away()`.')]
     comments = comments_of([('base/here.h', '/* See base/gone.h; gone.c calls gone_away(). */ int x;')])
+    named = [('a.md', 'see `doc/B.md`, "Gone", or [here](#gone)')]
+    page = [('man/a.1', '.Sx GONE\n.Xr dml-gone 1 ,\n')]
     seen = {
         'a file that is not there': absent_files(document, {'base/here.c'}),
         'a file without marks that is not there': absent_files([('a.md', 'see base/gone.c.')], set()),
@@ -195,6 +287,18 @@ def planted():
         'a word that has another name': former_words([('a.md', 'an older epoch'), ('b.md', '')]),
         'another word that has another name': former_words([('a.md', 'trained in coordinates')]),
         'a target that is not there': absent_targets(document),
+        'a word in marks that is nowhere': absent_words([('a.md', '`gone = 1`')], {'here'}),
+        'a section that is not there':
+            [name for name in absent_sections(named, {'doc/B.md': ['Here']}) if 'names' in name],
+        'a link that leads nowhere':
+            [name for name in absent_sections(named, {'a.md': ['Here']}) if 'links' in name],
+        'a version that is not told of':
+            old_versions([('a.md', 'version 1 (`A_VERSION`)')], [('a.h', '#define A_VERSION 2\n')]),
+        'a section that a manual page names and is not there': absent_page_sections(page),
+        'a manual page that is not there': absent_pages(page),
+        'a variable that no page has': untold_variables([('base/a.c', 'getenv("DML_GONE")')], page),
+        'a key that may change and is not told': untold_changes(
+            '    {"gone", KEY, CHANGES},\n', '.Ss What may change when a run goes on\n.Sh X\n'),
         'a file that a list names and is not there': incomplete_lists(document, set()),
         'a file that a list lacks': unlisted('made_up', ['a.c'], [('b.c', 'case MADE_UP:')]),
         'a test that a list lacks':
@@ -211,6 +315,9 @@ def main():
     comments = comments_of(sources)
     others = [path for path in known if path.endswith(('.py', '.mk', '.html'))] + ['m4/cuda.m4', 'configure.ac']
     words = words_of_code(sources + [(name, text_of(name)) for name in others])
+    pages = [(name, text_of(name)) for name in PAGES]
+    headings = {name: HEADING.findall(text)
+                for name, text in documents + [('bench/RESULTS.md', text_of('bench/RESULTS.md'))]}
     return source.report([
         ('every rule notices a planted violation', planted()),
         ('files that documents name are there',
@@ -224,6 +331,15 @@ def main():
         ('each stop of a life names its file', stops_without_a_file(text_of('doc/ARCHITECTURE.md'))),
         ('documents and comments call things by their present names', former_words(documents + comments)),
         ('targets that documents name are there', absent_targets(documents)),
+        ('words in marks are somewhere in the tree', absent_words(documents, words_of_tree())),
+        ('sections that documents and comments name are there',
+         absent_sections(documents + comments, headings)),
+        ('documents tell of the present versions of formats', old_versions(documents, sources)),
+        ('sections and pages that manual pages name are there',
+         absent_page_sections(pages) + absent_pages(pages)),
+        ('variables of the environment are on a manual page', untold_variables(sources, pages)),
+        ('dml.conf(5) has the keys that may change when a run goes on',
+         untold_changes(text_of('coordinator/job/key_table.c'), text_of('man/dml.conf.5'))),
         ('lists of the files to change name what the example names',
          incomplete_lists(documents, known) if len(lists(documents)) > 1 else ['no list was found']),
     ])
