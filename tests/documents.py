@@ -194,7 +194,7 @@ def old_versions(documents, sources):
               for name, value in re.findall(r'^#define (\w+_VERSION) (\d+)', text, re.M)}
     return [f'{document} does not tell of version {number.get(name)}, as {name} is'
             for document, text in documents for name in dict.fromkeys(VERSION.findall(text)) if name != 'STATE_VERSION'
-            if not re.search(rf'\bversion[ \n]+\**{number.get(name)}\b', text, re.I)]
+            if not re.search(rf'\bversion[ \n]+\**{number.get(name)}\b|^\| {number.get(name)} \|', text, re.I | re.M)]
 
 
 def absent_page_sections(pages):
