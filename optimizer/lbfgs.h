@@ -332,6 +332,7 @@ enum reason lbfgs_reason_to_end(const struct lbfgs *o);
  * gap: it is made anew before the run ends. */
 bool lbfgs_ends_outdated(const struct lbfgs *o);
 
+/* Those of its row in optimizer.c: see struct optimizer_row. */
 void lbfgs_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint);
 void lbfgs_serialize(struct codec *codec, void *row);
 

@@ -40,6 +40,7 @@ enum optimizer_end optimizer_end(struct optimizer *optimizer, enum reason reason
 /* The run ends as cancelled, without any request. */
 void optimizer_cancel(struct optimizer *optimizer);
 
+/* What a checkpoint must hold that is taken now, and the state that belongs to it. */
 struct optimizer_checkpoint optimizer_checkpoint(const struct optimizer *optimizer);
 void optimizer_serialize(struct codec *codec, struct optimizer *optimizer);
 

@@ -84,6 +84,7 @@ struct replica; /* opaque */
 struct replica *replica_new(const struct replica_identity *identity);
 void replica_free(struct replica *replica);
 
+/* Takes one message from link `from`. Bulk in `out` must be sent before the next call. */
 void replica_step(struct replica *replica, uint32_t from, const struct message *message,
                   int64_t now_ns, struct outbox *out);
 
@@ -130,6 +131,7 @@ void replica_gathered(struct replica *replica, const struct touched *columns, in
 int64_t replica_deadline_ns(const struct replica *replica);
 void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out);
 
+/* What was computed, decided on and ignored so far. */
 const struct replica_counters *replica_counters(const struct replica *replica);
 
 #endif

@@ -53,6 +53,7 @@ void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64
 void sums_gather_columns(struct sum *const *sums, unsigned count, const struct touched *columns,
                          uint64_t weights, uint64_t end, int64_t *into);
 
+/* All that they held was gathered: they are zero now. */
 void sums_gathered(struct sum *const *sums, unsigned count);
 
 #endif

@@ -72,6 +72,7 @@ static inline void *rows_product(const struct row_vectors *rows, uint32_t slot, 
     return (uint8_t *)rows->products + at * history_size(rows->stored);
 }
 
+/* D, count·K numbers, row-major, of a shard that has vectors of rows. */
 double *rows_derivatives(const struct row_vectors *rows);
 
 /* A vector of rows = the numbers whose bits an evaluation has added up, all rows of the shard. With

@@ -68,6 +68,7 @@ int endpoint_of_unix(const char *address, struct endpoint *endpoint);
 int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
                    char port[ENDPOINT_PORT_BYTES]);
 
+/* Of a result of getaddrinfo(), which it copies. */
 struct endpoint endpoint_of_info(const struct addrinfo *info);
 
 /* A non-blocking stream socket of the endpoint's family, or −1 with errno. */

@@ -21,6 +21,7 @@ struct channel *channel_new(int descriptor);
 struct channel *channel_new_tls(int descriptor, const struct tls *tls, bool client);
 void channel_free(struct channel *channel); /* closes; harmless on NULL */
 
+/* The socket; it stays the channel's. */
 int channel_descriptor(const struct channel *channel);
 
 /* Whether it is a Unix socket without TLS: then descriptors may be sent along. */

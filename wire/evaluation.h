@@ -68,6 +68,7 @@ struct part_list evaluation_list(const struct evaluation_parts *parts);
 uint32_t evaluation_totals(const struct evaluation_parts *parts);
 uint32_t evaluation_first_total(const struct evaluation_parts *parts, uint32_t index);
 
+/* The layout that all parts with sums have; SUMS_NONE if no part has any. */
 enum sums_layout evaluation_sums(const struct evaluation_parts *parts);
 
 /* What the numbers of sums follow from. */

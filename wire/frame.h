@@ -91,6 +91,7 @@ struct frame_header {
  * asserts. */
 enum frame_error frame_header_check(const struct frame_header *header);
 
+/* Writes a header that frame_header_check() accepts, in the order of bytes above. */
 void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HEADER_BYTES]);
 
 /* Reads a header and checks everything that can be checked without the rest of the frame. */

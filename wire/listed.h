@@ -35,6 +35,7 @@ struct listed listed_at(const void *list, size_t i);
 uint64_t value_number_at(const void *list, size_t i);
 double value_at_number(const void *list, size_t i);
 
+/* Appends an element, LISTED_BYTES or VALUE_BYTES of it, little-endian. */
 void listed_put(struct bytes *list, const struct listed *listed);
 void value_put(struct bytes *list, uint64_t number, double value);
 

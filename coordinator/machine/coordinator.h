@@ -146,6 +146,7 @@ void coordinator_dismiss(struct coordinator *coordinator, const char *why, bool 
 
 /* ---- what it answers; all of it as of the last call, and changing nothing ---- */
 
+/* How far the run is: see enum coordinator_phase. */
 enum coordinator_phase coordinator_phase(const struct coordinator *coordinator);
 
 /* Whether a later coordinator has taken the run over. The workers then belong to that one. */
