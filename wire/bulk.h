@@ -1,8 +1,8 @@
 /* Memory that processes of one host can share: a memfd, mapped. Bulk in a segment is not sent to a
  * peer on a Unix socket: the peer gets the descriptor once, and after that only offsets.
  *
- * The segment belongs to the process that made it, which alone writes into it. How long a reader may
- * rely on what it finds there is said at struct kept_bulk, below. */
+ * The segment belongs to the process that made it, which alone writes into it. How long a reader
+ * may rely on what it finds there is said at struct kept_bulk, below. */
 #ifndef DML_WIRE_BULK_H
 #define DML_WIRE_BULK_H
 

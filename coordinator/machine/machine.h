@@ -153,7 +153,8 @@ void recovery_journal_from_now(struct coordinator *c, struct output *out);
  * it cannot go on from there. */
 void recovery_journal_no_more(struct coordinator *c);
 
-/* Asks all shards for a checkpoint of x if the last one is long enough ago and none is under way. */
+/* Asks all shards for a checkpoint of x if the last one is long enough ago and none is under way.
+ */
 void recovery_checkpoint_if_due(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Makes the last step durable if the run can be resumed, and then ends as its reason demands. */
 void recovery_final_checkpoint(struct coordinator *c, int64_t now_ns, struct output *out);
