@@ -1,5 +1,5 @@
 /* Fields of a record of the machine's state. One listing of the fields serves both ways: a codec
- * either appends them or reads them. A function NAME_serialize() or serialize_NAME() is such a
+ * either appends them or reads them. A function whose name has serialize is such a
  * listing: it appends a struct, or overwrites it with what is read. Whoever has read a record looks
  * at `in.failed` at its end; what was read of a record that failed is not to be used. */
 #ifndef DML_BASE_CODEC_H
