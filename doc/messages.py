@@ -1,16 +1,20 @@
 #!/usr/bin/env python3
-"""Writes the table of messages from wire/messages.def into doc/PROTOCOL.md and
-man/dml-protocol.7, between their marks. `doc/messages.py --check` only tells which are out of date."""
+"""Writes the table of messages from wire/messages.def into doc/PROTOCOL.md and man/dml-protocol.7, and
+the list of kinds of evaluation from wire/kinds.def into the latter, between their marks.
+`doc/messages.py --check` only tells which are out of date."""
 
 import pathlib
 import re
 import sys
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
-BEGIN, END = 'begin of the messages table', 'end of the messages table'
 
 MESSAGE = re.compile(r'MESSAGE\((\w+),\s*\w+,\s*(\d+),\s*(\w+),\s*([01]),\s*((?:"[^"]*"\s*)+),\s*'
                      r'((?:\w+\(\w+\)\s*)+)\)', re.DOTALL)
+KIND = re.compile(r'KIND\((\w+),\s*(\w+),\s*(\d+),\s*(\d+),\s*(\w+),\s*((?:"[^"]*"\s*)+)\)', re.DOTALL)
+SUMS = {'SUMS_NONE': 'no integer sums', 'SUMS_PARAMETERS': 'integer sums: one a parameter',
+        'SUMS_ROWS': 'integer sums: one a row and output',
+        'SUMS_TRIANGLE': 'integer sums: one a pair of parameters'}
 SECTION = re.compile(r'/\* ---- (.*?) ---- \*/')
 
 
@@ -69,17 +73,31 @@ def manual():
     return '\n'.join(lines) + '\n'
 
 
-PAGES = {'doc/PROTOCOL.md': (markdown, f'<!-- {BEGIN} -->\n', f'<!-- {END} -->\n'),
-         'man/dml-protocol.7': (manual, f'.\\" {BEGIN}\n', f'.\\" {END}\n')}
+def kinds():
+    """The kinds of evaluation, for the manual page."""
+    text = (SOURCE / 'wire/kinds.def').read_text()
+    found = KIND.findall(text)
+    assert len(found) == len(re.findall(r'^KIND\(', text, re.M)), 'a kind was not understood'
+    lines = ['.Bl -tag -width transpose']
+    for _, name, number, totals, sums, what in sorted(found, key=lambda kind: int(kind[2])):
+        what = roff(''.join(re.findall('"([^"]*)"', what)))
+        lines += [f'.It Cm {name} Pq {number}', f'{what[0].upper()}{what[1:]}.',
+                  f'Totals: {totals}; {SUMS[sums]}.']
+    return '\n'.join(lines) + '\n.El\n'
+
+
+PAGES = {'doc/PROTOCOL.md': [(markdown, 'messages table', '<!-- {} -->\n')],
+         'man/dml-protocol.7': [(kinds, 'kinds list', '.\\" {}\n'), (manual, 'messages table', '.\\" {}\n')]}
 
 
 def updated(page):
     """The page's text now, and as it should be."""
-    table, begin, end = PAGES[page]
-    text = (SOURCE / page).read_text()
-    before, rest = text.split(begin)
-    _, after = rest.split(end)
-    return text, before + begin + table() + end + after
+    text = changed = (SOURCE / page).read_text()
+    for table, name, mark in PAGES[page]:
+        begin, end = mark.format(f'begin of the {name}'), mark.format(f'end of the {name}')
+        before, rest = changed.split(begin)
+        changed = before + begin + table() + end + rest.split(end)[1]
+    return text, changed
 
 
 def out_of_date():
@@ -90,7 +108,7 @@ def main():
     if sys.argv[1:] == ['--check']:
         stale = out_of_date()
         for page in stale:
-            print(f'{page}: its table of messages is not that of wire/messages.def: run '
+            print(f'{page}: it does not have what wire/messages.def and wire/kinds.def say: run '
                   'doc/messages.py')
         return bool(stale)
     for page in PAGES:

@@ -231,6 +231,13 @@ def untold_changes(table, page):
     return [f'only one of both has {key}' for key in sorted(keys_that_change(table) ^ told)]
 
 
+def other_kinds(table, text):
+    """Kinds of evaluation that only one of wire/kinds.def and the table of doc/PROTOCOL.md has."""
+    kinds = set(re.findall(r'^KIND\(\w+, (\w+), (\d+),', table, re.M))
+    told = {(name, number) for number, name in re.findall(r'^\| (\d+) \| ([a-z]+) \|', text, re.M)}
+    return [f'only one of both has {name}, {number}' for name, number in sorted(kinds ^ told)]
+
+
 def lists(documents):
     """(document, names of the example, files) of each list of files to change."""
     return [(document, '|'.join(re.findall(r'\w+', example)), FILE.findall(items))
@@ -297,6 +304,7 @@ def planted():
         'a section that a manual page names and is not there': absent_page_sections(page),
         'a manual page that is not there': absent_pages(page),
         'a variable that no page has': untold_variables([('base/a.c', 'getenv("DML_GONE")')], page),
+        'a kind that is not told': other_kinds('KIND(GONE, gone, 1, 1, NONE, "")', '| 1 | here |'),
         'a key that may change and is not told': untold_changes(
             '    {"gone", KEY, CHANGES},\n', '.Ss What may change when a run goes on\n.Sh X\n'),
         'a file that a list names and is not there': incomplete_lists(document, set()),
@@ -338,6 +346,8 @@ def main():
         ('sections and pages that manual pages name are there',
          absent_page_sections(pages) + absent_pages(pages)),
         ('variables of the environment are on a manual page', untold_variables(sources, pages)),
+        ('the protocol tells of all kinds of evaluation',
+         other_kinds(text_of('wire/kinds.def'), text_of('doc/PROTOCOL.md'))),
         ('dml.conf(5) has the keys that may change when a run goes on',
          untold_changes(text_of('coordinator/job/key_table.c'), text_of('man/dml.conf.5'))),
         ('lists of the files to change name what the example names',
