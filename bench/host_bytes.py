@@ -7,8 +7,8 @@ SET is farm_ads, news20 (two classes), wide (bench/wide_text.py) or made (3.4 mi
 million ids); keys are those of a job file, as objective=network. Hosts are addresses of the loopback
 device of a network namespace of its own, which takes root or unprivileged namespaces, so all that
 the device counts is of this run. A run of few steps is taken from one of more, so that neither
-starting nor ending counts. Prints a line of the table in bench/NOTES.md for each number of
-replicas."""
+starting nor ending counts. Prints a line for each number of replicas; bench/NOTES.md has them as a
+table, in "Bytes between hosts"."""
 
 import gzip
 import os
