@@ -4,6 +4,7 @@ libreplica_a_SOURCES = \
 	replica/compute.c replica/compute.h \
 	replica/evaluation.c replica/point.c replica/state.h \
 	replica/needs.c replica/needs.h \
+	replica/joined.c replica/joined.h \
 	replica/links.c replica/setup.c \
 	replica/sum.c replica/sum.h \
 	replica/workers.c replica/workers.h \

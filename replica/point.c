@@ -330,8 +330,20 @@ void replica_ask_for_point(struct replica *replica, struct point_part point, boo
     assert(evaluation->fetched < replica->shard_count);
 }
 
+/* Over few weights a point of several shards is used where they have it, too. */
+static void join_parameters(struct replica *replica, uint32_t shard, struct range range,
+                            const struct bulk *bulk) {
+    assert(!replica->evaluation.point.range.first);
+    if (!replica->joined.start)
+        joined_init(&replica->joined, replica->flushes.sizes.parameters * sizeof(double),
+                    replica->shard_count);
+    joined_put(&replica->joined, shard, range.first * sizeof(double), bulk);
+    replica->parameters = (const double *)(const void *)replica->joined.start;
+}
+
 /* With one shard the point is used where it lies. The parts of several shards are copied together,
- * and so is what a part of the point has. */
+ * where more than a few places are read: memory of this process has larger pages. So is what a part
+ * of the point has. */
 static void take_parameters(struct replica *replica, uint32_t shard, struct range range,
                             const struct wanted *wanted, const struct bulk *bulk) {
     assert(shard < replica->shard_count && bulk->length <= range.count * sizeof(double));
@@ -339,6 +351,10 @@ static void take_parameters(struct replica *replica, uint32_t shard, struct rang
         kept_bulk_release(&replica->kept);
         bulk_keep(bulk, &replica->kept);
         replica->parameters = replica->kept.data;
+        return;
+    }
+    if (uses_few_weights(replica) && !replica->evaluation.partial) {
+        join_parameters(replica, shard, range, bulk);
         return;
     }
     make_own_parameters(replica);

@@ -49,6 +49,7 @@ static void release_work(struct replica *replica) {
     release_outlived(replica);
     flush_pool_release(&replica->flushes);
     kept_bulk_release(&replica->kept);
+    joined_release(&replica->joined);
     memory_unmap(replica->own_parameters, replica->own_parameters_bytes);
     replica->own_parameters = NULL;
     replica->parameters = NULL;

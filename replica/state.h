@@ -7,6 +7,7 @@
 #include "base/layout.h"
 #include "objective/kronecker.h"
 #include "replica/flush.h"
+#include "replica/joined.h"
 #include "replica/needs.h"
 #include "replica/replica.h"
 #include "wire/bulk.h"
@@ -148,6 +149,7 @@ struct replica {
                                scaled point stands for; room for the longest */
     size_t own_parameters_bytes;
     struct kept_bulk kept; /* with one shard: the shard's memory, or its message */
+    struct joined joined;  /* with several: their memory, for evaluations over few weights */
     const double *parameters;
     uint64_t points; /* that were asked for, or parts of one: the number of the one at hand */
 
