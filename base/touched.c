@@ -64,14 +64,29 @@ static uint64_t bits_at(const struct touched *touched, size_t at, size_t end) {
     return left < WORD ? bits & ~(~UINT64_C(0) << left) : bits;
 }
 
+/* Of a word without bits some element. */
+static uint32_t first_bit(size_t word, uint64_t bits) {
+    const uint64_t last = UINT64_C(1) << (WORD - 1);
+    return (uint32_t)(word * WORD + (size_t)__builtin_ctzll(bits | last));
+}
+
+/* How many bits a word mostly has at most: so many are looked for without a branch, which nobody
+ * could foretell. */
+enum { MOSTLY = 4 };
+
 size_t touched_next(const struct touched *touched, size_t *at, size_t end, uint32_t *elements,
                     size_t most) {
     size_t found = 0;
     assert(touched->some && end <= touched->count && most >= WORD);
     while (*at < end && found + WORD <= most) {
-        size_t word = *at / WORD;
-        for (uint64_t bits = bits_at(touched, *at, end); bits; bits &= bits - 1)
-            elements[found++] = (uint32_t)(word * WORD + (size_t)__builtin_ctzll(bits));
+        const size_t word = *at / WORD;
+        uint64_t bits = bits_at(touched, *at, end);
+        for (int i = 0; i < MOSTLY; i++, bits &= bits - 1) {
+            elements[found] = first_bit(word, bits);
+            found += bits != 0;
+        }
+        for (; bits; bits &= bits - 1)
+            elements[found++] = first_bit(word, bits);
         *at = (word + 1) * WORD;
     }
     return found;

@@ -31,6 +31,7 @@ struct computation {
     struct weight_list weights;     /* of LISTED */
     bool sums;                      /* false: only totals and maxima, no integer sums */
     bool clear;                     /* zero the sums first: they hold what nobody wants */
+    bool flushed;                   /* gathering comes next, if nothing comes between */
 };
 
 /* Rows [first, end) of training; none where both are 0. */

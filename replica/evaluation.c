@@ -260,6 +260,11 @@ static struct range sums_accrued(const struct replica *replica, enum sums_layout
     return (struct range){0, evaluation_sums_total(sums, sizes)};
 }
 
+/* Whether a flush comes behind it. */
+static bool is_flushed(const struct portion *portion) {
+    return portion->flags & (PORTION_SOLO | PORTION_LAST);
+}
+
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     assert(evaluation->portion_count && replica->activity == ACTIVITY_NONE && !replica->abandoned);
@@ -305,6 +310,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                              .weights = evaluation->weights,
                              .sums = sums,
                              .clear = clear,
+                             .flushed = is_flushed(&replica->computing),
                          }});
     if (!evaluation->portion_count && !(replica->computing.flags & PORTION_LAST))
         want(replica, out);
@@ -336,7 +342,7 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
         accrual_add(&evaluation->accrual, replica->computing.chunks, computed, replica->started_ns,
                     now_ns);
         evaluation->exceeded |= computed->exceeded;
-        evaluation->flush_due |= (replica->computing.flags & (PORTION_SOLO | PORTION_LAST)) != 0;
+        evaluation->flush_due |= is_flushed(&replica->computing);
         if (mutant(BACKUP_WITH_OTHER_WORK))
             evaluation->flush_due = (replica->computing.flags & PORTION_LAST) != 0;
         replica->counters.portions++;
@@ -405,7 +411,7 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
 
 /* The threads have added their sums into the flush's buffer and zeroed their own. If the evaluation
  * was abandoned meanwhile, the flush is dropped. */
-void replica_gathered(struct replica *replica, const struct touched *columns, int64_t now_ns,
+void replica_gathered(struct replica *replica, const struct sum_list *listed, int64_t now_ns,
                       struct outbox *out) {
     bool wanted = !replica->abandoned;
     assert(replica->activity == ACTIVITY_GATHERING && replica->gathering);
@@ -417,9 +423,9 @@ void replica_gathered(struct replica *replica, const struct touched *columns, in
         uint64_t outputs = replica->setup.layout.tensor[0].columns;
         bool shards_scale = replica->setup.scaled && !replica->kronecker.used;
         if (shards_scale && replica->gathering->sums == SUMS_PARAMETERS && bias)
-            flush_keep_biases(replica->gathering, bias->first, bias->columns, outputs, columns);
+            flush_keep_biases(replica->gathering, bias->first, bias->columns, listed);
         flush_encode(&replica->flushes, replica->gathering, replica->ranges, replica->apart,
-                     outputs, columns);
+                     outputs, listed);
         stage(replica, replica->gathering, out);
     } else {
         flush_drop(&replica->flushes, replica->gathering);

@@ -125,7 +125,7 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
 struct candidates {
     const int64_t *sums;  /* `count` */
     struct range range;   /* of the shard's sums */
-    const uint64_t *rise; /* which of the range they are, rising; NULL: all */
+    const uint32_t *rise; /* which of the range they are, rising; NULL: all */
     uint64_t count;
 };
 
@@ -205,81 +205,48 @@ static void encode_slice(struct flush_slice *slice, const struct flush *flush, s
     slice->bulk.segment = flush->buffer;
 }
 
-/* Elements of a flush, rising: those that its buffer has, one behind the other. */
-struct listed {
-    uint64_t *element, count;
-    const int64_t *sums;
-};
-
-/* Free the elements. */
-static struct listed list_elements(const struct touched *columns, uint64_t outputs, uint64_t end,
-                                   const int64_t *sums) {
-    enum { FOUND = 1024 };
-    uint32_t found[FOUND];
-    size_t at = 0, here;
-    const uint64_t behind = columns->count * outputs;
-    const uint64_t most = touched_total(columns) * outputs + (end - behind);
-    struct listed all = {.element = memory_new(most, sizeof *all.element), .sums = sums};
-    assert(columns->some && behind <= end);
-    while ((here = touched_next(columns, &at, columns->count, found, FOUND)))
-        for (size_t i = 0; i < here; i++)
-            for (uint64_t k = 0; k < outputs; k++)
-                all.element[all.count++] = found[i] * outputs + k;
-    for (uint64_t i = behind; i < end; i++)
-        all.element[all.count++] = i;
-    assert(all.count == most);
-    return all;
-}
-
-/* Of those that are left, those of a shard: the ranges of shards rise. */
-static struct listed take_listed(struct listed *left, struct range range) {
-    struct listed own = {.element = left->element, .sums = left->sums};
-    while (own.count < left->count && own.element[own.count] < range.first + range.count)
-        own.count++;
-    left->element += own.count;
-    left->sums += own.count;
-    left->count -= own.count;
-    assert(!own.count || own.element[0] >= range.first);
-    return own;
+/* How many elements of the list come before this one. */
+static uint64_t listed_before(const struct sum_list *listed, uint64_t element) {
+    uint64_t low = 0, high = listed->count;
+    while (low < high) {
+        uint64_t middle = low + (high - low) / 2;
+        if (listed->element[middle] < element)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 /* Never dense: what is not listed was not written. Offsets or bits, whichever are fewer bytes for a
  * shard apart; beyond what offsets reach, bits. */
-static void encode_listed(struct flush_slice *slice, const struct listed *listed,
+static void encode_listed(struct flush_slice *slice, const struct sum_list *listed,
                           struct range range, bool apart) {
-    struct candidates some = {
-        .sums = listed->sums, .range = range, .rise = listed->element, .count = listed->count};
+    uint64_t first = listed_before(listed, range.first);
+    struct candidates some = {.sums = listed->value + first,
+                              .range = range,
+                              .rise = listed->element + first,
+                              .count = listed_before(listed, range.first + range.count) - first};
     uint64_t entries = count_nonzero(&some);
     bool bits =
         range.count > UINT32_MAX || choose_encoding(range.count, entries, apart) == STAGE_BITMAP;
     list_entries(slice, &some, bits, entries);
 }
 
-static void encode_columns(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                           const bool *apart, uint64_t outputs, const struct touched *columns) {
-    struct listed all =
-        list_elements(columns, outputs, flush->covers.count, (const int64_t *)flush->buffer->start);
-    struct listed left = all;
-    assert(flush->sums == SUMS_PARAMETERS && !flush->covers.first);
-    for (uint32_t i = 0; i < pool->shards; i++) {
-        struct listed own = take_listed(&left, ranges[i]);
-        encode_listed(&flush->slices[i], &own, ranges[i], apart[i]);
-    }
-    assert(!left.count);
-    free(all.element);
-    give_buffer(pool, flush);
-}
-
-void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count, uint64_t outputs,
-                       const struct touched *columns) {
-    uint64_t left_out = columns ? (columns->count - touched_total(columns)) * outputs : 0;
-    assert(!columns || first >= columns->count * outputs);
+void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count,
+                       const struct sum_list *listed) {
     assert(flush->buffer && !flush->biases && flush->sums == SUMS_PARAMETERS);
     assert(!flush->covers.first); /* what is scaled is not in strips */
     flush->biases = memory_new(count, sizeof *flush->biases);
     flush->biases_count = (uint32_t)count;
-    memcpy(flush->biases, (const int64_t *)flush->buffer->start + (first - left_out),
-           count * sizeof *flush->biases);
+    if (!listed) {
+        memcpy(flush->biases, (const uint64_t *)flush->buffer->start + first,
+               count * sizeof *flush->biases);
+        return;
+    }
+    const uint64_t end = listed_before(listed, first + count);
+    for (uint64_t i = listed_before(listed, first); i < end; i++)
+        flush->biases[listed->element[i] - first] = (uint64_t)listed->value[i];
 }
 
 /* Whether most of the sums may be zero, because few values were seen. Each value touches `outputs`
@@ -292,9 +259,11 @@ static bool is_sparse(const struct flush *flush, uint64_t outputs) {
 }
 
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  const bool *apart, uint64_t outputs, const struct touched *columns) {
-    if (columns) {
-        encode_columns(pool, flush, ranges, apart, outputs, columns);
+                  const bool *apart, uint64_t outputs, const struct sum_list *listed) {
+    if (listed) {
+        for (uint32_t i = 0; i < pool->shards; i++)
+            encode_listed(&flush->slices[i], listed, ranges[i], apart[i]);
+        give_buffer(pool, flush);
         return;
     }
     bool sparse = is_sparse(flush, outputs), dense = false;

@@ -15,8 +15,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/touched.h"
 #include "replica/compute.h"
+#include "replica/sum.h"
 #include "wire/bulk.h"
 #include "wire/message.h"
 
@@ -105,15 +105,14 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
  * has nothing of what the flush covers gets a slice without elements. A shard `apart`, which does
  * not read the buffer, gets its slice in the encoding with the fewest bytes. For others a value of
  * the data adds to `outputs` elements of a gradient, a row of the first tensor: so what is sparse
- * is known without a look at the sums. `columns`: as of replica_gathered(); or NULL. */
+ * is known without a look at the sums. `listed`: as of replica_gathered(); or NULL. */
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  const bool *apart, uint64_t outputs, const struct touched *columns);
+                  const bool *apart, uint64_t outputs, const struct sum_list *listed);
 
-/* Copies elements [first, first + count) of the flush, the biases, which lie behind those of all
- * columns, for every shard to get beside its slice. To be called before flush_encode(), the last
- * two as there. */
-void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count, uint64_t outputs,
-                       const struct touched *columns);
+/* Copies elements [first, first + count) of the flush, the biases, for every shard to get beside
+ * its slice. To be called before flush_encode(), `listed` as there. */
+void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count,
+                       const struct sum_list *listed);
 
 /* Sends a shard its slice. */
 void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t term,

@@ -341,7 +341,7 @@ static void carry_out(struct shell *shell, const struct action *action, int64_t 
     case ACTION_GATHER:
         assert(shell->workers);
         if (workers_gather(shell->workers, action->first, action->sums, action->into))
-            replica_gathered(shell->replica, workers_touched(shell->workers), now_ns, out);
+            replica_gathered(shell->replica, workers_listed(shell->workers), now_ns, out);
         break;
     }
 }

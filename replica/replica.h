@@ -13,8 +13,8 @@
 #include <stdint.h>
 
 #include "base/layout.h"
-#include "base/touched.h"
 #include "replica/compute.h"
+#include "replica/sum.h"
 #include "wire/message.h"
 
 enum action_kind {
@@ -122,9 +122,8 @@ void replica_connected(struct replica *replica, uint32_t shard, uint32_t link, i
 void replica_computed(struct replica *replica, const struct computed *computed, int64_t now_ns,
                       struct outbox *out);
 
-/* `columns`: those of the data whose elements the buffer has, one behind the other, and then what
- * lies behind all columns; all others are 0. NULL: it has all, each in its place. */
-void replica_gathered(struct replica *replica, const struct touched *columns, int64_t now_ns,
+/* `listed`: not NULL: the elements that may be other than 0; nothing was written to the buffer. */
+void replica_gathered(struct replica *replica, const struct sum_list *listed, int64_t now_ns,
                       struct outbox *out);
 
 /* When to call replica_timer(); INT64_MAX: no timer is needed now. */

@@ -1,7 +1,7 @@
 #include "replica/sum.h"
 
 #include <assert.h>
-#include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -9,6 +9,9 @@
 
 /* What is merged and zeroed is still in the first cache. */
 #define GATHER_BLOCK 1024
+
+/* Columns that are looked for at a time. */
+#define LIST_BLOCK 1024
 
 void sum_init(struct sum *sum, uint64_t most) {
     *sum = (struct sum){.element = memory_map(most * sizeof *sum->element), .most = most};
@@ -20,12 +23,14 @@ void sum_look(struct sum *sum, uint64_t columns) {
 
 void sum_release(struct sum *sum) {
     touched_release(&sum->columns);
+    sum_list_release(&sum->list);
     memory_unmap(sum->element, sum->most * sizeof *sum->element);
 }
 
 void sum_void(struct sum *sum) {
     if (sum->state == SUM_HELD)
-        sum->state = SUM_VOID;
+        sum->state = sum->listed ? SUM_ZERO : SUM_VOID;
+    sum->listed = false;
 }
 
 /* A void sum may be of another layout, so all of it is zeroed. */
@@ -36,6 +41,7 @@ void sum_hold(struct sum *sum) {
         touched_none(&sum->columns);
         sum->noted = 0;
     }
+    sum_unlist(sum);
     sum->state = SUM_HELD;
 }
 
@@ -50,12 +56,94 @@ void sum_note(struct sum *sum, const struct rows *rows) {
         touched_add(columns, rows->feature[i]);
 }
 
-void sums_columns(struct sum *const *sums, unsigned count, struct touched *columns) {
-    touched_none(columns);
-    for (unsigned i = 0; i < count; i++)
-        if (sums[i]->state == SUM_HELD)
-            touched_join(columns, &sums[i]->columns);
+/* ---- lists ---- */
+
+static void make_room(struct sum_list *list, uint64_t count) {
+    if (count <= list->capacity)
+        return;
+    list->capacity = count;
+    list->element = memory_resize(list->element, count, sizeof *list->element);
+    list->value = memory_resize(list->value, count, sizeof *list->value);
 }
+
+void sum_list_release(struct sum_list *list) {
+    free(list->element);
+    free(list->value);
+    *list = (struct sum_list){0};
+}
+
+/* What came to nothing is written, too, and then written over: no branch has to be foretold. */
+static void move_to_list(struct sum *sum, uint64_t first, uint64_t count) {
+    struct sum_list *list = &sum->list;
+    uint64_t at = list->count;
+    for (uint64_t i = first; i < first + count; i++) {
+        list->element[at] = (uint32_t)i;
+        list->value[at] = sum->element[i];
+        at += sum->element[i] != 0;
+        sum->element[i] = 0;
+    }
+    list->count = at;
+}
+
+void sum_list(struct sum *sum, uint64_t weights, uint64_t end) {
+    uint32_t found[LIST_BLOCK];
+    size_t at = 0, here;
+    const uint64_t behind = sum->columns.count * weights;
+    if (sum->state != SUM_HELD || sum->listed || !sum->columns.some)
+        return;
+    assert(behind <= end && end <= sum->most && end <= UINT32_MAX);
+    sum->list.count = 0;
+    while ((here = touched_next(&sum->columns, &at, sum->columns.count, found, LIST_BLOCK))) {
+        make_room(&sum->list, sum->list.count + here * weights + 1);
+        for (size_t i = 0; i < here; i++)
+            move_to_list(sum, found[i] * weights, weights);
+    }
+    make_room(&sum->list, sum->list.count + (end - behind) + 1);
+    move_to_list(sum, behind, end - behind);
+    sum->listed = true;
+}
+
+void sum_unlist(struct sum *sum) {
+    const struct sum_list *list = &sum->list;
+    for (uint64_t i = 0; sum->listed && i < list->count; i++)
+        sum->element[list->element[i]] = list->value[i];
+    sum->listed = false;
+}
+
+static int64_t value_if(const struct sum_list *list, uint64_t at, bool wanted) {
+    return list->value[at] & -(int64_t)wanted;
+}
+
+static void append(struct sum_list *into, const struct sum_list *from, uint64_t first) {
+    const uint64_t count = from->count - first;
+    if (!count)
+        return;
+    memcpy(into->element + into->count, from->element + first, count * sizeof *into->element);
+    memcpy(into->value + into->count, from->value + first, count * sizeof *into->value);
+    into->count += count;
+}
+
+/* Without branches but those of the loop: nobody could foretell which of both comes next. */
+void sum_list_merge(const struct sum_list *a, const struct sum_list *b, struct sum_list *into) {
+    uint64_t i = 0, j = 0, count = 0;
+    assert(into != a && into != b);
+    make_room(into, a->count + b->count);
+    for (; i < a->count && j < b->count; count++) {
+        const uint32_t of_a = a->element[i], of_b = b->element[j];
+        const bool takes_a = of_a <= of_b, takes_b = of_b <= of_a;
+        int64_t value = value_if(a, i, takes_a);
+        fixed_merge_one(&value, value_if(b, j, takes_b));
+        into->element[count] = of_a < of_b ? of_a : of_b;
+        into->value[count] = value;
+        i += takes_a;
+        j += takes_b;
+    }
+    into->count = count;
+    append(into, a, i);
+    append(into, b, j);
+}
+
+/* ---- gathering ---- */
 
 /* `state` must not change here: other threads still read it for their elements. */
 static void gather_block(struct sum *const *sums, unsigned sum_count, uint64_t first,
@@ -64,7 +152,7 @@ static void gather_block(struct sum *const *sums, unsigned sum_count, uint64_t f
     for (unsigned i = 0; i < sum_count; i++) {
         if (sums[i]->state != SUM_HELD)
             continue;
-        assert(first + count <= sums[i]->most);
+        assert(first + count <= sums[i]->most && !sums[i]->listed);
         int64_t *element = sums[i]->element + first;
         if (empty)
             memcpy(into, element, count * sizeof *element);
@@ -85,48 +173,10 @@ void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64
     }
 }
 
-/* What a sum has of some columns, one behind the other; the first sum is copied, others are added.
- */
-static void take_columns(struct sum *sum, const uint32_t *column, size_t count, uint64_t weights,
-                         bool first, int64_t *into) {
-    for (size_t i = 0; i < count; i++) {
-        int64_t *element = sum->element + column[i] * weights;
-        for (uint64_t k = 0; k < weights; k++, into++) {
-            if (first)
-                *into = element[k];
-            else
-                fixed_merge_one(into, element[k]);
-            element[k] = 0;
-        }
-    }
-}
-
-static void gather_some(struct sum *const *sums, unsigned sum_count, const uint32_t *column,
-                        size_t count, uint64_t weights, int64_t *into) {
-    bool first = true;
-    for (unsigned i = 0; i < sum_count; i++) {
-        if (sums[i]->state != SUM_HELD)
-            continue;
-        take_columns(sums[i], column, count, weights, first, into);
-        first = false;
-    }
-    assert(!first); /* whose columns these are */
-}
-
-void sums_gather_columns(struct sum *const *sums, unsigned count, const struct touched *columns,
-                         uint64_t weights, uint64_t end, int64_t *into) {
-    uint32_t found[GATHER_BLOCK];
-    size_t at = 0, here;
-    uint64_t behind = columns->count * weights;
-    while ((here = touched_next(columns, &at, columns->count, found, GATHER_BLOCK))) {
-        gather_some(sums, count, found, here, weights, into);
-        into += here * weights;
-    }
-    sums_gather(sums, count, behind, end, into);
-}
-
 void sums_gathered(struct sum *const *sums, unsigned count) {
-    for (unsigned i = 0; i < count; i++)
+    for (unsigned i = 0; i < count; i++) {
         if (sums[i]->state == SUM_HELD)
             sums[i]->state = SUM_ZERO;
+        sums[i]->listed = false;
+    }
 }

@@ -3,6 +3,7 @@
 #ifndef DML_REPLICA_SUM_H
 #define DML_REPLICA_SUM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/rows.h"
@@ -14,6 +15,13 @@ enum sum_state {
     SUM_VOID, /* of an accrual that nobody wants any more */
 };
 
+/* Elements that rise, and what they are; all others are 0. Zeroed memory: none. */
+struct sum_list {
+    uint64_t count, capacity;
+    uint32_t *element; /* owned, as are their values */
+    int64_t *value;
+};
+
 struct sum {
     int64_t *element; /* `most` of them; owned */
     uint64_t most;
@@ -21,6 +29,8 @@ struct sum {
     struct touched columns; /* of a sum by parameters that looks: those of the data whose elements
                                it may have, besides what lies behind the elements of all columns */
     uint64_t noted;         /* values of the rows that it was told of */
+    bool listed;            /* what it holds is in `list`; elements are zero */
+    struct sum_list list;   /* stays as it is until another is made */
 };
 
 /* Where fewer than a share of the columns are touched, elements are looked up one by one. */
@@ -39,19 +49,23 @@ void sum_hold(struct sum *sum);
 /* Rows of data come next. Where they have too many values it stops looking. */
 void sum_note(struct sum *sum, const struct rows *rows);
 
-/* Which columns `count` sums have together. */
-void sums_columns(struct sum *const *sums, unsigned count, struct touched *columns);
+/* Lists what is held, if it looked at all rows: of elements [0, end) those of columns, `weights`
+ * each, come first. Best where it was added up last: that processor's cache has it. */
+void sum_list(struct sum *sum, uint64_t weights, uint64_t end);
 
-/* Writes elements [first, end) of what `count` sums hold together to `into`, and zeroes them.
+/* Puts it back. */
+void sum_unlist(struct sum *sum);
+
+/* Adds lists: `into` gets those of both. */
+void sum_list_merge(const struct sum_list *a, const struct sum_list *b, struct sum_list *into);
+
+void sum_list_release(struct sum_list *list); /* leaves zeroed memory */
+
+/* Writes elements [first, end) of what `count` sums, not listed, hold together to `into`, and
+ * zeroes them.
  * Threads may do this at once for ranges of their own; sums_gathered() comes behind all of them. */
 void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64_t end,
                  int64_t *into);
-
-/* The same of elements [0, end), where those of columns, `weights` each, come first: writes those
- * of `columns`, sums_columns(), one behind the other, and then what lies behind all columns. Others
- * are 0. */
-void sums_gather_columns(struct sum *const *sums, unsigned count, const struct touched *columns,
-                         uint64_t weights, uint64_t end, int64_t *into);
 
 /* All that they held was gathered: they are zero now. */
 void sums_gathered(struct sum *const *sums, unsigned count);

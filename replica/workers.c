@@ -148,6 +148,12 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
     objective_scratch_at(worker->scratch[shape], workers->strips > 1 ? 0 : computation->point);
 }
 
+/* What the thread holds of a gradient over columns. */
+static void list_sum(const struct workers *workers, struct sum *sum) {
+    if (workers->layout == SUMS_PARAMETERS && workers->settings.column_weights)
+        sum_list(sum, workers->settings.column_weights, workers->sums);
+}
+
 /* A thread that is done early may take the place of one that has not woken yet, and come here twice
  * in one computation. Therefore results are added to what the thread has, and never set. */
 static void compute(struct worker *worker) {
@@ -155,6 +161,8 @@ static void compute(struct worker *worker) {
     if (!worker->workers->computation.notes_alone)
         worker_begin(worker, &use);
     compute_chunks(worker, &use.kernel);
+    if (worker->workers->computation.flushed)
+        list_sum(worker->workers, &worker->sum);
 }
 
 /* ---- the processor: gathering ---- */
@@ -291,12 +299,33 @@ static void end_gathering(struct workers *workers) {
                          (workers->end - workers->first) * sizeof(int64_t));
 }
 
-/* Whether the sums have elements of few columns; then says of which. */
-static bool has_few_columns(struct workers *workers) {
-    if (workers->layout != SUMS_PARAMETERS || !workers->columns.words)
-        return false;
-    sums_columns(workers->spread, workers->spread_count, &workers->columns);
-    return touched_total(&workers->columns) < workers->columns.count / SUM_FEW;
+/* Whether all that the threads hold is in lists, and few elements are. */
+static bool are_listed(struct workers *workers) {
+    uint64_t listed = 0;
+    for (unsigned i = 0; !workers->on && i < workers->spread_count; i++) {
+        struct sum *sum = workers->spread[i];
+        list_sum(workers, sum);
+        if (sum->state == SUM_HELD && !sum->listed)
+            return false;
+        listed += sum->listed ? sum->list.count : 0;
+    }
+    return !workers->on && listed < workers->sums / SUM_FEW;
+}
+
+/* All of it in one list. */
+static const struct sum_list *merge_lists(struct workers *workers) {
+    static const struct sum_list none;
+    const struct sum_list *all = &none;
+    for (unsigned i = 0; i < workers->spread_count; i++) {
+        const struct sum *next = workers->spread[i];
+        struct sum_list *into = &workers->merged[all == &workers->merged[0]];
+        if (!next->listed || !next->list.count)
+            continue;
+        if (all->count)
+            sum_list_merge(all, &next->list, into);
+        all = all->count ? into : &next->list;
+    }
+    return all;
 }
 
 bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int64_t *into) {
@@ -305,14 +334,15 @@ bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int
     workers->first = first;
     workers->end = first + count;
     workers->into = into;
-    if (has_few_columns(workers)) {
+    if (are_listed(workers)) {
         assert(!first && count == workers->sums);
-        sums_gather_columns(workers->spread, workers->spread_count, &workers->columns,
-                            workers->settings.column_weights, count, into);
+        workers->listed = merge_lists(workers);
         end_gathering(workers);
         return true;
     }
-    touched_all(&workers->columns);
+    workers->listed = NULL;
+    for (unsigned i = 0; i < workers->spread_count; i++)
+        sum_unlist(workers->spread[i]);
     if (workers->on_host && count < GATHER_ELEMENTS) {
         gather_range(workers, first, first + count);
         end_gathering(workers);
@@ -322,8 +352,8 @@ bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int
     return false;
 }
 
-const struct touched *workers_touched(const struct workers *workers) {
-    return workers->columns.some ? &workers->columns : NULL;
+const struct sum_list *workers_listed(const struct workers *workers) {
+    return workers->listed;
 }
 
 void workers_stop(struct workers *workers) {
@@ -354,7 +384,8 @@ static void workers_release(struct workers *workers) {
         sum_release(&workers->worker[i].sum);
     }
     sum_release(&workers->rows);
-    touched_release(&workers->columns);
+    for (size_t i = 0; i < sizeof workers->merged / sizeof *workers->merged; i++)
+        sum_list_release(&workers->merged[i]);
     objective_device_free(workers->on);
     pthread_mutex_destroy(&workers->mutex);
     pthread_cond_destroy(&workers->posted);
@@ -384,8 +415,8 @@ static void give_memory(struct worker *worker) {
     struct sums_sizes own = workers->settings.sizes;
     own.rows = 0;
     sum_init(&worker->sum, evaluation_sums_most(&own));
-    if (workers->columns.words)
-        sum_look(&worker->sum, workers->columns.count);
+    if (workers->settings.column_weights && workers->strips == 1)
+        sum_look(&worker->sum, workers->settings.shape.features);
     worker->scratch[STRIP_ANY] = objective_scratch_new(&workers->shape[STRIP_ANY]);
     if (workers->strips > 1)
         worker->scratch[STRIP_LAST] = objective_scratch_new(&workers->shape[STRIP_LAST]);
@@ -394,8 +425,6 @@ static void give_memory(struct worker *worker) {
 }
 
 static void start_threads(struct workers *workers) {
-    if (workers->settings.column_weights && workers->strips == 1)
-        touched_init(&workers->columns, workers->settings.shape.features);
     for (unsigned i = 0; i < workers->count; i++) {
         struct worker *worker = &workers->worker[i];
         give_memory(worker);

@@ -9,10 +9,10 @@
 #ifndef DML_REPLICA_WORKERS_H
 #define DML_REPLICA_WORKERS_H
 
-#include "base/touched.h"
 #include "device/device.h"
 #include "objective/objective.h"
 #include "replica/replica.h"
+#include "replica/sum.h"
 #include "wire/evaluation.h"
 
 struct workers_settings {
@@ -60,9 +60,9 @@ void workers_compute(struct workers *workers, const struct computation *computat
  * has started, and `done` will be called. */
 bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int64_t *into);
 
-/* After gathering: NULL; or the columns whose elements alone were written to `into`, one behind the
- * other, and then those behind all columns. All others were 0. */
-const struct touched *workers_touched(const struct workers *workers);
+/* After gathering: NULL; or, in place of `into`, to which nothing was written, those elements that
+ * may be other than 0. */
+const struct sum_list *workers_listed(const struct workers *workers);
 
 /* Ends the current computation at the next chunk of each thread, or group of chunks of a device. */
 void workers_stop(struct workers *workers);

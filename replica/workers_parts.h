@@ -53,11 +53,12 @@ struct workers {
     enum sums_layout layout;
     struct sum **spread; /* what they are the sum of, unless they are on the device; owned */
     unsigned spread_count;
-    uint64_t sums;          /* elements that it has */
-    bool on_host;           /* they are in this process's memory, and not in that of the device */
-    uint64_t first, end;    /* of them, that are gathered */
-    struct touched columns; /* workers_touched(), if it has `some` */
+    uint64_t sums;       /* elements that it has */
+    bool on_host;        /* they are in this process's memory, and not in that of the device */
+    uint64_t first, end; /* of them, that are gathered */
     int64_t *into;
+    struct sum_list merged[2];     /* of several sums */
+    const struct sum_list *listed; /* workers_listed() */
     uint32_t *order; /* of the chunks, or NULL; owned */
     uint64_t shuffles;
     uint64_t pieces; /* chunks, or ranges of elements */
