@@ -34,6 +34,12 @@ void touched_none(struct touched *touched) {
     touched->some = true;
 }
 
+void touched_swap(struct touched *a, struct touched *b) {
+    const struct touched held = *a;
+    *a = *b;
+    *b = held;
+}
+
 void touched_copy(struct touched *touched, const struct touched *from) {
     assert(touched->count == from->count);
     touched->some = from->some;
@@ -48,13 +54,6 @@ size_t touched_total(const struct touched *touched) {
     for (size_t i = 0; i < words_of(touched); i++)
         total += (size_t)__builtin_popcountll(touched->words[i]);
     return total;
-}
-
-void touched_join(struct touched *touched, const struct touched *from) {
-    assert(touched->count == from->count);
-    touched->some = touched->some && from->some;
-    for (size_t i = 0; touched->some && i < words_of(from); i++)
-        touched->words[i] |= from->words[i];
 }
 
 /* The bits of the word that *at lies in, from there on and below `end`. */

@@ -30,11 +30,15 @@ static inline void touched_add(struct touched *touched, size_t element) {
         touched->words[element / 64] |= UINT64_C(1) << element % 64;
 }
 
+static inline bool touched_has(const struct touched *touched, size_t element) {
+    return !touched->some || touched->words[element / 64] >> element % 64 & 1;
+}
+
+/* Each becomes what the other was. */
+void touched_swap(struct touched *a, struct touched *b);
+
 /* The same as `from`, which is of as many elements. */
 void touched_copy(struct touched *touched, const struct touched *from);
-
-/* Those of `from`, which is of as many elements, too. */
-void touched_join(struct touched *touched, const struct touched *from);
 
 /* How many bits are set; all elements, if all may be. */
 size_t touched_total(const struct touched *touched);

@@ -145,6 +145,9 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
     for (size_t i = 0; i < course.yield_count; i++)
         exact_init(&course.yields[i].sum);
     read_biases(&course);
+    const bool sparse = sparse_step_fits(registers, list);
+    if (!sparse)
+        sparse_step_settle(registers);
     int code = backend->begin ? backend->begin(registers, course.yield_count) : 0;
     if (!code)
         code = make_factors(&course);
@@ -154,8 +157,7 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
         code = covariance_run(list, registers, bounds, course.yields);
     if (!code)
         code = listed_run(list, registers, bounds, course.yields, &course.listed);
-    bool sparse = !code && sparse_step_fits(registers, list);
-    if (sparse)
+    if (!code && sparse)
         sparse_step_run(registers, bounds, list);
     else if (!code)
         code = run_passes(&course);

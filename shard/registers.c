@@ -11,6 +11,7 @@
 #include "base/mutant.h"
 #include "shard/covariance.h"
 #include "shard/factor.h"
+#include "shard/sparse_step.h"
 #include "wire/bulk.h"
 
 enum { ALIGNMENT = 64, ELEMENTS_A_BEAT = 1 << 20 };
@@ -102,7 +103,7 @@ int registers_clear_sum(struct registers *registers, enum sums_layout layout) {
 static void clear_vectors(struct registers *registers) {
     touched_all(&registers->sum_touched);
     touched_all(&registers->gradient_touched);
-    registers->trial_is_x = false;
+    registers->trial_is_x = registers->unsettled = false;
     registers_set_covariance(registers, NULL);
     if (!mutant(FACTOR_KEPT))
         registers_set_factor(registers, NULL);
@@ -232,12 +233,15 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
 
 int registers_pull(struct registers *registers, uint8_t number, size_t offset, size_t count) {
     assert(registers_have(registers, number) && offset + count <= registers->count);
+    if (number == REGISTER_X || number == REGISTER_G)
+        sparse_step_settle(registers);
     return registers->backend->pull ? registers->backend->pull(registers, number, offset, count)
                                     : 0;
 }
 
 int registers_push(struct registers *registers, uint8_t number, size_t offset, size_t count) {
     assert(registers_have(registers, number) && offset + count <= registers->count);
+    assert(!registers->unsettled);
     registers->trial_is_x &= number != REGISTER_X && number != REGISTER_T;
     if (number == REGISTER_G)
         touched_all(&registers->gradient_touched);

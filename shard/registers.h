@@ -88,8 +88,10 @@ struct registers {
     size_t sum_length;          /* the most elements it can have */
     size_t sum_used;            /* of the host's: all behind the first so many are zero */
     struct touched sum_touched; /* which of the first `count` sums may be other than zero, */
-    struct touched gradient_touched; /* and of register G; all, unless with Adagrad */
+    struct touched gradient_touched; /* and of register G, once it is settled; all, unless with
+                                        Adagrad */
     bool trial_is_x;                 /* t was made of x, and both are as they were then */
+    bool unsettled; /* x and G are not yet what they are: shard/sparse_step.h */
     struct vector vector[REGISTERS]; /* x, t and best in shared memory: replicas read t in place */
     bool keeps_best;                 /* else there is no REGISTER_BEST */
     enum precondition precondition;  /* NONE: no REGISTER_PG or REGISTER_PH, and no factor */

@@ -153,13 +153,31 @@ void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, si
     }
 }
 
+/* Which of the centred elements come from this one on. */
+static size_t centred_from(const struct scaling *scaling, uint32_t element) {
+    size_t low = 0, high = scaling->centred_count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (scaling->centred[middle] < element)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Of others the mean is 0. It is not read: each would be a line of memory of its own. */
 void scaling_picked_to_scaled(const struct scaling *scaling, const uint32_t *at, size_t count,
                               double *gradient) {
+    size_t next = count ? centred_from(scaling, at[0]) : 0;
     assert(scaling->used);
     for (size_t i = 0; i < count; i++) {
-        uint64_t k = scaling->outputs == 1 ? 0 : (scaling->first + at[i]) % scaling->outputs;
-        gradient[i] = scaling->scale[at[i]] *
-                      (gradient[i] - scaling->mean[at[i]] * scaling->bias_gradient[k]);
+        if (next < scaling->centred_count && scaling->centred[next] == at[i]) {
+            uint64_t k = (scaling->first + at[i]) % scaling->outputs;
+            gradient[i] -= scaling->mean[at[i]] * scaling->bias_gradient[k];
+            next++;
+        }
+        gradient[i] *= scaling->scale[at[i]];
     }
 }
 

@@ -14,7 +14,7 @@
 
 /* The operations of such a program. BEGIN and CHECK, beside them, touch no vector. */
 struct sparse_step {
-    const struct operation *gradient, *adagrad, *back;
+    const struct operation *gradient, *adagrad, *back, *begin;
 };
 
 static bool is_back_to_x(const struct operation *o) {
@@ -26,6 +26,8 @@ static bool find_step(const struct operation_list *list, struct sparse_step *ste
     *step = (struct sparse_step){0};
     for (size_t i = 0; i < list->count; i++) {
         const struct operation *o = &list->items[i];
+        if (o->code == OPERATION_BEGIN)
+            step->begin = o;
         if (o->code == OPERATION_CHECK || o->code == OPERATION_BEGIN)
             continue;
         if (!step->gradient && o->code == OPERATION_GRADIENT && o->a == REGISTER_G)
@@ -64,32 +66,33 @@ struct picked {
     uint32_t at[BLOCK_ELEMENTS];
     int64_t sum[BLOCK_ELEMENTS];
     int16_t exponent[BLOCK_ELEMENTS];
-    double x[BLOCK_ELEMENTS], a[BLOCK_ELEMENTS], g[BLOCK_ELEMENTS], t[BLOCK_ELEMENTS];
+    double x[BLOCK_ELEMENTS], a[BLOCK_ELEMENTS], g[BLOCK_ELEMENTS];
 };
 
 static void pick(struct picked *picked, const struct registers *registers) {
-    const double *x = registers->vector[REGISTER_X].elements;
+    const double *t = registers->vector[REGISTER_T].elements;
     const double *a = registers->vector[REGISTER_A].elements;
     for (size_t i = 0; i < picked->count; i++) {
         picked->sum[i] = registers->sum[picked->at[i]];
-        picked->x[i] = x[picked->at[i]];
+        picked->x[i] = t[picked->at[i]];
         picked->a[i] = a[picked->at[i]];
     }
     for (size_t i = 0; !registers->uniform && i < picked->count; i++)
         picked->exponent[i] = registers->exponents[picked->at[i]];
 }
 
-static void put_back(const struct picked *picked, struct registers *registers) {
-    double *x = registers->vector[REGISTER_X].elements;
+/* As x is finite, x + 0·x is x. */
+static void put_back(const struct picked *picked, struct registers *registers, bool clears) {
     double *a = registers->vector[REGISTER_A].elements;
     double *g = registers->vector[REGISTER_G].elements;
     double *t = registers->vector[REGISTER_T].elements;
     for (size_t i = 0; i < picked->count; i++) {
-        x[picked->at[i]] = picked->x[i];
         a[picked->at[i]] = picked->a[i];
         g[picked->at[i]] = picked->g[i];
-        t[picked->at[i]] = picked->t[i];
+        t[picked->at[i]] = picked->x[i];
     }
+    for (size_t i = 0; clears && i < picked->count; i++)
+        registers->sum[picked->at[i]] = 0;
 }
 
 static void step_picked(struct picked *picked, struct registers *registers,
@@ -106,8 +109,7 @@ static void step_picked(struct picked *picked, struct registers *registers,
     if (registers->scaling.used)
         scaling_picked_to_scaled(&registers->scaling, picked->at, n, picked->g);
     adagrad_step(n, picked->x, picked->a, picked->g, o->alpha, o->beta);
-    vector_add(n, picked->t, picked->x, 0, picked->x);
-    put_back(picked, registers);
+    put_back(picked, registers, step->begin);
 }
 
 static void step_span(struct registers *registers, const struct sparse_step *step,
@@ -121,21 +123,6 @@ static void step_span(struct registers *registers, const struct sparse_step *ste
     }
 }
 
-/* The gradient of the step before becomes zero. */
-static void clear_gradient(struct registers *registers) {
-    double *g = registers->vector[REGISTER_G].elements;
-    uint32_t found[BLOCK_ELEMENTS];
-    size_t at = 0, count;
-    if (!registers->gradient_touched.some) {
-        heartbeat_clear(g, registers->count * sizeof *g);
-        return;
-    }
-    while ((count = touched_next(&registers->gradient_touched, &at, registers->count, found,
-                                 BLOCK_ELEMENTS)))
-        for (size_t i = 0; i < count; i++)
-            g[found[i]] = 0;
-}
-
 void sparse_step_run(struct registers *registers, const struct bounds *bounds,
                      const struct operation_list *list) {
     const struct layout *layout = &registers->layout;
@@ -145,7 +132,7 @@ void sparse_step_run(struct registers *registers, const struct bounds *bounds,
     (void)found;
     for (size_t i = 0; i < registers->scaling.centred_count; i++)
         touched_add(&registers->sum_touched, registers->scaling.centred[i]);
-    clear_gradient(registers);
+    registers->unsettled = true;
     if (bounds->count == 1)
         step_span(registers, &step, (struct layout_span){0, registers->count}, bounds->exponent[0]);
     for (uint32_t i = 0; bounds->count > 1 && i < layout->count; i++) {
@@ -154,6 +141,29 @@ void sparse_step_run(struct registers *registers, const struct bounds *bounds,
         if (part.count) /* else it may lie beyond the range */
             step_span(registers, &step, part, bounds->exponent[i]);
     }
+    touched_swap(&registers->gradient_touched, &registers->sum_touched);
+    if (step.begin)
+        touched_none(&registers->sum_touched);
+    else
+        touched_copy(&registers->sum_touched, &registers->gradient_touched);
+}
+
+/* ---- what was left undone ---- */
+
+/* Of the gradient what was not touched last. */
+static void clear_others(double *g, const struct touched *touched) {
+    for (size_t i = 0; touched->some && i < touched->count; i++)
+        g[i] = touched_has(touched, i) ? g[i] : 0;
+}
+
+void sparse_step_settle(struct registers *registers) {
+    if (!registers->unsettled)
+        return;
+    assert(registers->trial_is_x && registers->gradient_touched.some && !registers->device);
+    heartbeat_copy(registers->vector[REGISTER_X].elements, registers->vector[REGISTER_T].elements,
+                   registers->count * sizeof(double));
+    clear_others(registers->vector[REGISTER_G].elements, &registers->gradient_touched);
+    registers->unsettled = false;
 }
 
 /* ---- what is known afterwards ---- */
@@ -166,10 +176,8 @@ static void note_written(struct registers *registers, const struct operation *o)
 }
 
 void sparse_step_note(struct registers *registers, const struct operation_list *list, bool sparse) {
-    if (sparse) {
-        touched_copy(&registers->gradient_touched, &registers->sum_touched);
+    if (sparse)
         return;
-    }
     for (size_t i = 0; i < list->count; i++) /* these act first */
         if (list->items[i].code == OPERATION_SWAP)
             note_written(registers, &list->items[i]);
