@@ -411,7 +411,7 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
 
 /* The threads have added their sums into the flush's buffer and zeroed their own. If the evaluation
  * was abandoned meanwhile, the flush is dropped. */
-void replica_gathered(struct replica *replica, const struct sum_list *listed, int64_t now_ns,
+void replica_gathered(struct replica *replica, const struct sum_lists *listed, int64_t now_ns,
                       struct outbox *out) {
     bool wanted = !replica->abandoned;
     assert(replica->activity == ACTIVITY_GATHERING && replica->gathering);

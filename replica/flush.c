@@ -218,10 +218,10 @@ static uint64_t listed_before(const struct sum_list *listed, uint64_t element) {
     return low;
 }
 
-/* Never dense: what is not listed was not written. Offsets or bits, whichever are fewer bytes for a
- * shard apart; beyond what offsets reach, bits. */
+/* Never dense: what is not listed is nowhere. Offsets or bits, whichever are fewer bytes; beyond
+ * what offsets reach, bits. */
 static void encode_listed(struct flush_slice *slice, const struct sum_list *listed,
-                          struct range range, bool apart) {
+                          struct range range) {
     uint64_t first = listed_before(listed, range.first);
     struct candidates some = {.sums = listed->value + first,
                               .range = range,
@@ -229,24 +229,84 @@ static void encode_listed(struct flush_slice *slice, const struct sum_list *list
                               .count = listed_before(listed, range.first + range.count) - first};
     uint64_t entries = count_nonzero(&some);
     bool bits =
-        range.count > UINT32_MAX || choose_encoding(range.count, entries, apart) == STAGE_BITMAP;
+        range.count > UINT32_MAX || choose_encoding(range.count, entries, true) == STAGE_BITMAP;
     list_entries(slice, &some, bits, entries);
 }
 
+/* Memory in the flush's buffer from *used bytes on; or, if that is full, of the slice's own. */
+static char *take_room(struct flush *flush, struct flush_slice *slice, size_t length,
+                       size_t *used) {
+    const struct segment *buffer = flush->buffer;
+    size_t at = (*used + BULK_ALIGNMENT - 1) / BULK_ALIGNMENT * BULK_ALIGNMENT;
+    slice->bulk = (struct bulk){.length = length};
+    if (at > buffer->length || length > buffer->length - at)
+        return slice->listed = memory_new(1, length);
+    *used = at + length;
+    slice->bulk.segment = flush->buffer;
+    return (char *)buffer->start + at;
+}
+
+/* One list behind the other: the shard adds them up. */
+static void encode_lists(struct flush *flush, struct flush_slice *slice,
+                         const struct sum_lists *lists, struct range range, size_t *used) {
+    uint64_t entries = 0, at = 0;
+    for (unsigned i = 0; i < lists->count; i++)
+        entries += listed_before(lists->items[i], range.first + range.count) -
+                   listed_before(lists->items[i], range.first);
+    char *made = take_room(flush, slice, stage_sparse_bytes(entries), used);
+    uint32_t *offset = (uint32_t *)(void *)made;
+    int64_t *value = (int64_t *)(void *)(made + stage_sparse_values_at(entries));
+    for (unsigned i = 0; i < lists->count; i++) {
+        const struct sum_list *list = lists->items[i];
+        const uint64_t end = listed_before(list, range.first + range.count);
+        for (uint64_t k = listed_before(list, range.first); k < end; k++, at++) {
+            offset[at] = (uint32_t)(list->element[k] - range.first);
+            value[at] = list->value[k];
+        }
+    }
+    slice->encoding = STAGE_SPARSE;
+    slice->entries = entries;
+    slice->bulk.data = made;
+}
+
+/* A shard apart gets each element once, in the fewest bytes. */
+static void encode_all_lists(struct flush_pool *pool, struct flush *flush,
+                             const struct range *ranges, const bool *apart,
+                             const struct sum_lists *lists) {
+    struct sum_list all = {0};
+    size_t used = 0;
+    for (uint32_t i = 0; i < pool->shards; i++) {
+        bool alone = apart[i] || ranges[i].count > UINT32_MAX;
+        if (alone && !all.capacity)
+            sum_lists_add(lists, &all);
+        if (alone)
+            encode_listed(&flush->slices[i], &all, ranges[i]);
+        else
+            encode_lists(flush, &flush->slices[i], lists, ranges[i], &used);
+    }
+    sum_list_release(&all);
+    if (!used)
+        give_buffer(pool, flush);
+}
+
+static void keep_listed_biases(struct flush *flush, uint64_t first, uint64_t count,
+                               const struct sum_list *list) {
+    const uint64_t end = listed_before(list, first + count);
+    for (uint64_t i = listed_before(list, first); i < end; i++)
+        flush->biases[list->element[i] - first] += (uint64_t)list->value[i];
+}
+
 void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count,
-                       const struct sum_list *listed) {
+                       const struct sum_lists *listed) {
     assert(flush->buffer && !flush->biases && flush->sums == SUMS_PARAMETERS);
     assert(!flush->covers.first); /* what is scaled is not in strips */
     flush->biases = memory_new(count, sizeof *flush->biases);
     flush->biases_count = (uint32_t)count;
-    if (!listed) {
+    if (!listed)
         memcpy(flush->biases, (const uint64_t *)flush->buffer->start + first,
                count * sizeof *flush->biases);
-        return;
-    }
-    const uint64_t end = listed_before(listed, first + count);
-    for (uint64_t i = listed_before(listed, first); i < end; i++)
-        flush->biases[listed->element[i] - first] = (uint64_t)listed->value[i];
+    for (unsigned i = 0; listed && i < listed->count; i++)
+        keep_listed_biases(flush, first, count, listed->items[i]);
 }
 
 /* Whether most of the sums may be zero, because few values were seen. Each value touches `outputs`
@@ -259,11 +319,9 @@ static bool is_sparse(const struct flush *flush, uint64_t outputs) {
 }
 
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  const bool *apart, uint64_t outputs, const struct sum_list *listed) {
+                  const bool *apart, uint64_t outputs, const struct sum_lists *listed) {
     if (listed) {
-        for (uint32_t i = 0; i < pool->shards; i++)
-            encode_listed(&flush->slices[i], listed, ranges[i], apart[i]);
-        give_buffer(pool, flush);
+        encode_all_lists(pool, flush, ranges, apart, listed);
         return;
     }
     bool sparse = is_sparse(flush, outputs), dense = false;

@@ -3,7 +3,8 @@
  *
  * The elements lie in a buffer: one segment of shared memory for the sums that the flush has, with
  * each shard's slice at its place among them. They are all sums, those of the rows of its chunks,
- * or those of a strip of columns. A shard on this host reads its slice in place. So a buffer is
+ * or those of a strip of columns; of few columns lists lie there. A shard on this host reads its
+ * slice in place. So a buffer is
  * free again only after that decision, or when every shard has begun another evaluation.
  *
  * The life of a gradient, from kernel to fold: objective/ (rows), replica/compute.c (a chunk),
@@ -74,7 +75,7 @@ struct flush {
     enum sums_layout sums;      /* SUMS_NONE if it has none */
     struct range covers;        /* of the sums of all shards: the buffer has these */
     struct bytes totals;        /* encoded */
-    struct segment *buffer;     /* NULL if there are no sums or no slice is dense */
+    struct segment *buffer;     /* NULL if there are no sums or no slice lies in it */
     struct flush_slice *slices; /* a shard each */
     bool *staged;               /* acknowledged; a shard each */
     uint64_t *incarnations;     /* of the shards that acknowledged */
@@ -107,12 +108,12 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
  * the data adds to `outputs` elements of a gradient, a row of the first tensor: so what is sparse
  * is known without a look at the sums. `listed`: as of replica_gathered(); or NULL. */
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  const bool *apart, uint64_t outputs, const struct sum_list *listed);
+                  const bool *apart, uint64_t outputs, const struct sum_lists *listed);
 
 /* Copies elements [first, first + count) of the flush, the biases, for every shard to get beside
  * its slice. To be called before flush_encode(), `listed` as there. */
 void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count,
-                       const struct sum_list *listed);
+                       const struct sum_lists *listed);
 
 /* Sends a shard its slice. */
 void flush_stage(const struct flush *flush, uint32_t shard, uint32_t link, uint64_t term,

@@ -122,8 +122,9 @@ void replica_connected(struct replica *replica, uint32_t shard, uint32_t link, i
 void replica_computed(struct replica *replica, const struct computed *computed, int64_t now_ns,
                       struct outbox *out);
 
-/* `listed`: not NULL: the elements that may be other than 0; nothing was written to the buffer. */
-void replica_gathered(struct replica *replica, const struct sum_list *listed, int64_t now_ns,
+/* `listed`: not NULL: the elements that may be other than 0, in place of what the buffer has. They
+ * stay for the call. */
+void replica_gathered(struct replica *replica, const struct sum_lists *listed, int64_t now_ns,
                       struct outbox *out);
 
 /* When to call replica_timer(); INT64_MAX: no timer is needed now. */

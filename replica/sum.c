@@ -124,7 +124,7 @@ static void append(struct sum_list *into, const struct sum_list *from, uint64_t 
 }
 
 /* Without branches but those of the loop: nobody could foretell which of both comes next. */
-void sum_list_merge(const struct sum_list *a, const struct sum_list *b, struct sum_list *into) {
+static void merge(const struct sum_list *a, const struct sum_list *b, struct sum_list *into) {
     uint64_t i = 0, j = 0, count = 0;
     assert(into != a && into != b);
     make_room(into, a->count + b->count);
@@ -141,6 +141,18 @@ void sum_list_merge(const struct sum_list *a, const struct sum_list *b, struct s
     into->count = count;
     append(into, a, i);
     append(into, b, j);
+}
+
+void sum_lists_add(const struct sum_lists *lists, struct sum_list *all) {
+    struct sum_list other = {0};
+    assert(!all->count);
+    for (unsigned i = 0; i < lists->count; i++) {
+        const struct sum_list before = *all;
+        merge(&before, lists->items[i], &other);
+        *all = other;
+        other = before;
+    }
+    sum_list_release(&other);
 }
 
 /* ---- gathering ---- */

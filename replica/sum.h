@@ -56,8 +56,14 @@ void sum_list(struct sum *sum, uint64_t weights, uint64_t end);
 /* Puts it back. */
 void sum_unlist(struct sum *sum);
 
-/* Adds lists: `into` gets those of both. */
-void sum_list_merge(const struct sum_list *a, const struct sum_list *b, struct sum_list *into);
+/* Several, which are to be added up. */
+struct sum_lists {
+    const struct sum_list **items;
+    unsigned count;
+};
+
+/* Adds them up: each element comes once in `all`, which holds none before. */
+void sum_lists_add(const struct sum_lists *lists, struct sum_list *all);
 
 void sum_list_release(struct sum_list *list); /* leaves zeroed memory */
 

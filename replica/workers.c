@@ -300,32 +300,20 @@ static void end_gathering(struct workers *workers) {
 }
 
 /* Whether all that the threads hold is in lists, and few elements are. */
-static bool are_listed(struct workers *workers) {
+static bool make_lists(struct workers *workers) {
+    struct sum_lists *lists = &workers->lists;
     uint64_t listed = 0;
+    lists->count = 0;
     for (unsigned i = 0; !workers->on && i < workers->spread_count; i++) {
         struct sum *sum = workers->spread[i];
         list_sum(workers, sum);
         if (sum->state == SUM_HELD && !sum->listed)
             return false;
+        if (sum->listed)
+            lists->items[lists->count++] = &sum->list;
         listed += sum->listed ? sum->list.count : 0;
     }
     return !workers->on && listed < workers->sums / SUM_FEW;
-}
-
-/* All of it in one list. */
-static const struct sum_list *merge_lists(struct workers *workers) {
-    static const struct sum_list none;
-    const struct sum_list *all = &none;
-    for (unsigned i = 0; i < workers->spread_count; i++) {
-        const struct sum *next = workers->spread[i];
-        struct sum_list *into = &workers->merged[all == &workers->merged[0]];
-        if (!next->listed || !next->list.count)
-            continue;
-        if (all->count)
-            sum_list_merge(all, &next->list, into);
-        all = all->count ? into : &next->list;
-    }
-    return all;
 }
 
 bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int64_t *into) {
@@ -334,13 +322,12 @@ bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int
     workers->first = first;
     workers->end = first + count;
     workers->into = into;
-    if (are_listed(workers)) {
+    workers->are_listed = make_lists(workers);
+    if (workers->are_listed) {
         assert(!first && count == workers->sums);
-        workers->listed = merge_lists(workers);
         end_gathering(workers);
         return true;
     }
-    workers->listed = NULL;
     for (unsigned i = 0; i < workers->spread_count; i++)
         sum_unlist(workers->spread[i]);
     if (workers->on_host && count < GATHER_ELEMENTS) {
@@ -352,8 +339,8 @@ bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int
     return false;
 }
 
-const struct sum_list *workers_listed(const struct workers *workers) {
-    return workers->listed;
+const struct sum_lists *workers_listed(const struct workers *workers) {
+    return workers->are_listed ? &workers->lists : NULL;
 }
 
 void workers_stop(struct workers *workers) {
@@ -384,14 +371,13 @@ static void workers_release(struct workers *workers) {
         sum_release(&workers->worker[i].sum);
     }
     sum_release(&workers->rows);
-    for (size_t i = 0; i < sizeof workers->merged / sizeof *workers->merged; i++)
-        sum_list_release(&workers->merged[i]);
     objective_device_free(workers->on);
     pthread_mutex_destroy(&workers->mutex);
     pthread_cond_destroy(&workers->posted);
     free(workers->results);
     free(workers->order);
     free(workers->spread);
+    free(workers->lists.items);
     free(workers->worker);
     free(workers);
 }
@@ -472,6 +458,7 @@ int workers_new(const struct workers_settings *settings, struct workers **into) 
     workers->count = settings->device ? 1 : settings->threads;
     workers->worker = memory_new(workers->count, sizeof *workers->worker);
     workers->spread = memory_new(workers->count, sizeof *workers->spread);
+    workers->lists.items = memory_new(workers->count, sizeof *workers->lists.items);
     for (unsigned i = 0; i < workers->count; i++)
         workers->worker[i].workers = workers;
     pthread_mutex_init(&workers->mutex, NULL);

@@ -62,7 +62,7 @@ bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int
 
 /* After gathering: NULL; or, in place of `into`, to which nothing was written, those elements that
  * may be other than 0. */
-const struct sum_list *workers_listed(const struct workers *workers);
+const struct sum_lists *workers_listed(const struct workers *workers);
 
 /* Ends the current computation at the next chunk of each thread, or group of chunks of a device. */
 void workers_stop(struct workers *workers);

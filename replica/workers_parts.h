@@ -57,8 +57,8 @@ struct workers {
     bool on_host;        /* they are in this process's memory, and not in that of the device */
     uint64_t first, end; /* of them, that are gathered */
     int64_t *into;
-    struct sum_list merged[2];     /* of several sums */
-    const struct sum_list *listed; /* workers_listed() */
+    bool are_listed;        /* they were, when they were gathered last: */
+    struct sum_lists lists; /* workers_listed(); room for one of each thread, owned */
     uint32_t *order; /* of the chunks, or NULL; owned */
     uint64_t shuffles;
     uint64_t pieces; /* chunks, or ranges of elements */
