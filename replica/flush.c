@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "numeric/clones.h"
 
 /* ---- what is not flushed yet ---- */
 
@@ -246,6 +247,12 @@ static char *take_room(struct flush *flush, struct flush_slice *slice, size_t le
     return (char *)buffer->start + at;
 }
 
+VECTOR_CLONES static void copy_offsets(uint32_t *restrict offset, const uint32_t *restrict element,
+                                       uint64_t count, uint32_t first) {
+    for (uint64_t i = 0; i < count; i++)
+        offset[i] = element[i] - first;
+}
+
 /* One list behind the other: the shard adds them up. */
 static void encode_lists(struct flush *flush, struct flush_slice *slice,
                          const struct sum_lists *lists, struct range range, size_t *used) {
@@ -258,11 +265,12 @@ static void encode_lists(struct flush *flush, struct flush_slice *slice,
     int64_t *value = (int64_t *)(void *)(made + stage_sparse_values_at(entries));
     for (unsigned i = 0; i < lists->count; i++) {
         const struct sum_list *list = lists->items[i];
-        const uint64_t end = listed_before(list, range.first + range.count);
-        for (uint64_t k = listed_before(list, range.first); k < end; k++, at++) {
-            offset[at] = (uint32_t)(list->element[k] - range.first);
-            value[at] = list->value[k];
-        }
+        const uint64_t first = listed_before(list, range.first);
+        const uint64_t count = listed_before(list, range.first + range.count) - first;
+        copy_offsets(offset + at, list->element + first, count, (uint32_t)range.first);
+        if (count)
+            memcpy(value + at, list->value + first, count * sizeof *value);
+        at += count;
     }
     slice->encoding = STAGE_SPARSE;
     slice->entries = entries;

@@ -148,9 +148,14 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
     objective_scratch_at(worker->scratch[shape], workers->strips > 1 ? 0 : computation->point);
 }
 
-/* What the thread holds of a gradient over columns. */
+/* Whether threads look at the columns of what they hold. */
+static bool threads_look(const struct workers *workers) {
+    return !workers->on && workers->layout == SUMS_PARAMETERS && workers->strips == 1 &&
+           workers->settings.column_weights;
+}
+
 static void list_sum(const struct workers *workers, struct sum *sum) {
-    if (workers->layout == SUMS_PARAMETERS && workers->settings.column_weights)
+    if (threads_look(workers))
         sum_list(sum, workers->settings.column_weights, workers->sums);
 }
 
@@ -304,7 +309,9 @@ static bool make_lists(struct workers *workers) {
     struct sum_lists *lists = &workers->lists;
     uint64_t listed = 0;
     lists->count = 0;
-    for (unsigned i = 0; !workers->on && i < workers->spread_count; i++) {
+    if (!threads_look(workers))
+        return false;
+    for (unsigned i = 0; i < workers->spread_count; i++) {
         struct sum *sum = workers->spread[i];
         list_sum(workers, sum);
         if (sum->state == SUM_HELD && !sum->listed)
@@ -313,7 +320,7 @@ static bool make_lists(struct workers *workers) {
             lists->items[lists->count++] = &sum->list;
         listed += sum->listed ? sum->list.count : 0;
     }
-    return !workers->on && listed < workers->sums / SUM_FEW;
+    return listed < workers->sums / SUM_FEW;
 }
 
 bool workers_gather(struct workers *workers, uint64_t first, uint64_t count, int64_t *into) {

@@ -59,7 +59,7 @@ struct workers {
     int64_t *into;
     bool are_listed;        /* they were, when they were gathered last: */
     struct sum_lists lists; /* workers_listed(); room for one of each thread, owned */
-    uint32_t *order; /* of the chunks, or NULL; owned */
+    uint32_t *order;        /* of the chunks, or NULL; owned */
     uint64_t shuffles;
     uint64_t pieces; /* chunks, or ranges of elements */
     atomic_uint_fast64_t next_piece;

@@ -358,6 +358,7 @@ uint64_t registers_factor_serial(const struct registers *registers) {
 
 void registers_swap(struct registers *registers, uint8_t a, uint8_t b) {
     assert(registers_have(registers, a) && registers_have(registers, b));
+    sparse_step_settle(registers);
     struct vector held = registers->vector[a];
     registers->vector[a] = registers->vector[b];
     registers->vector[b] = held;

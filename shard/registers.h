@@ -91,7 +91,7 @@ struct registers {
     struct touched gradient_touched; /* and of register G, once it is settled; all, unless with
                                         Adagrad */
     bool trial_is_x;                 /* t was made of x, and both are as they were then */
-    bool unsettled; /* x and G are not yet what they are: shard/sparse_step.h */
+    bool unsettled;                  /* x and G are not yet what they are: shard/sparse_step.h */
     struct vector vector[REGISTERS]; /* x, t and best in shared memory: replicas read t in place */
     bool keeps_best;                 /* else there is no REGISTER_BEST */
     enum precondition precondition;  /* NONE: no REGISTER_PG or REGISTER_PH, and no factor */

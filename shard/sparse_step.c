@@ -69,14 +69,19 @@ struct picked {
     double x[BLOCK_ELEMENTS], a[BLOCK_ELEMENTS], g[BLOCK_ELEMENTS];
 };
 
+/* What is needed later is on its way meanwhile. */
 static void pick(struct picked *picked, const struct registers *registers) {
     const double *t = registers->vector[REGISTER_T].elements;
     const double *a = registers->vector[REGISTER_A].elements;
+    const double *g = registers->vector[REGISTER_G].elements;
     for (size_t i = 0; i < picked->count; i++) {
         picked->sum[i] = registers->sum[picked->at[i]];
         picked->x[i] = t[picked->at[i]];
         picked->a[i] = a[picked->at[i]];
+        __builtin_prefetch(&g[picked->at[i]], 1);
     }
+    for (size_t i = 0; registers->scaling.used && i < picked->count; i++)
+        __builtin_prefetch(&registers->scaling.scale[picked->at[i]]);
     for (size_t i = 0; !registers->uniform && i < picked->count; i++)
         picked->exponent[i] = registers->exponents[picked->at[i]];
 }

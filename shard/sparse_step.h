@@ -8,8 +8,8 @@
  * goes over the elements whose sums were touched, and over those of centred columns, whose gradient
  * has a share of that by the biases. This is for the host: a device goes over all of them.
  *
- * Each element is some lines of memory far apart, and a step takes as long as these take to come. So
- * it reads and writes t alone and not x, which is the same, and leaves the gradient of the step
+ * Each element is some lines of memory far apart, and a step takes as long as these take to come.
+ * So it reads and writes t alone and not x, which is the same, and leaves the gradient of the step
  * before where that had one and it has none, until somebody looks at x or G. Where the program
  * begins the next evaluation, which makes the sums void, it zeroes those that it has read. */
 #ifndef DML_SHARD_SPARSE_STEP_H

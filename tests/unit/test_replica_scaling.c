@@ -145,13 +145,16 @@ static void every_shard_is_told_the_sums_of_the_biases(void **state) {
     bench_free(&bench);
 }
 
-/* The buffer has them one behind the other, and then the bias. */
-static void of_touched_columns_shards_get_those_alone(void **state) {
+/* Of two threads; both have an element of the second column, and the bias. */
+static void shards_get_the_lists_of_threads_alone(void **state) {
+    uint32_t element[2][3] = {{9, BORDER + 3, COLUMNS}, {9, COLUMNS}};
+    int64_t value[2][3] = {{1, 2, 30}, {5, 10}};
+    struct sum_list one = {.count = 3, .element = element[0], .value = value[0]};
+    struct sum_list other = {.count = 2, .element = element[1], .value = value[1]};
+    const struct sum_list *items[] = {&one, &other};
     (void)state;
-    const unsigned touched_columns[] = {2, 9, BORDER + 3};
     for (uint32_t shards = 1; shards <= 2; shards++) {
         struct bench bench;
-        struct touched touched = {0};
         ready(&bench, shards);
         compute(&bench);
         struct computed answer = {.values = 3};
@@ -159,31 +162,24 @@ static void of_touched_columns_shards_get_those_alone(void **state) {
         replica_computed(bench.replica, &answer, bench.now_ns, &bench.outbox);
         struct action gather = asked(&bench, ACTION_GATHER);
         memset(gather.into, 0x55, ALL * sizeof *gather.into);
-        touched_init(&touched, COLUMNS);
-        touched_none(&touched);
-        for (unsigned i = 0; i < 3; i++) {
-            touched_add(&touched, touched_columns[i]);
-            gather.into[i] = i; /* of the first it came to nothing */
-        }
-        gather.into[3] = 40;
-        replica_gathered(bench.replica, &touched, bench.now_ns, &bench.outbox);
-        touched_release(&touched);
+        replica_gathered(bench.replica, &(struct sum_lists){.items = items, .count = 2},
+                         bench.now_ns, &bench.outbox);
+        int64_t sums[ALL] = {0};
         for (uint32_t i = 0; i < shards; i++) {
             struct message message = sent(&bench, FIRST_SHARD + i, MESSAGE_STAGE);
-            uint32_t entries = shards == 1 ? 3 : i ? 2 : 1;
+            uint64_t entries = message.stage.entries;
             const uint32_t *offset = message.bulk.data;
-            const int64_t *value = (const int64_t *)(const void *)((const char *)message.bulk.data +
-                                                                   stage_sparse_values_at(entries));
+            const int64_t *of_slice =
+                (const int64_t *)(const void *)((const char *)message.bulk.data +
+                                                stage_sparse_values_at(entries));
             assert_int_equal(message.stage.encoding, STAGE_SPARSE);
-            assert_int_equal(message.stage.entries, entries);
             assert_int_equal(message.stage.biases.items[0], 40);
-            assert_int_equal(first_at(i) + offset[0], i ? BORDER + 3 : 9);
-            assert_int_equal(value[0], i ? 2 : 1);
-            if (i == shards - 1) {
-                assert_int_equal(first_at(i) + offset[entries - 1], COLUMNS);
-                assert_int_equal(value[entries - 1], 40);
-            }
+            assert_int_equal(entries, shards == 1 ? 5 : i ? 3 : 2);
+            for (uint64_t k = 0; k < entries; k++)
+                sums[first_at(i) + offset[k]] += of_slice[k];
         }
+        for (unsigned i = 0; i < ALL; i++)
+            assert_int_equal(sums[i], i == 9 ? 6 : i == BORDER + 3 ? 2 : i == COLUMNS ? 40 : 0);
         bench_free(&bench);
     }
 }
@@ -360,7 +356,7 @@ SUITE(replica_scaling) {
         cmocka_unit_test(rows_are_computed_with_weights_and_biases),
         cmocka_unit_test(for_few_values_the_point_stays_scaled),
         cmocka_unit_test(every_shard_is_told_the_sums_of_the_biases),
-        cmocka_unit_test(of_touched_columns_shards_get_those_alone),
+        cmocka_unit_test(shards_get_the_lists_of_threads_alone),
         cmocka_unit_test(scaling_of_columns_that_are_not_there_is_an_error),
         cmocka_unit_test(threads_keep_what_they_compute_with_when_another_set_up_comes),
         cmocka_unit_test(a_later_coordinator_leaves_an_evaluation_its_factors),

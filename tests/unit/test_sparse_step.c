@@ -135,14 +135,18 @@ static bool was_sparse(const struct pair *pair) {
 
 /* ---- minibatches ---- */
 
-static void begin_next(struct pair *pair) {
+static struct operation beginning(struct pair *pair) {
     pair->evaluation++;
     const struct layout layout = layout_of(&pair->kind);
-    const struct operation operation = {
+    return (struct operation){
         .code = OPERATION_BEGIN,
         .evaluation = pair->evaluation,
         .sums = SUMS_PARAMETERS,
         .bounds = {.count = layout_bounds(&layout), .exponent = {2, 3, 5, 1}}};
+}
+
+static void begin_next(struct pair *pair) {
+    const struct operation operation = beginning(pair);
     run_both(pair, &operation, 1);
 }
 
@@ -176,8 +180,10 @@ static void give(struct pair *pair, uint32_t sequence, bool all) {
     tell(&pair->dense, COORDINATOR_LINK, fold(id));
 }
 
-static void step(struct pair *pair, double l1) {
-    const struct operation operations[] = {
+enum { STEP = 3 }; /* operations */
+
+static void make_step(struct operation *operations, double l1) {
+    const struct operation step[STEP] = {
         {.code = OPERATION_GRADIENT, .a = REGISTER_G, .alpha = 10},
         {.code = OPERATION_ADAGRAD,
          .a = REGISTER_X,
@@ -187,7 +193,21 @@ static void step(struct pair *pair, double l1) {
          .beta = 0.01,
          .l1 = l1},
         {.code = OPERATION_ADD, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_X}};
-    run_both(pair, operations, sizeof operations / sizeof *operations);
+    memcpy(operations, step, sizeof step);
+}
+
+static void step(struct pair *pair, double l1) {
+    struct operation operations[STEP];
+    make_step(operations, l1);
+    run_both(pair, operations, STEP);
+}
+
+/* The same, and the next evaluation begins. */
+static void step_on(struct pair *pair) {
+    struct operation operations[STEP + 1];
+    make_step(operations, 0);
+    operations[STEP] = beginning(pair);
+    run_both(pair, operations, STEP + 1);
 }
 
 static void minibatch(struct pair *pair, uint32_t slices, bool all) {
@@ -229,6 +249,29 @@ static void check_random_slices(struct pair *pair) {
 static void sparse_slices_give_the_steps_of_dense_ones(void **state) {
     (void)state;
     in_kinds(check_random_slices);
+}
+
+/* As a run makes them. Nothing but t is looked at in between; the last evaluation begins again, and
+ * its sums are void without a step. */
+static void check_run(struct pair *pair) {
+    minibatch(pair, 1, false);
+    begin_next(pair);
+    for (unsigned i = 0; i < 9; i++) {
+        for (uint32_t k = 0; k < i % 3; k++)
+            give(pair, k + 1, i == 5);
+        step_on(pair);
+        assert_sparse(pair, i != 5);
+    }
+    give(pair, 1, false);
+    begin_next(pair);
+    give(pair, 1, false);
+    step_on(pair);
+    assert_same(pair);
+}
+
+static void steps_that_nobody_looks_at_in_between_are_the_same(void **state) {
+    (void)state;
+    in_kinds(check_run);
 }
 
 /* ---- what leaves more to do ---- */
@@ -314,6 +357,7 @@ static void the_first_step_after_a_set_up_goes_over_all(void **state) {
 SUITE(sparse_step) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sparse_slices_give_the_steps_of_dense_ones),
+        cmocka_unit_test(steps_that_nobody_looks_at_in_between_are_the_same),
         cmocka_unit_test(with_l1_a_step_goes_over_all),
         cmocka_unit_test(what_changes_x_or_t_makes_the_next_step_go_over_all),
         cmocka_unit_test(sums_of_an_evaluation_without_a_step_are_cleared),
