@@ -32,6 +32,7 @@ struct replica_process {
     int64_t *sum;
     size_t sums_bytes; /* room for those of any evaluation */
     struct sums_sizes sizes;
+    enum sums_layout sums;  /* of the last computation */
     uint32_t block_columns; /* of the preconditioner, as the set-up says; */
     bool shares_block;      /* outputs share its matrix */
     bool lists;             /* it has listed weights */
@@ -201,6 +202,8 @@ static void start_work(struct process *process, const struct action *action, int
     self->action = *action;
     self->working = true;
     self->gathering = action->kind == ACTION_GATHER;
+    if (!self->gathering)
+        self->sums = evaluation_sums(&action->computation.parts);
     self->computed_already = false;
     self->work++;
     world_alarm(process, process->world->now_ns + takes_ns, ALARM_WORK + self->work);
@@ -218,15 +221,40 @@ static void start_computing(struct process *process, const struct action *action
         compute(process, self, action->computation.count);
 }
 
+/* As two threads would list them: one has a part of an element that the other has, too. */
+static void gather_lists(struct replica_process *self, int64_t now_ns, struct outbox *out) {
+    const uint64_t count = self->action.sums;
+    struct sum_list list[2];
+    const struct sum_list *items[] = {&list[0], &list[1]};
+    for (int i = 0; i < 2; i++)
+        list[i] = (struct sum_list){.element = memory_new(count, sizeof *list[i].element),
+                                    .value = memory_new(count, sizeof *list[i].value)};
+    for (uint64_t k = 0; k < count; k++)
+        for (int i = 0; i < 2; i++) {
+            const int64_t part = k % 3 == 0 ? 7 : 0, value = i ? part : self->sum[k] - part;
+            list[i].element[list[i].count] = (uint32_t)k;
+            list[i].value[list[i].count] = value;
+            list[i].count += value != 0;
+        }
+    replica_gathered(self->replica, &(struct sum_lists){items, 2}, now_ns, out);
+    for (int i = 0; i < 2; i++)
+        sum_list_release(&list[i]);
+}
+
 static void finish_work(struct process *process) {
     struct replica_process *self = process->state;
     int64_t now_ns = process->world->now_ns;
     self->working = false;
     if (self->gathering) {
         size_t bytes = self->action.sums * sizeof *self->sum;
-        memcpy(self->action.into, self->sum + self->action.first, bytes);
+        bool lists = self->sums == SUMS_PARAMETERS && !cluster_of(process)->job->tiles;
+        if (lists && self->work % 2) {
+            gather_lists(self, now_ns, &self->host.out);
+        } else {
+            memcpy(self->action.into, self->sum + self->action.first, bytes);
+            replica_gathered(self->replica, NULL, now_ns, &self->host.out);
+        }
         memset(self->sum + self->action.first, 0, bytes);
-        replica_gathered(self->replica, NULL, now_ns, &self->host.out);
         return;
     }
     if (!self->computed_already)
