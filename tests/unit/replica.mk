@@ -7,7 +7,7 @@ tests_unit_replica_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_replica_curvature.c tests/unit/test_replica_evaluation.c \
 	tests/unit/test_replica_needs.c tests/unit/test_replica_program.c tests/unit/test_replica_return.c \
 	tests/unit/test_replica_network.c tests/unit/test_replica_rows.c tests/unit/test_replica_tiles.c \
-	tests/unit/test_sum.c \
+	tests/unit/test_joined.c tests/unit/test_sum.c \
 	tests/unit/layout_fixture.h tests/unit/replica_bench.c tests/unit/replica_bench.h \
 	tests/cluster/decoded.c tests/cluster/decoded.h
 tests_unit_replica_tests_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
