@@ -57,7 +57,7 @@ static bool is_there(const struct kept_bulk *part, const struct bulk *bulk) {
 void joined_put(struct joined *joined, uint32_t number, size_t at, const struct bulk *bulk) {
     struct kept_bulk *part = &joined->parts[number], came;
     assert(number < joined->count && at <= joined->length && bulk->length <= joined->length - at);
-    if (is_there(part, bulk))
+    if (!bulk->length || is_there(part, bulk))
         return;
     if (part->mapping)
         make_own(joined, at, part->length);
@@ -67,7 +67,6 @@ void joined_put(struct joined *joined, uint32_t number, size_t at, const struct 
         *part = came;
         return;
     }
-    if (came.length)
-        heartbeat_copy(joined->start + at, came.data, came.length);
+    heartbeat_copy(joined->start + at, came.data, came.length);
     kept_bulk_release(&came);
 }
