@@ -218,11 +218,12 @@ def a_run_that_goes_on_where_l_bfgs_took_over_takes_its_steps(folder):
 
 
 def job_in_units(folder, **settings):
-    """A linear model of columns of which each has another unit: a tenth to a thousandth."""
+    """A linear model of columns of which each has another unit: a tenth to a thousandth. A minibatch
+    has values in few of them."""
     rng = random.Random(8)
     with open(folder / 'd.libsvm', 'w') as file:
         for _ in range(600):
-            columns = sorted(rng.sample(range(1, 9000), 20))
+            columns = sorted(rng.sample(range(1, 30000), 20))
             file.write(f'{int(sum(j % 2 for j in columns) > 10)} '
                        + ' '.join(f'{j}:{rng.uniform(1, 3) * 10 ** -(1 + j % 3):.4g}'
                                   for j in columns) + '\n')
@@ -277,6 +278,19 @@ def workers_that_are_killed_cost_nothing(folder):
                        DML_FAILPOINT_ONCE=str(folder / f'{point}.fired'))
         assert result['restarts'][point.split('.')[0][:-1]] >= 1, result
         check_same(result, quiet, point)
+
+
+@test
+def over_few_columns_workers_that_are_killed_or_late_cost_nothing(folder):
+    job = job_in_units(folder, replicas=2, threads=2, portion_chunks=1)
+    quiet = train(job, '--state', folder / 'quiet.state')
+    for fault in ['shard1.receive_FOLD:7:kill', 'shard0.checkpoint_begin:1:kill',
+                  'replica0.send_FLUSHED:2:kill', 'replica1.receive_PARAMETERS:3:kill',
+                  'replica1.send_STAGE:2:delay:300,replica0.receive_PARAMETERS:5:delay:300']:
+        result = train(job, '--state', folder / f'{fault}.state', DML_FAILPOINT=fault,
+                       DML_FAILPOINT_ONCE=str(folder / f'{fault}.fired'))
+        assert 'kill' not in fault or any(result['restarts'].values()), (fault, result)
+        check_same(result, quiet, fault)
 
 
 @test
