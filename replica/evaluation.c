@@ -260,11 +260,6 @@ static struct range sums_accrued(const struct replica *replica, enum sums_layout
     return (struct range){0, evaluation_sums_total(sums, sizes)};
 }
 
-/* Whether a flush comes behind it. */
-static bool is_flushed(const struct portion *portion) {
-    return portion->flags & (PORTION_SOLO | PORTION_LAST);
-}
-
 static void start_portion(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     assert(evaluation->portion_count && replica->activity == ACTIVITY_NONE && !replica->abandoned);
@@ -310,7 +305,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                              .weights = evaluation->weights,
                              .sums = sums,
                              .clear = clear,
-                             .flushed = is_flushed(&replica->computing),
+                             .flushed = portion_is_flushed(&replica->computing),
                          }});
     if (!evaluation->portion_count && !(replica->computing.flags & PORTION_LAST))
         want(replica, out);
@@ -342,7 +337,7 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
         accrual_add(&evaluation->accrual, replica->computing.chunks, computed, replica->started_ns,
                     now_ns);
         evaluation->exceeded |= computed->exceeded;
-        evaluation->flush_due |= is_flushed(&replica->computing);
+        evaluation->flush_due |= portion_is_flushed(&replica->computing);
         if (mutant(BACKUP_WITH_OTHER_WORK))
             evaluation->flush_due = (replica->computing.flags & PORTION_LAST) != 0;
         replica->counters.portions++;
@@ -409,8 +404,7 @@ static bool begin_flush(struct replica *replica, struct outbox *out) {
     return true;
 }
 
-/* The threads have added their sums into the flush's buffer and zeroed their own. If the evaluation
- * was abandoned meanwhile, the flush is dropped. */
+/* The threads hold no sums now. Of an evaluation that was abandoned the flush is dropped. */
 void replica_gathered(struct replica *replica, const struct sum_lists *listed, int64_t now_ns,
                       struct outbox *out) {
     bool wanted = !replica->abandoned;

@@ -35,6 +35,11 @@ struct portion {
     uint8_t flags;
 };
 
+/* Whether a flush comes behind it. */
+static inline bool portion_is_flushed(const struct portion *portion) {
+    return portion->flags & (PORTION_SOLO | PORTION_LAST);
+}
+
 /* What is fetched: elements of the point, or of a vector of rows. */
 struct point_part {
     enum fetch_vector vector;
