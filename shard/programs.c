@@ -147,7 +147,7 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
     read_biases(&course);
     const bool sparse = sparse_step_fits(registers, list);
     if (!sparse)
-        sparse_step_settle(registers);
+        registers_settle(registers);
     int code = backend->begin ? backend->begin(registers, course.yield_count) : 0;
     if (!code)
         code = make_factors(&course);

@@ -11,7 +11,6 @@
 #include "base/mutant.h"
 #include "shard/covariance.h"
 #include "shard/factor.h"
-#include "shard/sparse_step.h"
 #include "wire/bulk.h"
 
 enum { ALIGNMENT = 64, ELEMENTS_A_BEAT = 1 << 20 };
@@ -231,10 +230,29 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     return registers->backend->open ? registers->backend->open(registers) : 0;
 }
 
+/* Of the gradient what was not touched last. */
+static void clear_others(double *g, const struct touched *touched) {
+    for (size_t i = 0; i < touched->count; i++) {
+        if (i % ELEMENTS_A_BEAT == 0)
+            heartbeat();
+        g[i] = touched_has(touched, i) ? g[i] : 0;
+    }
+}
+
+void registers_settle(struct registers *registers) {
+    if (!registers->unsettled)
+        return;
+    assert(registers->trial_is_x && registers->gradient_touched.some && !registers->device);
+    heartbeat_copy(registers->vector[REGISTER_X].elements, registers->vector[REGISTER_T].elements,
+                   registers->count * sizeof(double));
+    clear_others(registers->vector[REGISTER_G].elements, &registers->gradient_touched);
+    registers->unsettled = false;
+}
+
 int registers_pull(struct registers *registers, uint8_t number, size_t offset, size_t count) {
     assert(registers_have(registers, number) && offset + count <= registers->count);
     if (number == REGISTER_X || number == REGISTER_G)
-        sparse_step_settle(registers);
+        registers_settle(registers);
     return registers->backend->pull ? registers->backend->pull(registers, number, offset, count)
                                     : 0;
 }
@@ -358,7 +376,7 @@ uint64_t registers_factor_serial(const struct registers *registers) {
 
 void registers_swap(struct registers *registers, uint8_t a, uint8_t b) {
     assert(registers_have(registers, a) && registers_have(registers, b));
-    sparse_step_settle(registers);
+    registers_settle(registers);
     struct vector held = registers->vector[a];
     registers->vector[a] = registers->vector[b];
     registers->vector[b] = held;

@@ -214,6 +214,10 @@ size_t registers_sums(const struct registers *registers, enum sums_layout layout
 /* sum = 0, of this layout. */
 int registers_clear_sum(struct registers *registers, enum sums_layout layout);
 
+/* x and G become what they are by the sparse steps that were made. The functions below do so where
+ * they have to. */
+void registers_settle(struct registers *registers);
+
 /* Brings elements offset… of a register to where the host reads them, or what the host wrote there
  * to where programs run. */
 int registers_pull(struct registers *registers, uint8_t number, size_t offset, size_t count);

@@ -153,24 +153,6 @@ void sparse_step_run(struct registers *registers, const struct bounds *bounds,
         touched_copy(&registers->sum_touched, &registers->gradient_touched);
 }
 
-/* ---- what was left undone ---- */
-
-/* Of the gradient what was not touched last. */
-static void clear_others(double *g, const struct touched *touched) {
-    for (size_t i = 0; touched->some && i < touched->count; i++)
-        g[i] = touched_has(touched, i) ? g[i] : 0;
-}
-
-void sparse_step_settle(struct registers *registers) {
-    if (!registers->unsettled)
-        return;
-    assert(registers->trial_is_x && registers->gradient_touched.some && !registers->device);
-    heartbeat_copy(registers->vector[REGISTER_X].elements, registers->vector[REGISTER_T].elements,
-                   registers->count * sizeof(double));
-    clear_others(registers->vector[REGISTER_G].elements, &registers->gradient_touched);
-    registers->unsettled = false;
-}
-
 /* ---- what is known afterwards ---- */
 
 static void note_written(struct registers *registers, const struct operation *o) {

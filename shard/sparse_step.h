@@ -10,7 +10,8 @@
  *
  * Each element is some lines of memory far apart, and a step takes as long as these take to come.
  * So it reads and writes t alone and not x, which is the same, and leaves the gradient of the step
- * before where that had one and it has none, until somebody looks at x or G. Where the program
+ * before where that had one and it has none, until somebody looks at x or G:
+ * registers_settle(). Where the program
  * begins the next evaluation, which makes the sums void, it zeroes those that it has read. */
 #ifndef DML_SHARD_SPARSE_STEP_H
 #define DML_SHARD_SPARSE_STEP_H
@@ -27,9 +28,6 @@ bool sparse_step_fits(const struct registers *registers, const struct operation_
 /* Makes it. */
 void sparse_step_run(struct registers *registers, const struct bounds *bounds,
                      const struct operation_list *list);
-
-/* x and G become what they are by the steps that were made. To be called before they are read. */
-void sparse_step_settle(struct registers *registers);
 
 /* A program was run: notes whether t is x now, and what of the gradient may be other than zero.
  * `sparse`: it was run by sparse_step_run(). */
