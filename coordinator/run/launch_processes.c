@@ -28,9 +28,9 @@ const char *launch_program(enum role role) {
     return role == ROLE_SHARD ? "dml-shard" : "dml-replica";
 }
 
-/* The environment of a worker. Rules for failpoints that act more than once are for the first workers
- * only: when one of them was replaced, they have done their work, and the new worker shall not die of
- * them again. Free the array, but not its strings. */
+/* The environment of a worker. Rules for failpoints that act more than once are for the first
+ * workers only: when one of them was replaced, they have done their work, and the new worker shall
+ * not die of them again. Free the array, but not its strings. */
 static char **environment(const struct launch *launch) {
     const bool every = !launch->restarted || getenv("DML_FAILPOINT_ONCE");
     size_t count = 0, kept = 0;
