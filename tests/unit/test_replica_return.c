@@ -72,6 +72,19 @@ static void coordinator_returns(struct bench *bench) {
                      bench->incarnation);
 }
 
+/* Else the next coordinator would take it for another process, and count nothing of it. */
+static void a_replica_says_since_which_term_it_is_its_incarnation(void **state) {
+    struct bench *bench = *state;
+    uint64_t first = bench->term;
+    replica_gone(bench->replica, COORDINATOR, &bench->outbox);
+    hello(bench, ++bench->term, "run 1");
+    assert_int_equal(sent(bench, COORDINATOR, MESSAGE_WELCOME).welcome.since, first);
+    bench->incarnation++;
+    hello(bench, ++bench->term, "run 1");
+    assert_int_equal(sent(bench, COORDINATOR, MESSAGE_WELCOME).welcome.since, bench->term);
+    sent(bench, FIRST_SHARD, MESSAGE_GREET);
+}
+
 static void the_next_coordinator_is_told_of_flushes_without_a_verdict(void **state) {
     struct bench *bench = *state;
     struct flush_id decided = solo(bench, 0), reported = solo(bench, 2);
@@ -332,6 +345,7 @@ the_point_of_a_shard_that_is_named_while_its_link_is_down_is_not_fetched_again(v
 
 SUITE(replica_return) {
     const struct CMUnitTest tests[] = {
+        TEST(a_replica_says_since_which_term_it_is_its_incarnation, ready_1),
         TEST(the_next_coordinator_is_told_of_flushes_without_a_verdict, begun_2),
         TEST(the_next_coordinator_may_be_at_an_older_evaluation, begun_1),
         TEST(shards_are_sent_again_what_they_ignored_in_the_name_of_the_former, begun_2),
