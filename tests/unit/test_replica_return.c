@@ -341,6 +341,19 @@ the_point_of_a_shard_that_is_named_while_its_link_is_down_is_not_fetched_again(v
     nothing_more(bench);
 }
 
+/* What came of the point from the former is not to be computed with: the other has begun nothing.
+ */
+static void another_incarnation_of_a_shard_ends_the_evaluation(void **state) {
+    struct bench *bench = *state;
+    shard_at(bench, 1, 201);
+    asked(bench, ACTION_CLOSE);
+    connect_shard(bench, 1);
+    give(bench, FIRST_SHARD + 1, (struct message){.type = MESSAGE_GREETED, .greeted = {1, 201}});
+    sent(bench, COORDINATOR, MESSAGE_READY);
+    portion(bench, 1, 0, 0);
+    nothing_more(bench);
+}
+
 #define TEST(name, begin) cmocka_unit_test_setup_teardown(name, begin, tear_down)
 
 SUITE(replica_return) {
@@ -359,6 +372,7 @@ SUITE(replica_return) {
         TEST(a_new_attempt_keeps_the_set_and_the_shards_that_are_still_there, begun_2),
         TEST(the_same_attempt_set_up_again_goes_on_where_it_was, begun_1),
         TEST(a_shard_that_could_not_be_reached_is_tried_again_when_it_is_named_again, ready_1),
+        TEST(another_incarnation_of_a_shard_ends_the_evaluation, begun_2),
         TEST(the_point_of_a_shard_that_is_named_while_its_link_is_down_is_not_fetched_again,
              begun_2),
     };
