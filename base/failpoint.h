@@ -5,7 +5,8 @@
  * acts at the Nth visit of a place in a process (NAME@OTHER: not counting those before the first of
  * OTHER): it sends itself SIGKILL or SIGSTOP, makes the next
  * write fail with EIO or ENOSPC, or waits (100 ms). `hit` is for failpoints of kind SWITCH.
- * Workers inherit the variable; a worker that replaces a lost one does not.
+ * Workers inherit the variable. A worker that replaces a lost one inherits it only with
+ * DML_FAILPOINT_ONCE: else it would die of the same rule.
  * With ROLE (shard0.NAME, or shard.NAME for any shard) other processes ignore the rule.
  *
  *     DML_FAILPOINT_LOG=FILE

@@ -193,6 +193,12 @@ void device_delete(struct device *device, void *memory) {
 
 /* ---- queues ---- */
 
+/* On a slow device a proof, many waits, takes longer than a worker may say nothing. */
+static int waited(int code) {
+    heartbeat();
+    return code;
+}
+
 int device_put(struct device *device, enum device_queue queue, void *to, const void *from,
                size_t bytes) {
     char why[DEVICE_WHY_BYTES] = "";
@@ -208,7 +214,8 @@ int device_get(struct device *device, enum device_queue queue, void *to, const v
     int code = check(device);
     if (code || !bytes)
         return code;
-    return answer(device, device->backend->get(device->state, queue, to, from, bytes, why), why);
+    return waited(
+        answer(device, device->backend->get(device->state, queue, to, from, bytes, why), why));
 }
 
 int device_fill(struct device *device, enum device_queue queue, void *to, int byte, size_t bytes) {
@@ -257,7 +264,7 @@ int device_wait(struct device *device, enum device_queue queue) {
     int code = check(device);
     if (code)
         return code;
-    return answer(device, device->backend->wait(device->state, queue, why), why);
+    return waited(answer(device, device->backend->wait(device->state, queue, why), why));
 }
 
 /* ---- for tests ---- */

@@ -26,6 +26,7 @@
 
 /* How long a process that hung up may take to end. */
 #define END_MS 2000
+#define BEAT_MS 100 /* between two signs of life while it is waited for */
 
 extern char **environ;
 
@@ -92,17 +93,16 @@ static int name_end(struct plugin *plugin, const char *doing) {
 /* ---- questions ---- */
 
 /* Waits until the socket can be read, or the process has ended: what it forked may still have the
- * socket. Below 0: neither, in the time that it has. */
+ * socket. Below 0: neither, in the time that it has. That may be longer than a worker, whose loop
+ * does not turn while a library is loaded, may say nothing. */
 static int await(struct plugin *plugin) {
     struct pollfd either[] = {{.fd = plugin->socket, .events = POLLIN},
                               {.fd = plugin->ended, .events = POLLIN}};
     int64_t end_ns = clock_monotonic_ns() + (int64_t)(plugin->source.seconds * 1e9);
     for (;;) {
         int64_t left_ms = (end_ns - clock_monotonic_ns() + 999999) / 1000000;
-        int ready = poll(either, 2,
-                         left_ms > INT32_MAX ? INT32_MAX
-                         : left_ms > 0       ? (int)left_ms
-                                             : 0);
+        int ready = poll(either, 2, left_ms > BEAT_MS ? BEAT_MS : left_ms > 0 ? (int)left_ms : 0);
+        heartbeat();
         if (ready > 0 || (ready < 0 && errno != EINTR))
             return 0;
         if (ready == 0 && clock_monotonic_ns() >= end_ns)

@@ -221,10 +221,13 @@ static void print_list(const char *state, const struct prune_list *list, bool dr
 }
 
 static int prune_opened(const struct options *options, struct store *store, const char *state,
-                        json_t *all) {
+                        int lock, json_t *all) {
     struct prune_list list;
     int code = prune_find(store, state, &list);
-    if (!code && !options->dry_run)
+    const bool removes = list.count && !options->dry_run;
+    if (!code && removes)
+        code = state_lock_works(state, lock);
+    if (!code && removes)
         code = prune_remove(store, &list);
     if (!code && options->json)
         json_array_append_new(all, list_json(state, &list));
@@ -234,12 +237,13 @@ static int prune_opened(const struct options *options, struct store *store, cons
     return code;
 }
 
-/* Who only looks need not be one who may write. */
+/* Who only looks need not be one who may write. Until something is to be removed, others wait as
+ * for one who reads. */
 static int prune_open(const struct options *options, const char *state,
                       struct record_reader *reader) {
     if (!options->dry_run) {
         *reader = (struct record_reader){.state = state, .lock = -1};
-        int code = state_lock(state, STATE_WORKS, &reader->lock);
+        int code = state_lock(state, STATE_READS, &reader->lock);
         return code ? code : store_open_existing(state, &reader->store);
     }
     int code = record_reader_open(state, reader);
@@ -254,7 +258,7 @@ static int prune_folder(const struct options *options, const char *state, json_t
     struct record_reader reader;
     int code = prune_open(options, state, &reader);
     if (!code)
-        code = prune_opened(options, reader.store, state, all);
+        code = prune_opened(options, reader.store, state, reader.lock, all);
     int closed = reader.store ? store_close(reader.store) : 0;
     reader.store = NULL;
     record_reader_close(&reader);

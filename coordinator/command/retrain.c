@@ -217,6 +217,12 @@ static int decide(struct retrain *r) {
         return code;
     if (job->publish == JOB_PUBLISH_NEVER)
         return gate_keep(&r->publisher, run, "publish = never", &r->outcome);
+    if (not_converged_at_all(r->outcome.result) && !history_current(job->state)) {
+        code = gate_keep(&r->publisher, run, GATE_NO_STEP, &r->outcome);
+        if (!code)
+            log_warning("%s", r->outcome.text);
+        return code;
+    }
     code = gate_decide(&r->publisher, job, r->now.holdout, r->scored ? &r->figures : NULL, run,
                        &r->outcome);
     return code || !r->outcome.code ? code : tell_refusals(r);

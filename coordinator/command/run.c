@@ -154,14 +154,15 @@ static int decide(struct training *training, const struct publisher *publisher,
         return gate_pass(publisher, run, "publish = always", outcome);
     if (job->publish == JOB_PUBLISH_NEVER)
         return gate_keep(publisher, run, "publish = never", outcome);
-    if (!live)
+    if (!live && !not_converged_at_all(outcome->result))
         return gate_pass(publisher, run, "no other model was live", outcome);
-    if (job->gate[0]) {
+    if (live && job->gate[0]) {
         progress_open(!options->quiet);
         return gate_decide(publisher, job, data->holdout, chosen->figures, run, outcome);
     }
-    char *why =
-        memory_format("run %lld is live, and there is no gate to compare them", (long long)live);
+    char *why = live ? memory_format("run %lld is live, and there is no gate to compare them",
+                                     (long long)live)
+                     : memory_copy_string(GATE_NO_STEP);
     int code = gate_keep(publisher, run, why, outcome);
     free(why);
     if (!code)

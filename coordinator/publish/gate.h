@@ -9,6 +9,9 @@
 #include "coordinator/publish/publish.h"
 #include "coordinator/run/dataset.h"
 
+/* Why a model is kept that would go live as nothing else is: it has learnt nothing. */
+#define GATE_NO_STEP "its time was over before the first step"
+
 /* Its members are owned. */
 struct outcome {
     json_t *result; /* of the run, with the outcome added */

@@ -333,6 +333,11 @@ void not_converged_log(const json_t *result) {
     json_array_foreach(list, i, text) log_warning("not converged: %s", json_string_value(text));
 }
 
+bool not_converged_at_all(const json_t *result) {
+    return !strcmp(member_text(result, "reason"), reason_text(REASON_TIME_LIMIT)) &&
+           !member_count(result, "steps");
+}
+
 int not_converged_strict(const json_t *result, bool strict) {
     if (!strict || !json_is_false(json_object_get(result, "converged")))
         return 0;

@@ -69,6 +69,9 @@ json_t *not_converged_json(const struct not_converged *end);
 /* The same sentences of a result as warnings in the log, if it has them. */
 void not_converged_log(const json_t *result);
 
+/* Whether the time was over before the first step, by the result: the model is where it started. */
+bool not_converged_at_all(const json_t *result);
+
 /* `--strict`: ERROR_NOT_CONVERGED if the result says that the run has not. */
 int not_converged_strict(const json_t *result, bool strict);
 

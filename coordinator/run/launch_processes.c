@@ -28,16 +28,17 @@ const char *launch_program(enum role role) {
     return role == ROLE_SHARD ? "dml-shard" : "dml-replica";
 }
 
-/* The environment of a worker. A failpoint is for the first workers only: when one of them was
- * replaced, the failpoint has done its work, and the new worker shall not die of it again. Free the
- * array, but not its strings. */
+/* The environment of a worker. Rules for failpoints that act more than once are for the first
+ * workers only: when one of them was replaced, they have done their work, and the new worker shall
+ * not die of them again. Free the array, but not its strings. */
 static char **environment(const struct launch *launch) {
+    const bool every = !launch->restarted || getenv("DML_FAILPOINT_ONCE");
     size_t count = 0, kept = 0;
     while (environ[count])
         count++;
     char **variables = memory_new(count + 1, sizeof *variables);
     for (size_t i = 0; i < count; i++)
-        if (!launch->restarted || strncmp(environ[i], "DML_FAILPOINT=", 14) != 0)
+        if (every || strncmp(environ[i], "DML_FAILPOINT=", 14) != 0)
             variables[kept++] = environ[i];
     variables[kept] = NULL;
     return variables;

@@ -127,6 +127,14 @@ int state_lock(const char *state, enum state_use use, int *descriptor) {
     return code;
 }
 
+int state_lock_works(const char *state, int descriptor) {
+    char *path = memory_format("%s/lock", state);
+    int code = lseek(descriptor, 0, SEEK_SET) ? error_set_errno(ERROR_IO, "cannot write %s", path)
+                                              : write_holder(descriptor, STATE_WORKS, path);
+    free(path);
+    return code;
+}
+
 void state_unlock(int descriptor) {
     if (descriptor < 0)
         return;

@@ -16,6 +16,9 @@ enum state_use { STATE_WORKS, STATE_READS };
  * half a minute while the holder only reads, which a large database takes time for. One lock a
  * process. ERROR_AGAIN: "already running, pid N". */
 int state_lock(const char *state, enum state_use use, int *descriptor);
+/* Who has read under the lock works from now on: others wait no longer for its end. */
+int state_lock_works(const char *state, int descriptor);
+
 void state_unlock(int descriptor); /* harmless on −1 */
 
 /* Whether this process may take the lock, and write what the folder has. */

@@ -7,7 +7,7 @@ FAULT_TESTS = \
 	tests/fault/test_strangers.py \
 	tests/fault/test_bounds.py
 TESTS += $(FAULT_TESTS)
-EXTRA_DIST += $(FAULT_TESTS) tests/fault/faults.py tests/fault/README.md
+EXTRA_DIST += $(FAULT_TESTS) tests/fault/faults.py tests/fault/scenes.py tests/fault/README.md
 
 ALL_FAULT_TESTS = $(FAULT_TESTS) tests/integration/test_retrain.py \
 	tests/integration/test_tiles.py tests/integration/test_network_tiles.py \

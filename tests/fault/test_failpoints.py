@@ -1,173 +1,30 @@
 #!/usr/bin/env python3
-"""Walks the failpoints. Jobs that between them visit every failpoint are run once to see who comes
-where; then again for each place and role: the process is killed there, the first time and a later
-time, and where it is a write, that fails. Every run ends with the quiet run's model, after at most
-one more start of the same command.
+"""Walks the failpoints. Scenes that between them come to every place are run once to see who comes
+where; then again for each place: the process is killed there, the first time and a later time, and
+where it is a write, that fails. Every run ends with the quiet run's model, after at most one more
+start of the same command.
 
-With DML_FAULTS=all every place is walked, else a sample. `--seed N` draws the same sample.
+With DML_FAULTS=all every place is walked, in a test for each scene, else a sample. `--seed N` draws the
+same sample.
 """
 
+import functools
+import pathlib
 import random
-import signal
+import re
 import sys
+import tempfile
 import time
 
-from faults import (ALL, MINIBATCHES, PRECONDITIONED, REPLICAS, check_counted_once, check_nothing_left,
-                    check_preconditioned, chunks_of, flip, is_free, kill, make_job, quiet, run_of,
-                    say, seed_of_arguments)
-from harness import (AGAIN, BAD_DATA, COORDINATOR, CREATE, IO, REPLICA, SHARD, UNAVAILABLE,
-                     emulated_for_auto, main, run, test, train)
+from faults import (ALL, PRECONDITIONED, check_counted_once, check_nothing_left, check_preconditioned,
+                    chunks_of, make_job, quiet, run_of, say, seed_of_arguments)
+from harness import COORDINATOR, REPLICA, SHARD, UNAVAILABLE, main, run, test, tests, train
+from scenes import (BY_CHANCE, DEVICES, KINDS, LONG, SCENES, WALKED_ELSEWHERE, Scene, exists,
+                    places_of, places_of_kind, what)
 
 SEED = seed_of_arguments()
 SAMPLE = 20
 LATER = 3
-
-# `auto` takes the emulated device in place of a GPU.
-DEVICES = emulated_for_auto()
-
-SLOW = {'DML_SHUFFLE': '7', 'DML_PAUSE_US': '10000'}  # evaluations longer than 100 ms
-
-
-class Scenario:
-    """A job, what goes wrong in it anyway, and how often the command is given for that."""
-
-    def __init__(self, name, rules='', starts=1, environment=None, settings=None, drive=None,
-                 warm=False, anew=(), anew_role='shard'):
-        self.name, self.rules, self.starts, self.warm = name, rules, starts, warm
-        # Places that are walked here though another scenario came to them.
-        self.anew, self.anew_role = anew, anew_role
-        self.environment = environment or {}
-        self.settings = {'checkpoint_seconds': 0, 'max_steps': 12, **(settings or {})}
-        self.drive = drive or go_on
-
-
-def go_on(run, scenario, reruns, **environment):
-    """Starts until the end, and again while the process was killed or a write failed."""
-    run.start(**environment)
-    return to_the_end(run, scenario, reruns, **environment)
-
-
-def to_the_end(run, scenario, reruns, **environment):
-    allowed = scenario.starts - 1 + reruns
-    while True:
-        finished = run.now.wait()
-        if finished.status == 0:
-            return finished.json
-        assert finished.status in (-signal.SIGKILL, CREATE, IO), f'ended with {finished.status}'
-        assert finished.status < 0 or 'dml-coordinator: ' in finished.stderr, 'no reason given'
-        assert allowed, 'the command had to be given too often'
-        allowed -= 1
-        run.start(**environment)
-
-
-def with_damage(run, scenario, reruns, **environment):
-    """A byte of a chunk is wrong: that is said, and what is right again goes on."""
-    pack(run)
-    for path in (run.state / 'packs').glob('*.set'):
-        flip(path)
-    run.start(**environment)
-    while True:
-        finished = run.now.wait()
-        if finished.status == BAD_DATA:
-            break
-        assert finished.status == -signal.SIGKILL and reruns, f'ended with {finished.status}'
-        reruns -= 1
-        run.start(**environment)
-    assert '.set' in finished.stderr, 'the damaged file is not named'
-    for path in (run.state / 'packs').glob('*.set'):
-        path.unlink()
-    return go_on(run, Scenario(''), reruns, **environment)
-
-
-def pack(run_):
-    finished = run(COORDINATOR, 'pack', run_.command[2], '--state', run_.state)
-    assert finished.status == 0, finished
-
-
-def with_two(run, scenario, reruns, **environment):
-    """The lock is lost: another coordinator takes over and the first finds itself fenced out. The
-    replicas stand still until then, so that the first does not come to its end before."""
-    fired = environment['DML_FAILPOINT_ONCE']
-    first = run.start(**environment)
-    rule = environment['DML_FAILPOINT'].count(',')
-    while first.popen.poll() is None and not (exists(f'{fired}.{rule}') and
-                                              is_free(run.state / 'lock')):
-        time.sleep(0.01)
-    standing = run.of_role('replica')
-    run.start(**environment)
-    finished = first.wait()
-    for pid in standing:
-        kill(pid, signal.SIGCONT)
-    result = to_the_end(run, scenario, reruns, **environment)
-    assert finished.status in (AGAIN, -signal.SIGKILL), f'the first ended with {finished.status}'
-    return result
-
-
-def exists(path):
-    try:
-        open(path).close()
-        return True
-    except OSError:
-        return False
-
-
-# Walked elsewhere: only retrain comes to the first (test_retrain.py), only prune to the second
-# (test_prune.py), only workers that someone else started under the name of a host to the third
-# (test_loop.py), only replicas with scratch to the fourth (test_scratch.py), only networks in tiles to
-# the fifth (test_network_tiles.py).
-WALKED_ELSEWHERE = {'model_remove', 'prune_remove', 'name_lookup', 'scratch_write', 'upper_fetched'}
-
-# Visited as a rule: a coordinator that was replaced is told so by a worker, unless its own look at the
-# lock file comes first. test_host.c holds that a worker tells it.
-BY_CHANCE = {'receive_REFUSED', 'send_REFUSED'}
-
-SCENARIOS = [
-    Scenario('plain', settings={'on_publish': 'true', 'holdout': 0.2}),
-    Scenario('scaled'),
-    Scenario('in coordinates', settings={'standardise': True}),
-    Scenario('a shard of a network is lost', rules='shard.receive_PROGRAM:9:kill',
-             settings={'objective': 'network', 'portion_chunks': 1},
-             anew=('receive_', 'send_'), anew_role='replica'),
-    Scenario('layers of a network are mixed',
-             settings={'objective': 'network', 'precondition': 'kronecker', 'features': 60}),
-    Scenario('a shard is lost among minibatches', rules='shard.receive_PROGRAM:9:kill',
-             settings={**MINIBATCHES, 'portion_chunks': 1, 'max_steps': 2},
-             anew=('checkpoint_', 'restore_', 'receive_', 'send_')),
-    Scenario('the coordinator is lost among minibatches', starts=2,
-             rules='coordinator.state_accept:60:kill',
-             settings={**MINIBATCHES, 'portion_chunks': 1, 'max_steps': 2},
-             anew=('state_', 'send_', 'receive_'), anew_role='coordinator'),
-    Scenario('it starts from a model', warm=True),
-    Scenario('a path', settings={'l2': [1e-2, 1e-3, 1e-4], 'holdout': 0.2, 'max_steps': 5},
-             anew=('start_', 'model_', 'run_ended', 'publish_'), anew_role='coordinator'),
-    Scenario('a shard with a preconditioner is lost', rules='shard.factor_done:2:kill',
-             settings={**PRECONDITIONED, 'portion_chunks': 1},
-             anew=('checkpoint_', 'restore_', 'retain_', 'file_', 'send_RESULT', 'send_STAGED')),
-    Scenario('a shard with common directions is lost', rules='shard.rows_advanced:5:kill',
-             settings={'directions': 4, 'history': 3, 'precondition': 'none', 'portion_chunks': 1},
-             anew=('checkpoint_', 'restore_', 'retain_', 'file_', 'rows_')),
-    Scenario('a shard with bounds is lost', rules='shard.receive_PROGRAM:9:kill',
-             settings={'features': 60, 'portion_chunks': 1,
-                       'bounds': ['1-20 = [-0.1, 0.1]', '30 = [0, inf]']}),
-    Scenario('a shard that finds errors of estimates is lost', rules='shard.covariance_done:1:kill',
-             settings={'features': 60, 'portion_chunks': 1, 'summary': 'robust'},
-             anew=('checkpoint_', 'covariance_', 'restore_')),
-    Scenario('the coordinator dies while it finds errors', rules='coordinator.single_errors:2:kill',
-             starts=2, settings={'features': 60, 'portion_chunks': 1, 'summary': 'robust',
-                                 'summary_columns': ['1', '2', '3']}, anew=('model_', 'single_')),
-    Scenario('a shard is lost', rules='shard.receive_PROGRAM:9:kill'),
-    Scenario('the coordinator is lost', rules='coordinator.state_accept:40:kill', starts=2,
-             environment=SLOW, settings={'max_steps': 3, 'portion_chunks': 1}),
-    Scenario('a replica is late', rules='replica.send_FLUSHED:4:delay:400', environment=SLOW,
-             settings={'max_steps': 8, 'portion_chunks': 2, 'flush_ms': 20}),
-    Scenario('a device is lost', environment=DEVICES,
-             rules='replica0.device_lost@send_READY:9:hit',
-             settings={'max_steps': 4, 'features': 60, 'precondition': 'none'}),
-    Scenario('a chunk is damaged', settings={'max_steps': 5}, drive=with_damage),
-    Scenario('the lock is lost', drive=with_two, environment=SLOW, settings={'max_steps': 4},
-             rules=','.join([*(f'replica{i}.receive_EVALUATE:3:stop' for i in range(REPLICAS)),
-                             'coordinator.lock_released:40:hit'])),
-]
 
 
 # ---- one run ----
@@ -192,95 +49,200 @@ def first_model(job):
 class Walk:
     def __init__(self, folder):
         self.folder = folder
-        self.jobs, self.visited, self.points = {}, set(), []
-        self.unfired, self.number = [], 0
+        self.jobs, self.number = {}, 0
 
-    def job(self, scenario):
-        key = scenario.name
+    def job(self, scene):
+        key = scene.name
         if key not in self.jobs:
             place = self.folder / str(len(self.jobs))
             place.mkdir()
-            job = make_job(place, rows=2500, **scenario.settings)
-            if scenario.name == 'scaled':
+            job = make_job(place, rows=2500, **scene.settings)
+            if scene.name == 'scaled':
                 scale(place / 'logistic.libsvm')
-            arguments = ['--start', first_model(job)] if scenario.warm else []
+            arguments = ['--start', first_model(job)] if scene.warm else []
             expected = quiet(job, *arguments)
-            if PRECONDITIONED.items() <= scenario.settings.items():
+            if PRECONDITIONED.items() <= scene.settings.items():
                 check_preconditioned(expected)
             self.jobs[key] = job, arguments, expected['model_sha256']
         return self.jobs[key]
 
-    def run(self, scenario, rule=None, reruns=0):
-        """Whether the rule was ever met."""
+    def run(self, scene, *rules, reruns=0):
+        """The result, which rules were met, those of the scene last, and where somebody came to."""
         self.number += 1
-        job, arguments, expected = self.job(scenario)
+        job, arguments, expected = self.job(scene)
         log, fired = self.folder / f'{self.number}.visits', self.folder / f'{self.number}.fired'
-        rules = ','.join(r for r in (rule, scenario.rules) if r)
+        every = [*rules, *(scene.rules.split(',') if scene.rules else ())]
         environment = {'DML_FAILPOINT_LOG': str(log), 'DML_FAILPOINT_ONCE': str(fired),
-                       **({'DML_FAILPOINT': rules} if rules else {}), **scenario.environment}
+                       **({'DML_FAILPOINT': ','.join(every)} if every else {}), **scene.environment}
         with run_of(job, f'run-{self.number}', *arguments) as run:
-            result = scenario.drive(run, scenario, reruns, **environment)
+            result = scene.drive(run, scene, reruns, **environment)
             assert result['model_sha256'] == expected, 'another model'
             check_nothing_left(run)
-            check_counted_once(run, chunks_of(run))
-        here = {(line.split('.')[0].rstrip('0123456789'), line.split('.')[1])
-                for line in log.read_text().splitlines()}
-        new = {(role, name) for role, name in here
-               if (role, name) not in self.visited
-               or role == scenario.anew_role and name.startswith(scenario.anew)}
-        self.visited |= here
-        return exists(f'{fired}.0'), sorted(new)
+            check_counted_once(run, chunks_of(run), parts=2 if result['strips'] else 0)
+        met = [exists(f'{fired}.{number}') for number in range(len(every))]
+        return result, met, {re.sub(r'^(\w*?)\d*\.', r'\1.', line)
+                             for line in log.read_text().splitlines()}
 
 
 def list_failpoints():
-    kinds = {}
-    for program in COORDINATOR, SHARD, REPLICA:
-        for line in run(program, '--list-failpoints').stdout.splitlines():
-            name, kind = line.split()[:2]
-            kinds[name] = kind
-    return kinds
+    """Their kinds and texts."""
+    lines = [line.split(maxsplit=2) for program in (COORDINATOR, SHARD, REPLICA)
+             for line in run(program, '--list-failpoints').stdout.splitlines()]
+    return {name: (kind, text) for name, kind, text in lines}
 
 
-def rules_for(role, name, kind):
+def rules_for(place, kind):
     if kind == 'switch':
         return
     for visit in 1, LATER:
-        yield f'{role}.{name}:{visit}:kill'
+        yield f'{place}:{visit}:kill'
     if kind == 'write':
         for action in 'eio', 'enospc':
             for visit in 1, LATER:
-                yield f'{role}.{name}:{visit}:{action}'
+                yield f'{place}:{visit}:{action}'
 
 
-@test
-def a_process_that_dies_or_cannot_write_anywhere_costs_no_more_than_a_rerun(folder):
-    kinds, walk, rules = list_failpoints(), Walk(folder), []
-    for scenario in SCENARIOS:
-        start = time.monotonic()
-        _, new = walk.run(scenario)
-        say(f'{scenario.name}: {len(new)} new places, {time.monotonic() - start:.1f} s')
-        rules += [(scenario, role, name, rule)
-                  for role, name in new for rule in rules_for(role, name, kinds[name])]
-    never = sorted(set(kinds) - WALKED_ELSEWHERE - BY_CHANCE - {name for _, name in walk.visited})
-    say(f'{len(kinds) - len(never)} of {len(kinds)} failpoints visited; never: {never or "none"}')
-    seed = SEED if SEED is not None else random.SystemRandom().randrange(10 ** 6)
-    if not ALL:
-        say(f'a sample of {SAMPLE} of {len(rules)}, --seed {seed}')
-        rules = random.Random(seed).sample(rules, SAMPLE)
+class Plan:
+    """All scenes, each run once: who comes where, and so what is to be walked."""
+
+    def __init__(self):
+        self.temporary = tempfile.TemporaryDirectory(prefix='dml-test-')
+        self.walk = Walk(pathlib.Path(self.temporary.name))
+        self.failpoints = list_failpoints()
+        self.visits, self.rules, self.failed = {}, {}, {}
+        for scene in SCENES:
+            start = time.monotonic()
+            before = set().union(*self.visits.values())
+            try:
+                _, met, here = self.walk.run(scene)
+                assert all(met), f'of {scene.rules} some were never met: {met}'
+            except AssertionError as error:
+                self.failed[scene.name] = error
+                continue
+            new = sorted(place for place in here
+                         if place not in before or place.startswith(scene.anew))
+            self.visits[scene.name] = here
+            self.rules[scene.name] = [rule for place in new for rule in
+                                      rules_for(place, self.failpoints[place.split('.')[1]][0])]
+            say(f'{scene.name}: {len(new)} new places, {time.monotonic() - start:.1f} s')
+
+
+@functools.cache
+def plan():
+    return Plan()
+
+
+def walk_all(rules):
+    """Runs each scene with its rule, and tells which of them failed, and how."""
     failed, unmet = [], 0
-    for scenario, role, name, rule in rules:
+    for scene, rule in rules:
         try:
-            needs_rerun = role == 'coordinator' or not rule.endswith('kill')
-            met, _ = walk.run(scenario, rule, reruns=int(needs_rerun))
-            unmet += not met
+            needs_rerun = rule.startswith('coordinator.') or not rule.endswith('kill')
+            _, met, _ = plan().walk.run(scene, rule, reruns=int(needs_rerun))
+            unmet += not met[0]
         except AssertionError as error:
             failed.append(rule)
-            say(f'{rule} in "{scenario.name}" failed')
+            say(f'{rule} in "{scene.name}" failed')
             for line in str(error).splitlines():
                 say(f'  {line}')
     say(f'{len(rules)} runs, {unmet} never came to their place so often, {len(failed)} failed')
     assert not failed, f'{failed}'
-    assert not never, f'never visited: {never}'
+
+
+@test
+def every_scene_ends_with_the_model_of_a_quiet_run(folder):
+    assert not plan().failed, plan().failed
+
+
+def check_visits(existing, visited, by_chance):
+    """Each way by name."""
+    never = sorted(place for place in existing - visited if what(place) not in by_chance)
+    unknown = sorted(place for place in visited - existing if what(place) not in by_chance)
+    assert not never, f'nobody comes to {never}'
+    assert not unknown, f'scenes.py does not know that {unknown} may be come to'
+
+
+@test
+def every_role_comes_to_each_place_that_it_may_come_to(folder):
+    check_visits(set(places_of(plan().failpoints)) - WALKED_ELSEWHERE,
+                 set().union(*plan().visits.values()), BY_CHANCE)
+    known = {what(place) for place in places_of(plan().failpoints)} | BY_CHANCE
+    assert {what(f'.{name}') for name in plan().failpoints} <= known, 'whose failpoints are those?'
+
+
+for kind in KINDS:
+    def behaviour(folder, kind=kind):
+        visited = (plan().visits[scene.name] for scene in SCENES if scene.kind == kind)
+        check_visits(places_of_kind(kind, places_of(plan().failpoints)), set().union(*visited),
+                     BY_CHANCE | LONG)
+    behaviour.__name__ = f'every role comes to each place of {kind}'
+    test(behaviour)
+
+
+def walked(scene):
+    def behaviour(folder):
+        walk_all([(scene, rule) for rule in plan().rules[scene.name]])
+    behaviour.__name__ = f'{scene.name}: a death or a failed write anywhere costs a rerun at most'
+    return test(behaviour)
+
+
+@test
+def a_process_that_dies_or_cannot_write_anywhere_costs_no_more_than_a_rerun(folder):
+    rules = [(scene, rule) for scene in SCENES for rule in plan().rules.get(scene.name, ())]
+    seed = SEED if SEED is not None else random.SystemRandom().randrange(10 ** 6)
+    say(f'a sample of {SAMPLE} of {len(rules)}, --seed {seed}')
+    walk_all(random.Random(seed).sample(rules, SAMPLE))
+
+
+if ALL:
+    tests.pop()
+    for each in SCENES:
+        walked(each)
+
+
+# ---- several faults, one in the recovery from the other ----
+
+# A shard is lost when a step is durable: then whoever has a part in the way back.
+FIRST = 'shard0.receive_PROGRAM:30:kill'
+SECOND = [*(f'shard{shard}.{place}:1' for shard in (0, 1)
+            for place in ('receive_RESTORE', 'restore_begin', 'restore_done', 'send_RESTORED')),
+          *(f'replica{replica}.{place}:3' for replica in (0, 1)  # the first two are those of the start
+            for place in ('receive_SHARD_AT', 'send_GREET', 'receive_GREETED')),
+          'coordinator.launch_worker:5', 'coordinator.state_attempt:2', 'coordinator.state_rollback:1',
+          'coordinator.send_RESTORE:1', 'coordinator.send_RESTORE:2', 'coordinator.receive_RESTORED:1',
+          'coordinator.receive_RESTORED:2', 'coordinator.send_SHARD_SETUP:3']
+
+# Each process of the worker meets the next rule. The only replica, without which nothing goes on.
+STAGES = {
+    'shard1': ('receive_HELLO', 'send_WELCOME', 'receive_SHARD_SETUP', 'fence_write', 'fence_written',
+               'send_READY', 'receive_GREET', 'receive_PROGRAM', 'send_STAGED'),
+    'replica0': ('receive_HELLO', 'send_WELCOME', 'receive_REPLICA_SETUP', 'receive_SHARD_AT',
+                 'send_GREET', 'send_READY', 'receive_EVALUATE', 'send_FETCH', 'send_STAGE'),
+}
+
+
+def undisturbed(kind, **settings):
+    return Scene(kind, settings={**KINDS[kind][0], 'portion_chunks': 1, 'max_steps': 8, **settings})
+
+
+for kind in KINDS:
+    def behaviour(folder, kind=kind):
+        walk, scene = Walk(folder), undisturbed(kind)
+        for rule in SECOND if ALL else random.sample(SECOND, 1):
+            reruns = int(rule.startswith('coordinator'))
+            _, met, _ = walk.run(scene, FIRST, f'{rule}:kill', reruns=reruns)
+            assert all(met), f'{FIRST}, {rule}: {met}'
+    behaviour.__name__ = f'a second fault on the way back from a first costs no bit of {kind}'
+    test(behaviour)
+
+
+@test
+def a_worker_that_dies_at_each_stage_of_its_start_is_replaced_each_time(folder):
+    walk, scene = Walk(folder), undisturbed('tiles', replicas=1)
+    for worker, stages in STAGES.items():
+        result, met, _ = walk.run(scene, *(f'{worker}.{stage}:1:kill' for stage in stages))
+        assert all(met), f'{worker}: {met}'
+        assert result['restarts'][worker[:-1]] == len(stages), result['restarts']
 
 
 # ---- devices ----

@@ -5,8 +5,8 @@ import re
 import signal
 import sys
 
-from harness import (AGAIN, COORDINATOR, UNAVAILABLE, Process, dml, endless_job, main, small_data,
-                     small_job, test, train, write_job)
+from harness import (AGAIN, COORDINATOR, UNAVAILABLE, Process, dml, endless_job, is_stopped, main,
+                     small_data, small_job, test, train, write_job)
 
 
 def prune(state, *options, **environment):
@@ -107,6 +107,20 @@ def a_kill_between_any_two_removals_leaves_a_state_that_can_be_used(folder):
     assert not list(state.rglob('*.tmp.*')), list(state.rglob('*.tmp.*'))
     assert prune(state)['removed'] == []
     check_usable(folder, state)
+
+
+@test
+def others_wait_for_prune_until_it_has_something_to_remove(folder):
+    """Who only reads is waited for, who works is not."""
+    state = busy_state(folder)
+    for place, reads in ('store_opened', True), ('prune_remove', False):
+        process = Process(COORDINATOR, 'prune', state, DML_FAILPOINT=f'{place}:1:stop')
+        process.until(lambda: is_stopped(process.pid), 'it stands still')
+        assert (state / 'lock').read_text().endswith(' reads\n') == reads, place
+        if not reads:
+            assert dml('rollback', state).status == AGAIN
+        process.signal(signal.SIGKILL)
+        process.wait()
 
 
 @test

@@ -120,6 +120,20 @@ def a_command_that_is_repeated_at_its_limit_trains_nothing_wherever_it_was_kille
 
 
 @test
+def a_model_of_no_step_is_not_live_because_nothing_else_is(folder):
+    job = small_job(folder, max_seconds=0)
+    for command in 'run', 'retrain':
+        finished = dml(command, job, '--json', '--state', folder / command)
+        assert finished.status == 0 and 'before the first step' in finished.stderr, finished
+        result = finished.json
+        assert (result['steps'], result['reason']) == (0, 'time limit'), result
+        assert (result['decision'], result['published'], result['live']) == ('kept', False, None), result
+    again = make(job, '--state', folder / 'run', '--set', 'max_seconds=100')
+    assert again['published'] and again['steps'] > 0, again
+    assert make(job, '--state', folder / 'asked', '--publish')['published']
+
+
+@test
 def a_command_at_its_limit_that_asks_for_another_threshold_makes_that_model(folder):
     job = small_job(folder, max_steps=2, holdout=0.3)
     first = make(job)

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -11,8 +12,8 @@ import sqlite3
 import sys
 import threading
 
-from harness import (AGAIN, COORDINATOR, IO, REPLICA, SHARD, Process, dml, endless_job, main, run,
-                     small_job, test, train)
+from harness import (AGAIN, COORDINATOR, IO, REPLICA, SHARD, Process, Skip, dml, endless_job, main, run,
+                     small_job, test, train, write_job)
 
 # ---- jobs, status, the state folder ----
 
@@ -354,6 +355,54 @@ def a_process_that_has_the_number_of_a_lost_worker_is_let_be(folder):
         assert other.popen.poll() is None, other.wait()
     finally:
         other.end()
+
+
+@test
+def a_run_takes_no_number_that_a_model_of_a_lost_database_has(folder):
+    job = small_job(folder, max_steps=2)
+    first = train(job)
+    for path in (folder / 'job.state').glob('dml.db*'):
+        path.unlink()
+    finished = dml('run', job, '--json', '--set', 'l2=0.1', '--publish')
+    assert finished.status == 0 and 'dml.db does not know: this is run 2' in finished.stderr, finished
+    assert (first['run'], finished.json['run']) == (1, 2), finished
+    assert first['model_sha256'] != finished.json['model_sha256'], finished
+    details = json.loads((folder / 'job.state/models/1/model.json').read_text())
+    assert first['model_sha256'] in json.dumps(details), details
+
+
+@test
+def a_run_begins_in_a_folder_of_its_own_whatever_was_left_under_its_number(folder):
+    job = small_job(folder, max_steps=2)
+    place = folder / 'job.state/shards/1'
+    (place / '0').mkdir(parents=True)
+    left = [place / 'start', place / '0/step-99']
+    for path in left:
+        path.write_text('of a run that was lost')
+    train(job)
+    assert place.exists() and not any(path.exists() for path in left), list(place.rglob('*'))
+
+
+@test
+def a_run_goes_on_with_as_many_shards_as_wrote_its_checkpoints(folder):
+    """Another machine would have chosen another number."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise Skip('one processor has one shard')
+    rng = random.Random(1)
+    (folder / 'wide.libsvm').write_text(''.join(
+        f'{row % 2} ' + ' '.join(f'{j}:1' for j in sorted(rng.sample(range(1, 30000), 40))) + '\n'
+        for row in range(2000)))
+    job = write_job(folder, data=['wide.libsvm'], l2=1e-3, max_steps=6, checkpoint_seconds=0)
+    quiet = train(job, '--state', folder / 'quiet')
+    assert quiet['shards'] == 2, quiet
+    process = Process(COORDINATOR, 'run', job, prefix=('taskset', '-c', cpus[0]),
+                      DML_FAILPOINT='coordinator.state_step_commit:2:kill')
+    assert process.wait().status == -signal.SIGKILL
+    process.end()  # its workers, too
+    result = train(job)
+    assert result['shards'] == 1 and result['restarts']['coordinator'] == 1, result
+    assert result['model_sha256'] == quiet['model_sha256'], (result, quiet)
 
 
 sys.exit(main())

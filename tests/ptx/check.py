@@ -42,8 +42,7 @@ def run(test):
 
 
 def model_of(folder, job, settings, device):
-    """The hash of the model of an example, and what its workers computed on; else why there is none. A
-    replica that proves the kernels answers nobody meanwhile: eight seconds of a processor, of ten."""
+    """The hash of the model of an example, and what its workers computed on; else why there is none."""
     chosen = [part for setting in [*settings, f'device={device}'] for part in ('--set', setting)]
     example = pathlib.Path(os.environ['DML_SOURCE']) / 'examples' / f'{job}.conf'
     done = subprocess.run([folder / 'dml-coordinator', 'run', example, '--json', *chosen, '--state',

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "tests/unit/suites.h"
+#include "base/clock.h"
 #include "base/memory.h"
 #include "tests/unit/device_fixture.h"
 #include "tests/unit/on_device_bench.h"
@@ -195,6 +196,23 @@ static void a_device_with_the_bits_of_the_processor_passes_the_proof(void **stat
     device_close(device);
 }
 
+static void count_beat(void *context) {
+    ++*(unsigned *)context;
+}
+
+/* A slow device, or a busy machine, takes longer for all of it than a worker may say nothing. */
+static void each_computation_of_the_proof_gives_signs_of_life(void **state) {
+    (void)state;
+    struct device *device = test_device();
+    unsigned beats = 0;
+    heartbeat_call(count_beat, &beats);
+    assert_int_equal(objective_device_prove(device), 0);
+    heartbeat_call(NULL, NULL);
+    unsigned least = 3 * OBJECTIVES + 2 * ACTIVATIONS; /* gradients, products and transposes */
+    assert_true(beats >= 2 * least);
+    device_close(device);
+}
+
 static void a_device_that_fails_does_not_pass_the_proof(void **state) {
     (void)state;
     struct device *device = test_device();
@@ -214,6 +232,7 @@ SUITE(on_device) {
         cmocka_unit_test(points_that_are_too_far_out_have_infinite_maxima),
         cmocka_unit_test(ranges_add_up_until_the_sums_are_gathered),
         cmocka_unit_test(a_device_with_the_bits_of_the_processor_passes_the_proof),
+        cmocka_unit_test(each_computation_of_the_proof_gives_signs_of_life),
         cmocka_unit_test(a_device_that_fails_does_not_pass_the_proof),
         cmocka_unit_test(what_a_device_does_not_compute_it_says),
     };

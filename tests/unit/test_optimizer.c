@@ -393,6 +393,24 @@ static void a_tolerance_waits_until_the_gap_is_small(void **state) {
     free(late.x);
 }
 
+/* Else a run that waits for its estimate would wait anew after each coordinator that is lost. */
+static void for_how_long_the_loss_has_settled_outlives_the_process(void **state) {
+    (void)state;
+    struct optimizer_settings settings = settings_for(1e-3);
+    struct minimization result;
+    struct bytes written;
+    minimize(steep_bias, 40, (double[40]){0}, &settings, &result);
+    result.optimizer.settled = 57;
+    bytes_init(&written);
+    lbfgs_row.serialize(&(struct codec){.out = &written}, &result.optimizer);
+    struct lbfgs next = result.optimizer;
+    next.settled = 0;
+    lbfgs_row.serialize(&(struct codec){.in = cursor_over(written.data, written.length)}, &next);
+    assert_int_equal(next.settled, 57);
+    bytes_release(&written);
+    free(result.x);
+}
+
 /* Its steps showed that P has more curvature than there is: the next estimate may be as wrong. */
 static void an_estimate_by_a_p_that_steps_disproved_is_the_largest_of_the_last(void **state) {
     (void)state;
@@ -488,6 +506,7 @@ SUITE(optimizer) {
         cmocka_unit_test(an_estimate_by_masked_pairs_is_the_largest_of_seven),
         cmocka_unit_test(
             a_level_loss_ends_a_run_late_where_a_gap_was_asked_for_that_is_no_rounding),
+        cmocka_unit_test(for_how_long_the_loss_has_settled_outlives_the_process),
         cmocka_unit_test(an_estimate_by_a_p_that_steps_disproved_is_the_largest_of_the_last),
         cmocka_unit_test(a_step_takes_two_rounds_whatever_the_history),
     };

@@ -15,6 +15,7 @@
 /* cmocka.h needs the above. */
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -218,6 +219,22 @@ static void what_it_does_wrong_at_its_start_is_named(void **state) {
     }
 }
 
+static void count_beat(void *context) {
+    ++*(unsigned *)context;
+}
+
+/* A library may take longer to load than a worker may say nothing. */
+static void who_waits_for_a_library_gives_signs_of_life(void **state) {
+    (void)state;
+    struct plugin *plugin = NULL;
+    unsigned beats = 0;
+    heartbeat_call(count_beat, &beats);
+    int code = start("library.so", "loop in open", "", &plugin);
+    heartbeat_call(NULL, NULL);
+    assert_true(beats > 0);
+    assert_says(code, ERROR_PLUGIN, "no answer within 0.2 seconds");
+}
+
 static void what_it_does_wrong_with_a_chunk_is_named(void **state) {
     static const struct {
         const char *options, *words;
@@ -392,6 +409,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(a_library_that_does_not_fit_is_refused),
         cmocka_unit_test(another_file_than_expected_is_refused_with_both_hashes),
         cmocka_unit_test(what_it_does_wrong_at_its_start_is_named),
+        cmocka_unit_test(who_waits_for_a_library_gives_signs_of_life),
         cmocka_unit_test(what_it_does_wrong_with_a_chunk_is_named),
         cmocka_unit_test(what_it_writes_behind_predictions_is_named),
         cmocka_unit_test(what_it_does_in_its_process_harms_no_other_answer),

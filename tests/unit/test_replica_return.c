@@ -72,6 +72,19 @@ static void coordinator_returns(struct bench *bench) {
                      bench->incarnation);
 }
 
+/* Else the next coordinator would take it for another process, and count nothing of it. */
+static void a_replica_says_since_which_term_it_is_its_incarnation(void **state) {
+    struct bench *bench = *state;
+    uint64_t first = bench->term;
+    replica_gone(bench->replica, COORDINATOR, &bench->outbox);
+    hello(bench, ++bench->term, "run 1");
+    assert_int_equal(sent(bench, COORDINATOR, MESSAGE_WELCOME).welcome.since, first);
+    bench->incarnation++;
+    hello(bench, ++bench->term, "run 1");
+    assert_int_equal(sent(bench, COORDINATOR, MESSAGE_WELCOME).welcome.since, bench->term);
+    sent(bench, FIRST_SHARD, MESSAGE_GREET);
+}
+
 static void the_next_coordinator_is_told_of_flushes_without_a_verdict(void **state) {
     struct bench *bench = *state;
     struct flush_id decided = solo(bench, 0), reported = solo(bench, 2);
@@ -328,10 +341,24 @@ the_point_of_a_shard_that_is_named_while_its_link_is_down_is_not_fetched_again(v
     nothing_more(bench);
 }
 
+/* What came of the point from the former is not to be computed with: the other has begun nothing.
+ */
+static void another_incarnation_of_a_shard_ends_the_evaluation(void **state) {
+    struct bench *bench = *state;
+    shard_at(bench, 1, 201);
+    asked(bench, ACTION_CLOSE);
+    connect_shard(bench, 1);
+    give(bench, FIRST_SHARD + 1, (struct message){.type = MESSAGE_GREETED, .greeted = {1, 201}});
+    sent(bench, COORDINATOR, MESSAGE_READY);
+    portion(bench, 1, 0, 0);
+    nothing_more(bench);
+}
+
 #define TEST(name, begin) cmocka_unit_test_setup_teardown(name, begin, tear_down)
 
 SUITE(replica_return) {
     const struct CMUnitTest tests[] = {
+        TEST(a_replica_says_since_which_term_it_is_its_incarnation, ready_1),
         TEST(the_next_coordinator_is_told_of_flushes_without_a_verdict, begun_2),
         TEST(the_next_coordinator_may_be_at_an_older_evaluation, begun_1),
         TEST(shards_are_sent_again_what_they_ignored_in_the_name_of_the_former, begun_2),
@@ -345,6 +372,7 @@ SUITE(replica_return) {
         TEST(a_new_attempt_keeps_the_set_and_the_shards_that_are_still_there, begun_2),
         TEST(the_same_attempt_set_up_again_goes_on_where_it_was, begun_1),
         TEST(a_shard_that_could_not_be_reached_is_tried_again_when_it_is_named_again, ready_1),
+        TEST(another_incarnation_of_a_shard_ends_the_evaluation, begun_2),
         TEST(the_point_of_a_shard_that_is_named_while_its_link_is_down_is_not_fetched_again,
              begun_2),
     };

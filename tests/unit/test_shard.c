@@ -37,6 +37,40 @@ static void hello_is_refused_for_old_terms_other_runs_and_other_versions(void **
     bench_release(&bench);
 }
 
+/* Else the next coordinator would take it for another process, and go back for it. */
+static void a_shard_says_since_which_term_it_is_its_incarnation(void **state) {
+    (void)state;
+    struct bench bench;
+    bench_init(&bench, setup(N, 0, N));
+    struct message again = hello();
+    again.term = TERM + 1;
+    tell(&bench, 9, again);
+    assert_int_equal(answer(&bench, 0).welcome.since, TERM);
+    again.term = TERM + 2;
+    again.hello.incarnation++;
+    tell(&bench, 10, again);
+    assert_int_equal(answer(&bench, 0).welcome.since, TERM + 2);
+    bench_release(&bench);
+}
+
+/* It has nothing that a run could go on from. */
+static void a_shard_that_is_not_set_up_completely_holds_no_attempt(void **state) {
+    (void)state;
+    struct bench bench;
+    struct message half = setup(N, 0, N);
+    half.shard_setup.uniform = 0; /* so EXPONENTS must follow */
+    bench_init(&bench, half);
+    assert_int_equal(bench.out.count, 0);
+    tell(&bench, 9, hello());
+    assert_answer(&bench, 1, 9, MESSAGE_HOLDING);
+    assert_int_equal(answer(&bench, 1).holding.attempt, 0);
+    bench_release(&bench);
+    bench_init(&bench, setup(N, 0, N));
+    tell(&bench, 9, hello());
+    assert_int_equal(answer(&bench, 1).holding.attempt, 1);
+    bench_release(&bench);
+}
+
 static void only_the_coordinator_and_greeted_replicas_are_heard(void **state) {
     (void)state;
     struct bench bench;
@@ -487,6 +521,8 @@ static void elements_outside_of_the_range_cannot_be_read(void **state) {
 SUITE(shard) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hello_is_refused_for_old_terms_other_runs_and_other_versions),
+        cmocka_unit_test(a_shard_says_since_which_term_it_is_its_incarnation),
+        cmocka_unit_test(a_shard_that_is_not_set_up_completely_holds_no_attempt),
         cmocka_unit_test(only_the_coordinator_and_greeted_replicas_are_heard),
         cmocka_unit_test(replicas_are_known_by_their_links_in_whatever_order_they_come_and_go),
         cmocka_unit_test(a_setup_with_an_unknown_type_of_history_is_refused),

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/run/state_folder.h"
 #include "store/store.h"
@@ -118,6 +119,21 @@ static void a_lock_is_held_by_one_and_names_its_holder(void **state) {
     error_clear();
     assert_int_equal(state_lock(folder, STATE_WORKS, &second), 0);
     state_unlock(second);
+}
+
+/* Others wait for who reads, and not for who works. */
+static void a_reader_that_begins_to_work_says_so_and_keeps_the_lock(void **state) {
+    (void)state;
+    int lock, second;
+    assert_int_equal(state_lock(folder, STATE_READS, &lock), 0);
+    assert_true(state_lock_holder(folder).reads);
+    assert_int_equal(state_lock_works(folder, lock), 0);
+    assert_false(state_lock_holder(folder).reads);
+    assert_int_equal(state_lock_holder(folder).pid, getpid());
+    assert_true(guard_holds());
+    assert_int_equal(state_lock(folder, STATE_WORKS, &second), ERROR_AGAIN);
+    error_clear();
+    state_unlock(lock);
 }
 
 static void a_lock_goes_with_the_process_that_held_it(void **state) {
@@ -275,6 +291,7 @@ static void a_store_that_was_never_written_is_unavailable(void **state) {
 SUITE(state) {
     const struct CMUnitTest tests[] = {
         TEST(a_lock_is_held_by_one_and_names_its_holder),
+        TEST(a_reader_that_begins_to_work_says_so_and_keeps_the_lock),
         TEST(a_lock_goes_with_the_process_that_held_it),
         TEST(a_folder_that_cannot_be_removed_is_not_gone),
         TEST(a_folder_without_a_coordinator_is_unavailable),
