@@ -82,7 +82,27 @@ static double bias_scale(const struct lbfgs *o) {
     return o->history.preconditioned || o->scaled ? 1 : o->settings.bias_scale;
 }
 
+/* The part of −g that is the biases', weights being exactly 0: what two scales of theirs differ by.
+ */
+static void add_biases(struct bytes *program) {
+    struct operation whole = {
+        .code = OPERATION_DIRECTION, .a = REGISTER_D, .b = REGISTER_G, .alpha = 1, .beta = 1};
+    struct operation half = whole;
+    half.a = REGISTER_T;
+    half.beta = 0.5;
+    program_add(program, &whole);
+    program_add(program, &half);
+    program_add(
+        program,
+        &(struct operation){
+            .code = OPERATION_ADD, .a = REGISTER_D, .b = REGISTER_D, .c = REGISTER_T, .alpha = -1});
+}
+
 void programs_direction(struct lbfgs *o, struct bytes *program) {
+    if (o->common.biases_due) {
+        add_biases(program);
+        return;
+    }
     bool forgotten = o->unconditioned && mutant(ORTHANT_FORGOTTEN);
     if (o->history.preconditioned && o->unconditioned)
         add_preconditioned(o, program, REGISTER_PG, REGISTER_G);
@@ -212,7 +232,6 @@ static unsigned tensors_at(const struct lbfgs *o) {
     return more ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
 }
 
-/* Sums that tell the gap: one if P does, else one for each second derivative to divide by. */
 bool programs_newton_tells(const struct lbfgs *o) {
     bool whole = o->history.preconditioned && o->settings.preconditioner.form != PRECONDITION_HEAVY;
     return o->settings.gap.newton && whole && !lbfgs_has_orthants(o);
@@ -223,13 +242,41 @@ static double second_rather(const struct lbfgs *o) {
     return gap->rather > 0 ? gap->rather : o->mean_loss;
 }
 
+/* What is divided by for an estimate, and whether l2 alone bounds the gap. */
+struct gap_seconds {
+    double second[3];
+    unsigned count;
+    bool strong; /* the last of them is for that */
+};
+
+#define MEAN_FACTOR 8.0 /* as bias_scale is |E|x||² to a factor of 2, and c is uncertain */
+
+/* As gap_settings has it: squares of biases are divided by 1/(16μ + 10/c), and those of columns by
+ * at most 17/16 of l2. */
+static double second_of_l2(const struct lbfgs *o, double c) {
+    const struct gap_settings *gap = &o->settings.gap;
+    double uneven = gap->second / c, scale = o->settings.bias_scale;
+    double mean = scale < 1 ? MEAN_FACTOR * scale * uneven * uneven / o->settings.l2 : INFINITY;
+    return 1 / (16 * fmin(mean, gap->mean_square) + COLUMNS_FACTOR / c);
+}
+
+static struct gap_seconds gap_seconds(const struct lbfgs *o) {
+    const struct gap_settings *gap = &o->settings.gap;
+    double rather = second_rather(o);
+    bool two = rather > 0 && rather < gap->second;
+    struct gap_seconds seconds = {.second = {gap->second}, .count = 1};
+    if (two)
+        seconds.second[seconds.count++] = rather;
+    seconds.strong = gap->mean_square > 0;
+    if (seconds.strong)
+        seconds.second[seconds.count++] = second_of_l2(o, two ? rather : gap->second);
+    return seconds;
+}
+
 static unsigned gap_sums(const struct lbfgs *o) {
     if (!o->settings.gap.known)
         return 0;
-    if (programs_newton_tells(o))
-        return 1;
-    double rather = second_rather(o);
-    return rather > 0 && rather < o->settings.gap.second ? 2 : 1;
+    return programs_newton_tells(o) ? 1 : gap_seconds(o).count;
 }
 
 /* Whether t is a step from x; else it is the starting point, or x itself. */
@@ -282,18 +329,20 @@ static void add_tensors(const struct lbfgs *o, struct bytes *program, uint8_t a)
 }
 
 static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradient) {
-    const double seconds[] = {o->settings.gap.second, second_rather(o)};
+    const struct gap_seconds seconds = gap_seconds(o);
     unsigned sums = gap_sums(o);
     if (sums && programs_newton_tells(o)) {
         add(program, OPERATION_DOT, REGISTER_H, REGISTER_PH);
         return;
     }
-    for (unsigned i = 0; i < sums; i++)
+    for (unsigned i = 0; i < sums; i++) {
+        bool strong = seconds.strong && i == sums - 1;
         program_add(program, &(struct operation){.code = OPERATION_GAP,
                                                  .a = gradient,
-                                                 .alpha = seconds[i],
+                                                 .alpha = seconds.second[i],
                                                  .beta = o->settings.l2,
-                                                 .gamma = o->settings.gap.bias_share});
+                                                 .gamma = strong ? 1 : o->settings.gap.bias_share});
+    }
     if (wants_metric(o))
         program_add(program, &(struct operation){.code = OPERATION_METRIC,
                                                  .a = REGISTER_T,
@@ -340,13 +389,23 @@ void programs_measures(const struct lbfgs *o, struct bytes *program) {
 #define NEWTON_FACTOR 2.0
 
 static double gap_measured(const struct lbfgs *o, const double *sums) {
-    unsigned count = gap_sums(o);
-    if (!count)
+    if (!gap_sums(o))
         return NAN;
-    double gap = 0.5 * sums[0] * (programs_newton_tells(o) ? NEWTON_FACTOR : COLUMNS_FACTOR);
-    if (count > 1)
+    bool newton = programs_newton_tells(o);
+    const struct gap_seconds seconds = gap_seconds(o);
+    double gap = 0.5 * sums[0] * (newton ? NEWTON_FACTOR : COLUMNS_FACTOR);
+    if (!newton && seconds.count > 1U + seconds.strong)
         gap = fmax(gap, 0.5 * sums[1]);
     return isnan(gap) ? INFINITY : gap;
+}
+
+#define STRONG_FACTOR (17.0 / 16 * 17 / 16) /* for the biases, and for what columns add to l2 */
+
+static double gap_by_l2(const struct lbfgs *o, const double *sums) {
+    const struct gap_seconds seconds = gap_seconds(o);
+    if (!o->settings.gap.known || programs_newton_tells(o) || !seconds.strong)
+        return NAN;
+    return 0.5 * STRONG_FACTOR * sums[seconds.count - 1];
 }
 
 /* A step that the columns have more curvature for than F has tells how nearly collinear they are.
@@ -396,6 +455,7 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
                                 .max = scalars[MEASURED_MAX],
                                 .norms = norms_of(o->settings.tensors, squares),
                                 .gap = gap_measured(o, scalars + gap_at(o)),
+                                .gap_by_l2 = gap_by_l2(o, scalars + gap_at(o)),
                                 .steepness = 1,
                                 .gap_bound = NAN};
     if (lbfgs_has_orthants(o)) {

@@ -24,6 +24,8 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
     o->data = *data;
     working_init(&o->working, &settings->preconditioner);
     window_init(&o->common.window, settings->directions);
+    o->common.biases_due = settings->directions && settings->bias_scale < 1 &&
+                           settings->preconditioner.form == PRECONDITION_NONE;
     for (unsigned i = 0; i < STEEPS_KEPT; i++)
         o->steepness[i] = 1;
     pairs_init(&o->history, settings->memory, settings->preconditioner.form == PRECONDITION_HEAVY);
@@ -135,7 +137,7 @@ double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
         gap = fmax(gap, o->gaps[(o->step + GAPS_KEPT_BARE - i) % GAPS_KEPT_BARE]);
     if (!newton)
         gap = fmax(gap, FALLS_AHEAD * lbfgs_fall(o));
-    gap = fmin(gap, m->loss);
+    gap = fmin(fmin(gap, m->loss), isnan(m->gap_by_l2) ? INFINITY : m->gap_by_l2);
     return isnan(m->gap_bound) ? gap : fmin(gap, m->gap_bound);
 }
 
@@ -264,6 +266,7 @@ static void serialize_common(struct codec *codec, struct lbfgs *o) {
     serialize_u32(codec, &asked);
     serialize_fails_if(codec, asked > SPAN_SECOND);
     common->asked = asked;
+    serialize_bool(codec, &common->biases_due);
     serialize_bool(codec, &common->margins);
     if (!mutant(AGE_FORGOTTEN))
         serialize_u32(codec, &common->age);

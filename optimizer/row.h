@@ -83,6 +83,13 @@ struct optimizer_data {
  *
  * What is not regularised counts with `bias_share` of `second`.
  *
+ * F curves by l2 at least, so without biases it is at most ½·Σ g_j²/(l2·penalty_j) above its
+ * minimum, however collinear columns are, and where there are more columns than rows that is
+ * hardly more than the gap. Whatever weights do to take the place of a bias costs l2: of its
+ * curvature c 1/(1/c + μ) is left, μ the mean square of a row over l2, and the gradient of the
+ * weights changes by as much as rows are long. So the estimate is at most
+ * ½·(17/16·Σ g_j²/(l2·penalty_j) + (17·μ + 10/c)·Σ g_b²), as (a + b)² ≤ 17/16·a² + 17·b².
+ *
  * Where columns are nearly collinear that sees too little: F curves less than its columns do. Steps
  * show by how much: s·y over s·D·s (METRIC in wire/program.h), with D what GAP divides by; of P,
  * where little columns have between them is lost to rounding, y·P·y over s·y. The least over five
@@ -96,12 +103,13 @@ struct gap_settings {
     bool known;    /* else nothing is estimated */
     double second; /* what bounds the second derivatives of a row's loss, above 0 */
     double rather; /* what they are as a rule; 0: F itself stands for them; infinite: not known */
-    double bias_share; /* of it that biases keep where weights take their place, 0 to 1 */
-    bool newton;       /* P can be trusted */
-    double least;      /* a loss below this counts as this */
-    double tolerance;  /* converged: the gap is at most this share of F */
-    bool waited_for;   /* a tolerance ends the run only where it has converged, */
-    bool asked_for;    /* and a level loss only if it stays so: the job says what the gap may be */
+    double bias_share;  /* of it that biases keep where weights take their place, 0 to 1 */
+    double mean_square; /* of rows, over l2, where that alone may say enough; else 0 */
+    bool newton;        /* P can be trusted */
+    double least;       /* a loss below this counts as this */
+    double tolerance;   /* converged: the gap is at most this share of F */
+    bool waited_for;    /* a tolerance ends the run only where it has converged, */
+    bool asked_for;     /* and a level loss only if it stays so: the job says what the gap may be */
 };
 
 /* The gap up to which a point with this F has converged. */

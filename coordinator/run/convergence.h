@@ -34,6 +34,11 @@ void gap_unscaled(const struct set_info *data, double *squares);
 double gap_bias_share(const struct gap_settings *settings, const struct set_info *data, double l2,
                       const double *squares);
 
+/* The mean square of a row over l2, if what l2 alone says of the gap may be near it; else 0.
+ * Without scales of columns. `l2` is that of the optimizer. */
+double gap_mean_square(const struct gap_settings *settings, const struct set_info *data, double l2,
+                       const double *squares);
+
 /* What came of it. */
 struct gap {
     bool known;

@@ -56,8 +56,11 @@ static int measure_columns(struct training *run) {
     if (run->scaling.columns && !run->scaling.plain)
         return 0;
     int code = find_squares(run);
-    if (!code && !job_has_orthants(run->job))
+    if (!code && !job_has_orthants(run->job)) {
         run->estimates.bias_share = gap_bias_share(&run->estimates, info, l2, run->squares);
+        if (!run->scaling.columns)
+            run->estimates.mean_square = gap_mean_square(&run->estimates, info, l2, run->squares);
+    }
     if (!code)
         gap_unscaled(info, run->squares);
     if (!code && parks_squares(run))
