@@ -456,7 +456,6 @@ struct measured {
     double step_square;        /* s·s */
     uint64_t nonzero;          /* regularised parameters at t that are not 0, */
     uint64_t moving, at_bound; /* that nothing holds where they are, and that are at a bound */
-    double gap_by_l2;          /* what l2 alone says of it; NaN: nothing */
     double gap_bound;          /* F(t) is this much above the minimum at most; NaN: not known */
 };
 struct measured programs_measured(const struct lbfgs *o, const double *scalars);

@@ -232,6 +232,7 @@ static unsigned tensors_at(const struct lbfgs *o) {
     return more ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
 }
 
+/* Sums that tell the gap: one if P or l2 does, else one for each second derivative to divide by. */
 bool programs_newton_tells(const struct lbfgs *o) {
     bool whole = o->history.preconditioned && o->settings.preconditioner.form != PRECONDITION_HEAVY;
     return o->settings.gap.newton && whole && !lbfgs_has_orthants(o);
@@ -242,41 +243,18 @@ static double second_rather(const struct lbfgs *o) {
     return gap->rather > 0 ? gap->rather : o->mean_loss;
 }
 
-/* What is divided by for an estimate, and whether l2 alone bounds the gap. */
-struct gap_seconds {
-    double second[3];
-    unsigned count;
-    bool strong; /* the last of them is for that */
-};
-
-#define MEAN_FACTOR 8.0 /* as bias_scale is |E|x||² to a factor of 2, and c is uncertain */
-
-/* As gap_settings has it: squares of biases are divided by 1/(16μ + 10/c), and those of columns by
- * at most 17/16 of l2. */
-static double second_of_l2(const struct lbfgs *o, double c) {
-    const struct gap_settings *gap = &o->settings.gap;
-    double uneven = gap->second / c, scale = o->settings.bias_scale;
-    double mean = scale < 1 ? MEAN_FACTOR * scale * uneven * uneven / o->settings.l2 : INFINITY;
-    return 1 / (16 * fmin(mean, gap->mean_square) + COLUMNS_FACTOR / c);
-}
-
-static struct gap_seconds gap_seconds(const struct lbfgs *o) {
-    const struct gap_settings *gap = &o->settings.gap;
-    double rather = second_rather(o);
-    bool two = rather > 0 && rather < gap->second;
-    struct gap_seconds seconds = {.second = {gap->second}, .count = 1};
-    if (two)
-        seconds.second[seconds.count++] = rather;
-    seconds.strong = gap->mean_square > 0;
-    if (seconds.strong)
-        seconds.second[seconds.count++] = second_of_l2(o, two ? rather : gap->second);
-    return seconds;
+/* Where P tells nothing. */
+static bool l2_tells(const struct lbfgs *o) {
+    return o->settings.gap.mean_square > 0;
 }
 
 static unsigned gap_sums(const struct lbfgs *o) {
     if (!o->settings.gap.known)
         return 0;
-    return programs_newton_tells(o) ? 1 : gap_seconds(o).count;
+    if (programs_newton_tells(o) || l2_tells(o))
+        return 1;
+    double rather = second_rather(o);
+    return rather > 0 && rather < o->settings.gap.second ? 2 : 1;
 }
 
 /* Whether t is a step from x; else it is the starting point, or x itself. */
@@ -286,7 +264,7 @@ static bool is_step(const struct lbfgs *o) {
 
 /* Where P tells, what pairs have of it is the metric. */
 static bool wants_metric(const struct lbfgs *o) {
-    return o->settings.gap.known && is_step(o) && !programs_newton_tells(o);
+    return gap_by_columns(&o->settings.gap) && is_step(o) && !programs_newton_tells(o);
 }
 
 static unsigned gap_at(const struct lbfgs *o) {
@@ -329,20 +307,22 @@ static void add_tensors(const struct lbfgs *o, struct bytes *program, uint8_t a)
 }
 
 static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradient) {
-    const struct gap_seconds seconds = gap_seconds(o);
+    const double seconds[] = {o->settings.gap.second, second_rather(o)};
     unsigned sums = gap_sums(o);
     if (sums && programs_newton_tells(o)) {
         add(program, OPERATION_DOT, REGISTER_H, REGISTER_PH);
         return;
     }
-    for (unsigned i = 0; i < sums; i++) {
-        bool strong = seconds.strong && i == sums - 1;
+    if (sums && l2_tells(o)) {
+        add(program, OPERATION_DOT_REGULARIZED, gradient, gradient);
+        return;
+    }
+    for (unsigned i = 0; i < sums; i++)
         program_add(program, &(struct operation){.code = OPERATION_GAP,
                                                  .a = gradient,
-                                                 .alpha = seconds.second[i],
+                                                 .alpha = seconds[i],
                                                  .beta = o->settings.l2,
-                                                 .gamma = strong ? 1 : o->settings.gap.bias_share});
-    }
+                                                 .gamma = o->settings.gap.bias_share});
     if (wants_metric(o))
         program_add(program, &(struct operation){.code = OPERATION_METRIC,
                                                  .a = REGISTER_T,
@@ -388,24 +368,29 @@ void programs_measures(const struct lbfgs *o, struct bytes *program) {
 
 #define NEWTON_FACTOR 2.0
 
-static double gap_measured(const struct lbfgs *o, const double *sums) {
-    if (!gap_sums(o))
-        return NAN;
-    bool newton = programs_newton_tells(o);
-    const struct gap_seconds seconds = gap_seconds(o);
-    double gap = 0.5 * sums[0] * (newton ? NEWTON_FACTOR : COLUMNS_FACTOR);
-    if (!newton && seconds.count > 1U + seconds.strong)
-        gap = fmax(gap, 0.5 * sums[1]);
-    return isnan(gap) ? INFINITY : gap;
+#define MEAN_FACTOR 8.0 /* as bias_scale is |E|x||² to a factor of 2, and c is uncertain */
+
+/* By l2 alone, of the squares of the gradient's weights and of all of it: struct gap_settings. */
+static double gap_by_l2(const struct lbfgs *o, double weights, double all) {
+    const struct gap_settings *gap = &o->settings.gap;
+    double rather = second_rather(o), l2 = o->settings.l2, scale = o->settings.bias_scale;
+    double c = rather > 0 && rather < gap->second ? rather : gap->second, uneven = gap->second / c;
+    double mean = scale < 1 ? MEAN_FACTOR * scale * uneven * uneven : INFINITY;
+    double biases = fmax(0, all - weights);
+    double moved = sqrt(weights) + sqrt(fmin(mean, gap->mean_square) * biases);
+    return 0.5 * (moved * moved / l2 + COLUMNS_FACTOR / c * biases);
 }
 
-#define STRONG_FACTOR (17.0 / 16 * 17 / 16) /* for the biases, and for what columns add to l2 */
-
-static double gap_by_l2(const struct lbfgs *o, const double *sums) {
-    const struct gap_seconds seconds = gap_seconds(o);
-    if (!o->settings.gap.known || programs_newton_tells(o) || !seconds.strong)
+static double gap_measured(const struct lbfgs *o, const double *sums, double square) {
+    unsigned count = gap_sums(o);
+    if (!count)
         return NAN;
-    return 0.5 * STRONG_FACTOR * sums[seconds.count - 1];
+    bool newton = programs_newton_tells(o), by_l2 = !newton && l2_tells(o);
+    double gap = by_l2 ? gap_by_l2(o, sums[0], square)
+                       : 0.5 * sums[0] * (newton ? NEWTON_FACTOR : COLUMNS_FACTOR);
+    if (count > 1)
+        gap = fmax(gap, 0.5 * sums[1]);
+    return isnan(gap) ? INFINITY : gap;
 }
 
 /* A step that the columns have more curvature for than F has tells how nearly collinear they are.
@@ -454,8 +439,8 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
                                 .square = scalars[MEASURED_SQUARE],
                                 .max = scalars[MEASURED_MAX],
                                 .norms = norms_of(o->settings.tensors, squares),
-                                .gap = gap_measured(o, scalars + gap_at(o)),
-                                .gap_by_l2 = gap_by_l2(o, scalars + gap_at(o)),
+                                .gap =
+                                    gap_measured(o, scalars + gap_at(o), scalars[MEASURED_SQUARE]),
                                 .steepness = 1,
                                 .gap_bound = NAN};
     if (lbfgs_has_orthants(o)) {
@@ -474,7 +459,7 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
         measured.slope = measured.falls = NAN;
     if (wants_products(o))
         measured.products = (const void *)(scalars + gap_at(o) + gap_sums(o) + wants_metric(o));
-    if (is_step(o) && gap_sums(o))
+    if (is_step(o) && gap_sums(o) && (programs_newton_tells(o) || !l2_tells(o)))
         measured.steepness =
             steepness_of(o, &measured.products[o->history.pairs], scalars[gap_at(o) + gap_sums(o)]);
     return measured;

@@ -128,6 +128,8 @@ static unsigned gaps_kept(const struct lbfgs *o) {
 double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
     if (isnan(m->gap))
         return NAN;
+    if (o->settings.gap.mean_square > 0 && !programs_newton_tells(o))
+        return fmin(m->gap, m->loss);
     double gap = newton_is_outdated(o, m->loss) ? m->loss : own_gap(o, m);
     bool newton = newton_is_trusted(o);
     double rest = working_rest(&o->working);
@@ -137,7 +139,7 @@ double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
         gap = fmax(gap, o->gaps[(o->step + GAPS_KEPT_BARE - i) % GAPS_KEPT_BARE]);
     if (!newton)
         gap = fmax(gap, FALLS_AHEAD * lbfgs_fall(o));
-    gap = fmin(fmin(gap, m->loss), isnan(m->gap_by_l2) ? INFINITY : m->gap_by_l2);
+    gap = fmin(gap, m->loss);
     return isnan(m->gap_bound) ? gap : fmin(gap, m->gap_bound);
 }
 

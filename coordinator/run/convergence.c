@@ -110,29 +110,23 @@ void gap_measure(const struct set_info *data, const struct moments *moments,
     }
 }
 
-static double mean_square_of_rows(const struct set_info *data, const double *squares) {
-    double square = 0;
-    for (uint64_t j = 0; j < data->features; j++)
-        square += squares[j];
-    return square;
-}
-
 double gap_bias_share(const struct gap_settings *settings, const struct set_info *data, double l2,
                       const double *squares) {
-    double rows = (double)data->rows, row_square = mean_square_of_rows(data, squares);
+    double rows = (double)data->rows, row_square = 0;
+    for (uint64_t j = 0; j < data->features; j++)
+        row_square += squares[j];
     double follows = l2 / (l2 + settings->second * row_square / rows);
     return follows > 0 ? fmax(follows, 1 - (double)data->features / rows) : 1;
 }
 
 /* Where rows curve F more than that beyond l2, in the mean of as many directions as there are
  * rows, what l2 alone says is far above the gap. */
-#define CURVES_BEYOND_L2 100
+#define CURVES_BEYOND_L2 8
 
-double gap_mean_square(const struct gap_settings *settings, const struct set_info *data, double l2,
-                       const double *squares) {
-    double rows = (double)data->rows, row_square = mean_square_of_rows(data, squares);
-    bool tells = settings->second * row_square / rows <= CURVES_BEYOND_L2 * l2;
-    return tells && data->features >= data->rows && l2 > 0 ? row_square / l2 : 0;
+bool gap_is_by_l2(const struct gap_settings *settings, const struct set_info *data, double l2,
+                  double mean_square) {
+    double beyond = settings->second * mean_square / (double)data->rows;
+    return l2 > 0 && data->features >= data->rows && beyond <= CURVES_BEYOND_L2 * l2;
 }
 
 void gap_unscaled(const struct set_info *data, double *squares) {

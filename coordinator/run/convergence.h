@@ -34,10 +34,10 @@ void gap_unscaled(const struct set_info *data, double *squares);
 double gap_bias_share(const struct gap_settings *settings, const struct set_info *data, double l2,
                       const double *squares);
 
-/* The mean square of a row over l2, if what l2 alone says of the gap may be near it; else 0.
+/* Whether what l2 alone says of the gap is near it, so that squares of columns are not asked.
  * Without scales of columns. `l2` is that of the optimizer. */
-double gap_mean_square(const struct gap_settings *settings, const struct set_info *data, double l2,
-                       const double *squares);
+bool gap_is_by_l2(const struct gap_settings *settings, const struct set_info *data, double l2,
+                  double mean_square);
 
 /* What came of it. */
 struct gap {

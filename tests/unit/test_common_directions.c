@@ -156,7 +156,7 @@ static void what_l2_says_of_the_gap_ends_a_run_sooner_and_is_no_less_than_the_ga
                                          .tolerance = 1e-6,
                                          .waited_for = true};
     minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &late);
-    settings.gap.mean_square = COLUMNS;
+    settings.gap.mean_square = 1;
     minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &early);
     assert_true(early.optimizer.step < late.optimizer.step);
     double gap = lbfgs_answer(&early.optimizer).loss - lbfgs_answer(&least.optimizer).loss;

@@ -73,13 +73,15 @@ static void a_bias_that_columns_can_replace_hardly_curves(void **state) {
 static void l2_alone_is_asked_where_rows_curve_little_beyond_it(void **state) {
     (void)state;
     struct gap_settings settings = settings_for(&squared);
-    const double squares[] = {1, 2};
     struct set_info wide = {.rows = 2, .features = COLUMNS};
-    assert_near(gap_mean_square(&settings, &wide, 0.1, squares), 30);
-    assert_true(gap_mean_square(&settings, &wide, 0.01, squares) == 0);
-    assert_true(gap_mean_square(&settings, &wide, 0, squares) == 0);
+    assert_true(gap_by_columns(&settings));
+    assert_true(gap_is_by_l2(&settings, &wide, 0.5, 8));
+    assert_false(gap_is_by_l2(&settings, &wide, 0.49, 8));
+    assert_false(gap_is_by_l2(&settings, &wide, 0, 0));
     wide.rows = 3;
-    assert_true(gap_mean_square(&settings, &wide, 0.1, squares) == 0);
+    assert_false(gap_is_by_l2(&settings, &wide, 0.5, 8));
+    settings.mean_square = 8;
+    assert_false(gap_by_columns(&settings));
 }
 
 static void a_loss_with_sharp_corners_curves_as_it_does_over_a_unit(void **state) {
