@@ -47,15 +47,17 @@ class Dml:
     seconds, is in `parts` after a run."""
 
     name, kind, bias_regularised = 'dml', 'dml', False
-    ladders = [ladder(2, 'gradient_tolerance='), ladder(2, 'loss_tolerance=')]
+    ladders = [ladder(2, 'gradient_tolerance='), ladder(2, 'loss_tolerance='),
+               ladder(5, 'gap_tolerance=')]
 
     def fits(self, problem):
         return True
 
     def run(self, problem, text, folder, tolerance, limit):
         key, value = tolerance.split('=')
+        alone = {} if key == 'gap_tolerance' else {'gradient_tolerance': 0, 'loss_tolerance': 0}
         job = write_job(folder, name='dml', **{**problem.settings, 'data': [text]}, max_steps=5000,
-                        **{'gradient_tolerance': 0, 'loss_tolerance': 0, key: float(value)})
+                        **{**alone, key: float(value)})
         state = folder / 'dml.state'
         shutil.rmtree(state, ignore_errors=True)
         begin_ms = time.time() * 1e3

@@ -6,7 +6,7 @@ of the optimum, 1e-6 or what the row says.
                    [--write] [--data FOLDER] [--work FOLDER] [ROW...]
 
 Each contender uses the loosest tolerance, a power of ten, that reaches the gap, as an independent
-computation of F at its model says; dml, of its two tolerances, the one that ends sooner. The
+computation of F at its model says; dml, of its three tolerances, the one that ends sooner. The
 tolerances of the peers are searched once and remembered; dml's is searched in each call. Then all
 run in turns, and the medians are compared.
 

@@ -28,6 +28,7 @@ libdata_a_SOURCES = \
 	data/merge.h \
 	data/letters.c data/letters.h \
 	data/monotone.c \
+	data/mean_square.c \
 	data/moments.c \
 	data/prefix.c \
 	data/number.c data/number.h \

@@ -252,6 +252,11 @@ int moments_squares(struct set *set, unsigned threads, const struct moments *kno
  * that they need not be there twice. */
 int moments_take_squares(struct set *set, unsigned threads, double **squares);
 
+/* The mean square of a row, Σ w·|x|²/Σ w, of a set that is not in tiles, from one read in the order
+ * of the values: far sooner there than squares of columns. Its bits follow from the set alone.
+ * ERROR_DATA if a chunk is damaged. */
+int set_mean_square(struct set *set, unsigned threads, double *mean);
+
 /* The root mean square of a column's values that are not 0; 0 if it has none, or it is not known.
  */
 double moments_size(const struct moments *moments, uint64_t column);

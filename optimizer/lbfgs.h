@@ -80,6 +80,7 @@ struct common {
         COMMON_DERIVATIVES, /* of a network in tiles: losses at Z, and their derivatives by Z */
     } stage;
     enum span_answer asked; /* what is measured of the trial under way */
+    bool biases_due;        /* their own direction is to enter the window before the first */
     bool margins;           /* Z is the margins at x */
     uint32_t age;           /* steps since Z was made anew */
     enum reason ends;       /* while it is checked: why the run ends, if that holds */
@@ -413,7 +414,8 @@ void programs_acceptance(struct lbfgs *o, struct bytes *program);
 /* t = x + search.step·d, before an evaluation; with l1 within the orthant of x. */
 void programs_trial(const struct lbfgs *o, struct bytes *program);
 
-/* d, and pg = P·g if that is not there yet. Yields nothing. */
+/* d, and pg = P·g if that is not there yet; what it has of the biases alone, if that is due. Yields
+ * nothing. */
 void programs_direction(struct lbfgs *o, struct bytes *program);
 
 /* Forms the pseudo-gradient at x, and lists parameters for a working set; then finds the step over

@@ -82,7 +82,27 @@ static double bias_scale(const struct lbfgs *o) {
     return o->history.preconditioned || o->scaled ? 1 : o->settings.bias_scale;
 }
 
+/* The part of −g that is the biases', weights being exactly 0: what two scales of theirs differ by.
+ */
+static void add_biases(struct bytes *program) {
+    struct operation whole = {
+        .code = OPERATION_DIRECTION, .a = REGISTER_D, .b = REGISTER_G, .alpha = 1, .beta = 1};
+    struct operation half = whole;
+    half.a = REGISTER_T;
+    half.beta = 0.5;
+    program_add(program, &whole);
+    program_add(program, &half);
+    program_add(
+        program,
+        &(struct operation){
+            .code = OPERATION_ADD, .a = REGISTER_D, .b = REGISTER_D, .c = REGISTER_T, .alpha = -1});
+}
+
 void programs_direction(struct lbfgs *o, struct bytes *program) {
+    if (o->common.biases_due) {
+        add_biases(program);
+        return;
+    }
     bool forgotten = o->unconditioned && mutant(ORTHANT_FORGOTTEN);
     if (o->history.preconditioned && o->unconditioned)
         add_preconditioned(o, program, REGISTER_PG, REGISTER_G);
@@ -212,7 +232,7 @@ static unsigned tensors_at(const struct lbfgs *o) {
     return more ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
 }
 
-/* Sums that tell the gap: one if P does, else one for each second derivative to divide by. */
+/* Sums that tell the gap: one if P or l2 does, else one for each second derivative to divide by. */
 bool programs_newton_tells(const struct lbfgs *o) {
     bool whole = o->history.preconditioned && o->settings.preconditioner.form != PRECONDITION_HEAVY;
     return o->settings.gap.newton && whole && !lbfgs_has_orthants(o);
@@ -223,10 +243,15 @@ static double second_rather(const struct lbfgs *o) {
     return gap->rather > 0 ? gap->rather : o->mean_loss;
 }
 
+/* Where P tells nothing. */
+static bool l2_tells(const struct lbfgs *o) {
+    return o->settings.gap.mean_square > 0;
+}
+
 static unsigned gap_sums(const struct lbfgs *o) {
     if (!o->settings.gap.known)
         return 0;
-    if (programs_newton_tells(o))
+    if (programs_newton_tells(o) || l2_tells(o))
         return 1;
     double rather = second_rather(o);
     return rather > 0 && rather < o->settings.gap.second ? 2 : 1;
@@ -239,7 +264,7 @@ static bool is_step(const struct lbfgs *o) {
 
 /* Where P tells, what pairs have of it is the metric. */
 static bool wants_metric(const struct lbfgs *o) {
-    return o->settings.gap.known && is_step(o) && !programs_newton_tells(o);
+    return gap_by_columns(&o->settings.gap) && is_step(o) && !programs_newton_tells(o);
 }
 
 static unsigned gap_at(const struct lbfgs *o) {
@@ -286,6 +311,10 @@ static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradie
     unsigned sums = gap_sums(o);
     if (sums && programs_newton_tells(o)) {
         add(program, OPERATION_DOT, REGISTER_H, REGISTER_PH);
+        return;
+    }
+    if (sums && l2_tells(o)) {
+        add(program, OPERATION_DOT_REGULARIZED, gradient, gradient);
         return;
     }
     for (unsigned i = 0; i < sums; i++)
@@ -339,11 +368,26 @@ void programs_measures(const struct lbfgs *o, struct bytes *program) {
 
 #define NEWTON_FACTOR 2.0
 
-static double gap_measured(const struct lbfgs *o, const double *sums) {
+#define MEAN_FACTOR 8.0 /* as bias_scale is |E|x||² to a factor of 2, and c is uncertain */
+
+/* By l2 alone, of the squares of the gradient's weights and of all of it: struct gap_settings. */
+static double gap_by_l2(const struct lbfgs *o, double weights, double all) {
+    const struct gap_settings *gap = &o->settings.gap;
+    double rather = second_rather(o), l2 = o->settings.l2, scale = o->settings.bias_scale;
+    double c = rather > 0 && rather < gap->second ? rather : gap->second, uneven = gap->second / c;
+    double mean = scale < 1 ? MEAN_FACTOR * scale * uneven * uneven : INFINITY;
+    double biases = fmax(0, all - weights);
+    double moved = sqrt(weights) + sqrt(fmin(mean, gap->mean_square) * biases);
+    return 0.5 * (moved * moved / l2 + COLUMNS_FACTOR / c * biases);
+}
+
+static double gap_measured(const struct lbfgs *o, const double *sums, double square) {
     unsigned count = gap_sums(o);
     if (!count)
         return NAN;
-    double gap = 0.5 * sums[0] * (programs_newton_tells(o) ? NEWTON_FACTOR : COLUMNS_FACTOR);
+    bool newton = programs_newton_tells(o), by_l2 = !newton && l2_tells(o);
+    double gap = by_l2 ? gap_by_l2(o, sums[0], square)
+                       : 0.5 * sums[0] * (newton ? NEWTON_FACTOR : COLUMNS_FACTOR);
     if (count > 1)
         gap = fmax(gap, 0.5 * sums[1]);
     return isnan(gap) ? INFINITY : gap;
@@ -395,7 +439,8 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
                                 .square = scalars[MEASURED_SQUARE],
                                 .max = scalars[MEASURED_MAX],
                                 .norms = norms_of(o->settings.tensors, squares),
-                                .gap = gap_measured(o, scalars + gap_at(o)),
+                                .gap =
+                                    gap_measured(o, scalars + gap_at(o), scalars[MEASURED_SQUARE]),
                                 .steepness = 1,
                                 .gap_bound = NAN};
     if (lbfgs_has_orthants(o)) {
@@ -414,7 +459,7 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
         measured.slope = measured.falls = NAN;
     if (wants_products(o))
         measured.products = (const void *)(scalars + gap_at(o) + gap_sums(o) + wants_metric(o));
-    if (is_step(o) && gap_sums(o))
+    if (is_step(o) && gap_sums(o) && (programs_newton_tells(o) || !l2_tells(o)))
         measured.steepness =
             steepness_of(o, &measured.products[o->history.pairs], scalars[gap_at(o) + gap_sums(o)]);
     return measured;

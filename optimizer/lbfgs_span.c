@@ -247,6 +247,11 @@ enum optimizer_want common_direction(struct lbfgs *o, struct bytes *program) {
     return common_measure(o, MEASURING_DIRECTION);
 }
 
+static enum optimizer_want direction_after_biases(struct lbfgs *o, struct bytes *program) {
+    o->common.biases_due = false;
+    return common_direction(o, program);
+}
+
 enum optimizer_want common_direction_measured(struct lbfgs *o, const double *scalars,
                                               struct bytes *program) {
     struct window *window = &o->common.window;
@@ -258,7 +263,8 @@ enum optimizer_want common_direction_measured(struct lbfgs *o, const double *sca
         o->common.point_max = largest;
     if (!(o->slope < 0) || !isfinite(o->slope) || !isfinite(window->gram[newest][newest]) ||
         !isfinite(largest))
-        return lbfgs_retry(o, SAFEGUARD_HISTORY_RESET, program);
+        return o->common.biases_due ? direction_after_biases(o, program)
+                                    : lbfgs_retry(o, SAFEGUARD_HISTORY_RESET, program);
     /* Nothing else needs it outside the window. */
     program_add(program,
                 &(struct operation){.code = OPERATION_SWAP, .a = REGISTER_T, .b = REGISTER_D});
@@ -351,6 +357,10 @@ static enum optimizer_want product_evaluated(struct lbfgs *o, struct bytes *prog
         .dice = window->entered + 1,
         .slope = o->slope};
     add_take(program, ROWS_PRODUCT, window->candidate);
+    if (o->common.biases_due) {
+        window_enter(window);
+        return direction_after_biases(o, program);
+    }
     return measure_trial(o, span_begin(&o->common.span, window, &settings), program);
 }
 

@@ -24,6 +24,8 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
     o->data = *data;
     working_init(&o->working, &settings->preconditioner);
     window_init(&o->common.window, settings->directions);
+    o->common.biases_due = settings->directions && settings->bias_scale < 1 &&
+                           settings->preconditioner.form == PRECONDITION_NONE;
     for (unsigned i = 0; i < STEEPS_KEPT; i++)
         o->steepness[i] = 1;
     pairs_init(&o->history, settings->memory, settings->preconditioner.form == PRECONDITION_HEAVY);
@@ -126,6 +128,8 @@ static unsigned gaps_kept(const struct lbfgs *o) {
 double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
     if (isnan(m->gap))
         return NAN;
+    if (o->settings.gap.mean_square > 0 && !programs_newton_tells(o))
+        return fmin(m->gap, m->loss);
     double gap = newton_is_outdated(o, m->loss) ? m->loss : own_gap(o, m);
     bool newton = newton_is_trusted(o);
     double rest = working_rest(&o->working);
@@ -264,6 +268,7 @@ static void serialize_common(struct codec *codec, struct lbfgs *o) {
     serialize_u32(codec, &asked);
     serialize_fails_if(codec, asked > SPAN_SECOND);
     common->asked = asked;
+    serialize_bool(codec, &common->biases_due);
     serialize_bool(codec, &common->margins);
     if (!mutant(AGE_FORGOTTEN))
         serialize_u32(codec, &common->age);

@@ -99,6 +99,10 @@ void serialize_held(struct codec *codec, struct held *held) {
     serialize_f64(codec, &held->accuracy);
 }
 
+bool gap_by_columns(const struct gap_settings *settings) {
+    return settings->known && settings->mean_square <= 0;
+}
+
 double gap_allowed(const struct gap_settings *settings, double loss) {
     return settings->tolerance * fmax(loss, settings->least);
 }

@@ -91,18 +91,30 @@ struct optimizer_data {
  * but pairs tells of the curvature with l1; with a P only where one
  * of the five showed that it has five times the curvature that there is. Steps over working sets
  * are Newton's: what their quadratics say takes the place of the estimates before the last one
- * (working_rest() in optimizer/working.h). */
+ * (working_rest() in optimizer/working.h).
+ *
+ * F curves by l2 at least, so without biases it is at most ½·Σ g_j²/l2 above its minimum, however
+ * collinear columns are, at any point. Where there are more columns than rows that may be hardly
+ * more than the gap; then it is the estimate, if P is not in force, and nothing else is asked, nor
+ * waited for. Biases move g, too, until they are at their own minimum, by Δ = g_b/c, with c what
+ * they curve by: each weight's gradient by the mean of its column where rows curve, times g_b. So
+ * the estimate is ½·(√Σ g_j² + m·|g_b|)²/l2 + 10·½·g_b²/c. m is at most the root of `mean_square`,
+ * and about |E|x||. */
 struct gap_settings {
     bool known;    /* else nothing is estimated */
     double second; /* what bounds the second derivatives of a row's loss, above 0 */
     double rather; /* what they are as a rule; 0: F itself stands for them; infinite: not known */
-    double bias_share; /* of it that biases keep where weights take their place, 0 to 1 */
-    bool newton;       /* P can be trusted */
-    double least;      /* a loss below this counts as this */
-    double tolerance;  /* converged: the gap is at most this share of F */
-    bool waited_for;   /* a tolerance ends the run only where it has converged, */
-    bool asked_for;    /* and a level loss only if it stays so: the job says what the gap may be */
+    double bias_share;  /* of it that biases keep where weights take their place, 0 to 1 */
+    double mean_square; /* of rows, where l2 alone tells the gap; else 0 */
+    bool newton;        /* P can be trusted */
+    double least;       /* a loss below this counts as this */
+    double tolerance;   /* converged: the gap is at most this share of F */
+    bool waited_for;    /* a tolerance ends the run only where it has converged, */
+    bool asked_for;     /* and a level loss only if it stays so: the job says what the gap may be */
 };
+
+/* Whether squares of the columns are needed. */
+bool gap_by_columns(const struct gap_settings *settings);
 
 /* The gap up to which a point with this F has converged. */
 double gap_allowed(const struct gap_settings *settings, double loss);

@@ -28,12 +28,17 @@ static size_t window_bytes(const struct registers *registers) {
     return registers->rows.slots * registers->history_stride;
 }
 
-/* Replicas on this host read t where it lies. x and best are swapped with t, so they are shared
- * too. */
+/* Replicas on this host read t where it lies. x and best are swapped with t, and where directions
+ * are common d is, so they are shared too. */
+static bool is_shared(const struct registers *registers, uint8_t number) {
+    bool direction = number == REGISTER_D && registers->rows.slots > 0;
+    return direction || number == REGISTER_X || number == REGISTER_T || number == REGISTER_BEST;
+}
+
 static void make_vector(struct registers *registers, uint8_t number) {
     struct vector *vector = &registers->vector[number];
     size_t bytes = vector_bytes(registers->count);
-    bool shared = number == REGISTER_X || number == REGISTER_T || number == REGISTER_BEST;
+    bool shared = is_shared(registers, number);
     assert(!vector->elements && registers_have(registers, number));
     vector->segment = shared ? segment_new(bytes) : NULL;
     vector->elements = shared ? vector->segment->start : memory_map(bytes);

@@ -263,7 +263,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
             c->settings.optimizer.limited && !(c->roster.attempt > 1 && mutant(LIMITS_FORGOTTEN)),
         .adagrad = c->settings.downpour.epochs > 0,
         .coordinates = has_scaling(c) && !c->settings.factors,
-        .measured = c->settings.optimizer.gap.known,
+        .measured = gap_by_columns(&c->settings.optimizer.gap),
         .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
         .block_bias_exponent = preconditioned ? exponents_of(c)[bias_number] : 0,
         .folder = folder,

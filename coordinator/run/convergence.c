@@ -119,6 +119,16 @@ double gap_bias_share(const struct gap_settings *settings, const struct set_info
     return follows > 0 ? fmax(follows, 1 - (double)data->features / rows) : 1;
 }
 
+/* Where rows curve F more than that beyond l2, in the mean of as many directions as there are
+ * rows, what l2 alone says is far above the gap. */
+#define CURVES_BEYOND_L2 8
+
+bool gap_is_by_l2(const struct gap_settings *settings, const struct set_info *data, double l2,
+                  double mean_square) {
+    double beyond = settings->second * mean_square / (double)data->rows;
+    return l2 > 0 && data->features >= data->rows && beyond <= CURVES_BEYOND_L2 * l2;
+}
+
 void gap_unscaled(const struct set_info *data, double *squares) {
     for (uint64_t j = 0; j < data->features; j++)
         squares[j] = known_square(squares[j]);

@@ -34,6 +34,11 @@ void gap_unscaled(const struct set_info *data, double *squares);
 double gap_bias_share(const struct gap_settings *settings, const struct set_info *data, double l2,
                       const double *squares);
 
+/* Whether what l2 alone says of the gap is near it, so that squares of columns are not asked.
+ * Without scales of columns. `l2` is that of the optimizer. */
+bool gap_is_by_l2(const struct gap_settings *settings, const struct set_info *data, double l2,
+                  double mean_square);
+
 /* What came of it. */
 struct gap {
     bool known;

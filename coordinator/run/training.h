@@ -196,6 +196,9 @@ int training_measure_columns(struct training *run);
  * moments_find(). */
 int training_find_moments(struct training *run);
 
+/* The squares of the columns, of memory_map() or on disk. */
+int training_find_squares(struct training *run);
+
 /* Finds what is made of the model's margins, on the holdout where that takes rows, and gives it to
  * the layout. Beside the loop, when all slices of the model are in. Errors as of score_margins().
  */

@@ -35,13 +35,25 @@ static bool parks_squares(const struct training *run) {
     return set_info(run->set)->strip_columns && !run->member.sweep;
 }
 
-static int find_squares(struct training *run) {
+int training_find_squares(struct training *run) {
     assert(!run->squares);
     run->squares_bytes = set_info(run->set)->features * sizeof *run->squares;
     if (parks_squares(run) && run->moments.kind == MOMENTS_NONE)
         return moments_take_squares(run->set, cpus_usable(), &run->squares);
     run->squares = memory_map(run->squares_bytes);
     return moments_squares(run->set, cpus_usable(), &run->moments, run->squares);
+}
+
+/* Whether l2 alone tells the gap. */
+static int ask_l2(struct training *run, double l2) {
+    const struct set_info *info = set_info(run->set);
+    bool may = info->features >= info->rows && !info->strip_columns && !run->scaling.columns &&
+               !job_has_orthants(run->job);
+    double square = 0;
+    int code = may ? set_mean_square(run->set, cpus_usable(), &square) : 0;
+    if (!code && may && gap_is_by_l2(&run->estimates, info, l2, square))
+        run->estimates.mean_square = square;
+    return code;
 }
 
 /* For the estimate of the gap. */
@@ -55,7 +67,10 @@ static int measure_columns(struct training *run) {
         gap_measure(info, &run->moments, run->scaling.columns);
     if (run->scaling.columns && !run->scaling.plain)
         return 0;
-    int code = find_squares(run);
+    int code = ask_l2(run, l2);
+    if (code || run->estimates.mean_square > 0)
+        return code;
+    code = training_find_squares(run);
     if (!code && !job_has_orthants(run->job))
         run->estimates.bias_share = gap_bias_share(&run->estimates, info, l2, run->squares);
     if (!code)

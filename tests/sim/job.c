@@ -456,6 +456,7 @@ static void choose_gap(struct job *job) {
                                                .second = 0.25 + random_unit(&random),
                                                .rather = random_below(&random, 2) ? INFINITY : 0,
                                                .bias_share = ldexp(1, -(int)(job->seed % 8)),
+                                               .mean_square = job->seed % 5 ? 0 : 30,
                                                .newton = random_below(&random, 2),
                                                .least = 1e-3,
                                                .tolerance = 1e-4 * random_unit(&random),

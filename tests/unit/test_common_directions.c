@@ -118,6 +118,55 @@ static void a_run_from_zero_needs_no_product_for_its_margins_there(void **state)
     free(without.x);
 }
 
+/* Columns of one sign go with the bias: one direction of both is a poor first step. */
+static void biases_have_a_direction_of_their_own_where_columns_go_with_them(void **state) {
+    (void)state;
+    struct minimization apart, along;
+    make(ROWS_LOGISTIC, true);
+    for (uint32_t i = 0; i < ROWS * COLUMNS; i++)
+        value[i] = fabs(value[i]);
+    struct optimizer_settings settings = settings_of(20);
+    settings.steps_max = 1;
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &along);
+    settings.bias_scale = 0.5;
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &apart);
+    assert_int_equal(along.optimizer.common.window.entered, 1);
+    assert_int_equal(apart.optimizer.common.window.entered, 2);
+    print_message("%g, %g along one\n", apart.optimizer.loss, along.optimizer.loss);
+    assert_true(apart.optimizer.loss < along.optimizer.loss);
+    assert_false(apart.optimizer.common.biases_due);
+    free(apart.x);
+    free(along.x);
+    some_rows(NULL);
+}
+
+/* Squares of columns are 1 here. */
+static void what_l2_says_of_the_gap_ends_a_run_sooner_and_is_no_less_than_the_gap(void **state) {
+    (void)state;
+    struct minimization least, early, late;
+    make(ROWS_LOGISTIC, false);
+    struct optimizer_settings settings = settings_of(20);
+    settings.l2 = 1;
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &least);
+    settings.gradient_tolerance = 1;
+    settings.gap = (struct gap_settings){.known = true,
+                                         .second = 0.25,
+                                         .bias_share = 1,
+                                         .least = 1e-3,
+                                         .tolerance = 1e-6,
+                                         .waited_for = true};
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &late);
+    settings.gap.mean_square = 1;
+    minimize_rows(&problem, NULL, UNDISTURBED, 0, start, &settings, &early);
+    assert_true(early.optimizer.step < late.optimizer.step);
+    double gap = lbfgs_answer(&early.optimizer).loss - lbfgs_answer(&least.optimizer).loss;
+    double estimate = lbfgs_answer(&early.optimizer).gap_estimate;
+    assert_true(gap <= estimate && estimate <= 1e-6 * early.optimizer.loss);
+    free(least.x);
+    free(early.x);
+    free(late.x);
+}
+
 static void so_do_squared_and_softmax_losses_with_weights(void **state) {
     (void)state;
     make(ROWS_SQUARED, true);
@@ -176,6 +225,7 @@ enum { APART = SANITIZED ? 23 : 1 }; /* disturbed places */
 static void assert_same_bits(test_hessian *hessian, uint32_t patience,
                              enum disturbance disturbance) {
     struct optimizer_settings settings = settings_of_few(hessian, patience);
+    settings.bias_scale = 0.5; /* so biases have a direction of their own */
     struct minimization undisturbed, disturbed;
     minimize_rows(&problem, hessian, UNDISTURBED, 0, start, &settings, &undisturbed);
     uint32_t times = disturbance == SERIALIZED ? 1
@@ -412,6 +462,8 @@ SUITE(common_directions) {
         cmocka_unit_test(logistic_regression_takes_fewer_passes),
         cmocka_unit_test(so_do_squared_and_softmax_losses_with_weights),
         cmocka_unit_test(a_run_from_zero_needs_no_product_for_its_margins_there),
+        cmocka_unit_test(biases_have_a_direction_of_their_own_where_columns_go_with_them),
+        cmocka_unit_test(what_l2_says_of_the_gap_ends_a_run_sooner_and_is_no_less_than_the_gap),
         cmocka_unit_test(a_run_goes_on_from_what_it_wrote_at_any_request),
         cmocka_unit_test(a_run_that_is_rolled_back_anywhere_comes_to_the_same_bits),
         cmocka_unit_test(a_run_that_is_cancelled_anywhere_comes_to_the_same_bits),

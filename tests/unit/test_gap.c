@@ -70,6 +70,20 @@ static void a_bias_that_columns_can_replace_hardly_curves(void **state) {
     assert_near(settings.bias_share, 1);
 }
 
+static void l2_alone_is_asked_where_rows_curve_little_beyond_it(void **state) {
+    (void)state;
+    struct gap_settings settings = settings_for(&squared);
+    struct set_info wide = {.rows = 2, .features = COLUMNS};
+    assert_true(gap_by_columns(&settings));
+    assert_true(gap_is_by_l2(&settings, &wide, 0.5, 8));
+    assert_false(gap_is_by_l2(&settings, &wide, 0.49, 8));
+    assert_false(gap_is_by_l2(&settings, &wide, 0, 0));
+    wide.rows = 3;
+    assert_false(gap_is_by_l2(&settings, &wide, 0.5, 8));
+    settings.mean_square = 8;
+    assert_false(gap_by_columns(&settings));
+}
+
 static void a_loss_with_sharp_corners_curves_as_it_does_over_a_unit(void **state) {
     (void)state;
     const struct objective_shape sharp = {
@@ -128,6 +142,7 @@ SUITE(gap) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(columns_count_in_their_own_scale),
         cmocka_unit_test(a_bias_that_columns_can_replace_hardly_curves),
+        cmocka_unit_test(l2_alone_is_asked_where_rows_curve_little_beyond_it),
         cmocka_unit_test(a_loss_with_sharp_corners_curves_as_it_does_over_a_unit),
         cmocka_unit_test(tolerances_wait_where_they_are_left_or_the_gap_is_given),
         cmocka_unit_test(a_gap_is_small_against_the_loss_or_what_its_labels_make_of_one),

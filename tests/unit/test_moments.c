@@ -76,6 +76,26 @@ static void assert_moments(struct set *set, const struct moments *moments) {
     }
 }
 
+static void the_mean_square_of_a_row_is_that_of_its_columns(void **state) {
+    (void)state;
+    draw();
+    for (unsigned i = 0; i < ROWS; i++)
+        weight[i] = i % 9 == 2 ? 0 : 1 + i % 7;
+    for (int dense = 0; dense < 2; dense++) {
+        struct set *set = made_set(dense ? "dense-squares" : "sparse-squares", dense, 0);
+        const struct moments unknown = {.kind = MOMENTS_NONE};
+        double squares[COLUMNS], sum = 0, one, three;
+        assert_int_equal(moments_squares(set, 1, &unknown, squares), 0);
+        for (unsigned j = 0; j < COLUMNS; j++)
+            sum += squares[j];
+        assert_int_equal(set_mean_square(set, 1, &one), 0);
+        assert_int_equal(set_mean_square(set, 3, &three), 0);
+        assert_true(fabs(one - sum) <= 1e-13 * sum);
+        assert_memory_equal(&one, &three, sizeof one);
+        set_close(set);
+    }
+}
+
 static void they_are_those_of_all_rows_stored_or_not(void **state) {
     (void)state;
     draw();
@@ -333,6 +353,7 @@ static void the_largest_column_is_held_against_the_median(void **state) {
 SUITE(moments) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(they_are_those_of_all_rows_stored_or_not),
+        cmocka_unit_test(the_mean_square_of_a_row_is_that_of_its_columns),
         cmocka_unit_test(rows_count_with_their_weights),
         cmocka_unit_test(columns_of_one_unit_are_nearly_alike),
         cmocka_unit_test(the_largest_column_is_held_against_the_median),
