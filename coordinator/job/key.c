@@ -424,9 +424,9 @@ bool key_is_default(const struct key *key, const struct job *job) {
     return same;
 }
 
-/* Quotes a text so that reading it gives the same text. Without the backslash the reader would
- * replace ${NAME}. The reader also knows the escapes of escape_put(). */
-static void print_quoted(const char *text, FILE *out) {
+/* Without the backslash the reader would replace ${NAME}. It also knows the escapes of
+ * escape_put(). */
+void key_print_text(const char *text, FILE *out) {
     char *quoted = memory_new(2 * strlen(text) + 1, 1), *to = quoted;
     for (; *text; text++) {
         if (strchr("\"\\$", *text))
@@ -462,13 +462,13 @@ void key_print(const struct key *key, const struct job *job, FILE *out) {
             if (json_is_number(entry))
                 print_number(json_number_value(entry), out);
             else
-                print_quoted(json_string_value(entry), out);
+                key_print_text(json_string_value(entry), out);
         }
         fputs(" }", out);
         break;
     case JSON_STRING:
         if (key->type == KEY_TEXT && (!key->word || strcmp(json_string_value(value), key->word)))
-            print_quoted(json_string_value(value), out);
+            key_print_text(json_string_value(value), out);
         else
             fputs(json_string_value(value), out);
         break;

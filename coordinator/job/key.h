@@ -111,6 +111,9 @@ json_t *key_value(const struct key *key, const struct job *job);
 /* Writes the value as it stands in a job file; nothing for a text that is not set. */
 void key_print(const struct key *key, const struct job *job, FILE *out);
 
+/* Writes a text in quotes, of which a job file gives the same text. */
+void key_print_text(const char *text, FILE *out);
+
 /* Prints every key with its meaning, what is allowed, and its default. */
 void key_print_help(FILE *out);
 

@@ -20,8 +20,8 @@
 #define WAIT_SECONDS_MAX 1e6
 
 const struct option_row option_rows[] = {
-    {"set", 0, "KEY=VALUE", 0, 0, "sets a key of the job file; may be repeated"},
-    {"state", 0, "DIR", 0, offsetof(struct options, state),
+    {"set", 0, "KEY=VALUE", OPTION_SET, 0, "sets a key of the job file; may be repeated"},
+    {"state", 0, "DIR", OPTION_STATE, offsetof(struct options, state),
      "the state folder, in place of the job file's"},
     {"json", 0, NULL, 0, offsetof(struct options, json), "answers as JSON"},
     {"quiet", 'q', NULL, 0, offsetof(struct options, quiet),

@@ -165,6 +165,17 @@ static json_t *publication_of(const struct history *history, int64_t current, in
     return json_string(item == history_pending(history) ? "pending" : "published");
 }
 
+/* The folder of a run's model: where the state folder is now, which may have been moved since, and
+ * as it is named now. Null if there is none. */
+static json_t *model_folder(struct store *store, int64_t run, bool exists) {
+    char *state = store_folder(store);
+    char *folder = memory_format("%s/models/%lld", state, (long long)run);
+    json_t *json = exists ? text_to_json(folder) : json_null();
+    free(folder);
+    free(state);
+    return json;
+}
+
 static int add_publication(struct store *store, int64_t run, json_t *status) {
     struct history history;
     char *folder = store_folder(store);
@@ -203,6 +214,8 @@ int report_status(struct store *store, json_t **status) {
     struct figure_source source = {.record = &run, .last_ms = wall_ms, .result = result};
     *status = figures_json(IN_RECORDED, &source);
     figures_add_result(*status, IN_RECORDED_RESULT, result);
+    if (json_object_get(*status, "model"))
+        json_object_set_new(*status, "model", model_folder(store, run.run, true));
     if (!result)
         add_settings(*status, settings);
     code = store_processes(store, run.run, report_take_process, &processes);
@@ -297,7 +310,7 @@ static int report_take_run(void *context, const struct store_run *run) {
     json_t *of_run = figures_json(IN_LISTED, &source);
     figures_add_result(of_run, IN_LISTED_RESULT, result);
     json_decref(result);
-    json_object_set_new(of_run, "model", text_or_null(folder));
+    json_object_set_new(of_run, "model", model_folder(runs->store, run->run, *folder));
     json_object_set_new(of_run, "model_sha256", text_or_null(sha256));
     free(folder);
     free(sha256);
