@@ -64,7 +64,8 @@ static void write_range(const struct key *key, char *text, size_t size) {
         snprintf(text, size, "a %s of at least %.15g%s", kind, key->least, more);
 }
 
-void key_allowed(const struct key *key, char *text, size_t size) {
+void key_allowed(const struct key *key, char text[KEY_ALLOWED_BYTES]) {
+    const size_t size = KEY_ALLOWED_BYTES;
     size_t used = 0;
     if (key->word)
         used = (size_t)snprintf(text, size, "%s, or ", key->word);
@@ -111,8 +112,8 @@ static const char *question(const struct key *key, const char *text) {
 
 static int refuse_value(const struct key *key, const char *place, const char *text,
                         const char *why) {
-    char allowed[256];
-    key_allowed(key, allowed, sizeof allowed);
+    char allowed[KEY_ALLOWED_BYTES];
+    key_allowed(key, allowed);
     return error_set(ERROR_CONFIG, "%s: key `%s`: \"%s\" %s%s; allowed: %s", place, key->name, text,
                      why, question(key, text), allowed);
 }
@@ -488,8 +489,8 @@ void key_print(const struct key *key, const struct job *job, FILE *out) {
 
 void key_print_help(FILE *out) {
     for (size_t i = 0; i < keys_count; i++) {
-        char allowed[256];
-        key_allowed(&keys[i], allowed, sizeof allowed);
+        char allowed[KEY_ALLOWED_BYTES];
+        key_allowed(&keys[i], allowed);
         fprintf(out, "  %-18s %s\n", keys[i].name, keys[i].help);
         fprintf(out, "  %-18s %s", "", allowed);
         const char *initial = keys[i].initial, *of_network = keys[i].initial_network;

@@ -57,7 +57,9 @@ def an_option_that_would_have_no_effect_is_refused_by_its_name(folder):
                         (['status', state, '--state', folder / 'other.state'], f'{state} is one already'),
                         (['publish', '1', state, '--set', 'on_publish=true'], f'{state} is a state folder'),
                         (['jobs', job, state, '--set', 'l2=1'], f'{state} is a state folder'),
-                        (['rollback', '--state', state, '--set', 'l2=1'], 'name that')):
+                        (['rollback', '--state', state, '--set', 'l2=1'], 'name that'),
+                        (['run', job, '--state='], 'option `--state` needs an argument, DIR'),
+                        (['predict', state, folder / 'small.libsvm', '-o', ''], '`--output` needs an argument')):
         finished = dml(*words)
         assert finished.status == USAGE and name in finished.stderr and not finished.stdout, finished
     for words in ['jobs', job, '--set', 'l2=1'], ['status', '--state', state], ['status', job, '--state', state]:
