@@ -111,7 +111,8 @@ struct sweep_shape sweep_shape_of(const struct job *job) {
         .values = job_grid_size(job),
         .inner = job_grid_inner(job),
         .folds = job->folds,
-        .apart = job_family(job)->family->path_dependent || job->optimizer == JOB_DOWNPOUR,
+        .apart = job_family(job)->family->path_dependent || job->optimizer == JOB_DOWNPOUR ||
+                 job->early_stopping,
         .rule = {.by = score_figure_find(job->choose_by),
                  .one_se = job->choose == JOB_CHOOSE_ONE_SE},
     };

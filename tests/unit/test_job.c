@@ -332,7 +332,9 @@ static void set_goes_over_the_file(void **state) {
     assert_string_equal(job->data[0], "one.gz");
     assert_null(job->data[1]);
     job_free(job);
-    job = read_with("l2={ 1e-4, 1e+1 }"); /* as in a file */
+    const char *list = "l2={ 1e-4, 1e+1 }"; /* a plus as in a file */
+    write_file("data = a\nholdout = 0.1\n");
+    assert_int_equal(job_read(path, &list, 1, NULL, &job), 0);
     assert_true(job->l2.count == 2 && job->l2.all[0] == 10);
     job_free(job);
 }
