@@ -284,8 +284,63 @@ static json_t *changes_note(struct changes *changes, const struct store_run *run
     return changed;
 }
 
+/* The models of all runs, by their runs: to ask the store for each would read its table as often.
+ */
+struct listed_model {
+    int64_t run;
+    size_t place; /* among all: of several of a run the last counts */
+    char *sha256;
+};
+
+struct models_listed {
+    struct listed_model *items;
+    size_t count, capacity;
+};
+
+static int report_take_model(void *context, const struct store_model_row *model) {
+    struct models_listed *models = context;
+    MEMORY_ROOM(models->items, models->count, models->capacity);
+    models->items[models->count] = (struct listed_model){
+        .run = model->run, .place = models->count, .sha256 = memory_copy_string(model->sha256)};
+    models->count++;
+    return 0;
+}
+
+static int compare_models(const void *a, const void *b) {
+    const struct listed_model *x = a, *y = b;
+    return x->run != y->run ? (x->run > y->run) - (x->run < y->run)
+                            : (x->place > y->place) - (x->place < y->place);
+}
+
+static int models_read(struct store *store, struct models_listed *models) {
+    int code = store_models(store, report_take_model, models);
+    if (models->count)
+        qsort(models->items, models->count, sizeof *models->items, compare_models);
+    return code;
+}
+
+/* The hash of the run's model; "" if it has none. */
+static const char *models_sha256(const struct models_listed *models, int64_t run) {
+    size_t low = 0, high = models->count; /* the last that is of no later run lies below `high` */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (models->items[middle].run <= run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && models->items[low - 1].run == run ? models->items[low - 1].sha256 : "";
+}
+
+static void models_release(struct models_listed *models) {
+    for (size_t i = 0; i < models->count; i++)
+        free(models->items[i].sha256);
+    free(models->items);
+}
+
 struct runs_listed {
     struct store *store;
+    struct models_listed models;
     struct history history;
     int64_t current;
     struct changes changes;
@@ -295,25 +350,18 @@ struct runs_listed {
 static int report_take_run(void *context, const struct store_run *run) {
     static const char *const over[] = {"holdout", "test"};
     struct runs_listed *runs = context;
-    char *folder, *sha256;
+    const char *sha256 = models_sha256(&runs->models, run->run);
     int64_t wall_ms;
-    int code = store_model_of(runs->store, run->run, &folder, &sha256);
-    if (!code)
-        code = last_ms(runs->store, run, &wall_ms);
-    if (code) {
-        free(folder);
-        free(sha256);
+    int code = last_ms(runs->store, run, &wall_ms);
+    if (code)
         return code;
-    }
     json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     struct figure_source source = {.record = run, .last_ms = wall_ms, .result = result};
     json_t *of_run = figures_json(IN_LISTED, &source);
     figures_add_result(of_run, IN_LISTED_RESULT, result);
     json_decref(result);
-    json_object_set_new(of_run, "model", model_folder(runs->store, run->run, *folder));
+    json_object_set_new(of_run, "model", model_folder(runs->store, run->run, *sha256));
     json_object_set_new(of_run, "model_sha256", text_or_null(sha256));
-    free(folder);
-    free(sha256);
     json_object_set_new(of_run, "publication",
                         publication_of(&runs->history, runs->current, run->run));
     if (run->sweep)
@@ -380,6 +428,8 @@ int report_runs(struct store *store, json_t **runs) {
     free(folder);
     int code = history_read(store, &list.history);
     if (!code)
+        code = models_read(store, &list.models);
+    if (!code)
         code = store_runs(store, report_take_run, &list);
     struct sweep_search sweeps = {.store = store, .list = json_array()};
     if (!code)
@@ -390,6 +440,7 @@ int report_runs(struct store *store, json_t **runs) {
     *runs = json_pack("{s:o, s:o, s:o}", "runs", list.list, "sweeps", sweeps.list, "decisions",
                       decisions_json(&list.history));
     history_release(&list.history);
+    models_release(&list.models);
     changes_release(&list.changes);
     if (code) {
         json_decref(*runs);
