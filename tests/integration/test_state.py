@@ -233,8 +233,9 @@ def sigterm_stops_a_run_and_all_it_started(folder):
 @test
 def cancel_stops_a_live_run(folder):
     def cancel(_, job):
-        finished = dml('cancel', job)
+        finished = dml('cancel', job, '--json')
         assert finished.status == 0, finished
+        assert finished.json == {'folder': f'{folder}/job.state', 'stopping': True}, finished
     stopped_by(folder, cancel)
 
 
