@@ -527,7 +527,12 @@ int model_set_current(const char *models_folder, const char *name) {
     if (!code)
         code = guard_check();
     if (!code && rename(temporary, link))
-        code = error_set_errno(ERROR_CREATE, "cannot replace %s", link);
+        code = errno == EISDIR
+                   ? error_set(ERROR_CREATE,
+                               "cannot replace %s: it is a folder, which a copy that follows links "
+                               "makes of the link to the live model; remove it",
+                               link)
+                   : error_set_errno(ERROR_CREATE, "cannot replace %s", link);
     if (code)
         unlink(temporary);
     if (!code)

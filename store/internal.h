@@ -247,9 +247,6 @@ uint64_t store_durable_checksum(int64_t run, uint32_t attempt, uint64_t step,
  * copies. Messages and store_folder() name the state folder. */
 int store_open_files(const char *state_folder, const char *files, int flags, struct store **store);
 
-/* ERROR_UNAVAILABLE if there is no database. */
-int store_check_existing(const char *state_folder);
-
 /* Says that the file is damaged, how, and what to do. */
 int store_damaged(struct store *store, const char *how);
 

@@ -28,6 +28,9 @@ int store_open(const char *state_folder, struct store **store);
 /* Opens for reading what is there; ERROR_UNAVAILABLE if there is no database. */
 int store_open_existing(const char *state_folder, struct store **store);
 
+/* ERROR_UNAVAILABLE if there is no database. */
+int store_check_existing(const char *state_folder);
+
 /* Reads what is there and writes nothing to the folder, neither lock nor log: for a caller who may
  * only read it, also while a coordinator works in it. The store is in memory. Its files are copied
  * to a private folder below TMPDIR or /tmp in between. ERROR_UNAVAILABLE if there is no database,

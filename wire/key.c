@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/hash.h"
+#include "base/text.h"
 
 enum { DIGITS = 2 * KEY_BYTES };
 
@@ -77,12 +78,15 @@ static int check_owner(int descriptor, const char *path) {
                          "the key %s belongs to another user (%u): whoever knows the key can use "
                          "the workers; make one of your own",
                          path, (unsigned)status.st_uid);
-    if (status.st_mode & (S_IRWXG | S_IRWXO))
-        return error_set(ERROR_PERMISSION,
+    if (!(status.st_mode & (S_IRWXG | S_IRWXO)))
+        return 0;
+    char *word = shell_word(path);
+    int code = error_set(ERROR_PERMISSION,
                          "the key %s is open to others (mode %04o): run `chmod 600 %s`, and make "
                          "another key if somebody may have read it",
-                         path, (unsigned)(status.st_mode & 07777), path);
-    return 0;
+                         path, (unsigned)(status.st_mode & 07777), word);
+    free(word);
+    return code;
 }
 
 static int read_from(int descriptor, const char *path, struct key *key) {

@@ -34,8 +34,23 @@ static bool is_folder(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+/* The options that are about a job file would have no effect. */
+static int refuse_options(const struct options *options, const char *folder) {
+    if (options->state)
+        return error_set(ERROR_USAGE,
+                         "`--state %s`: names a state folder, and %s is one already; leave one of "
+                         "them out",
+                         options->state, folder);
+    return error_set(ERROR_USAGE,
+                     "`--set %s`: sets a key of a job file, and %s is a state folder; name the job "
+                     "file, or leave the option out",
+                     options->settings[0], folder);
+}
+
 static int place_of_operand(const struct options *options, const char *operand, char **state) {
     if (is_folder(operand)) {
+        if (options->state || options->settings_count)
+            return refuse_options(options, operand);
         *state = memory_copy_string(operand);
         return 0;
     }
@@ -71,6 +86,10 @@ int places_of(const struct options *options, char ***states) {
         if (!count)
             found[0] = memory_copy_string(options->state);
     }
+    if (!count && options->settings_count)
+        code = error_set(ERROR_USAGE,
+                         "`--set %s`: sets a key of a job file: name that, or leave the option out",
+                         options->settings[0]);
     for (char **state = found; !code && *state; state++)
         if (!is_folder(*state))
             code = error_set(ERROR_UNAVAILABLE,
@@ -193,7 +212,7 @@ int control_ask(const char *state, const char *question, char **answer) {
 int record_reader_open(const char *state, struct record_reader *reader) {
     *reader = (struct record_reader){.state = state, .lock = -1};
     if (state_may_write(state)) {
-        int code = state_lock(state, STATE_READS, &reader->lock);
+        int code = state_lock_existing(state, STATE_READS, &reader->lock);
         return code ? code : store_open_existing(state, &reader->store);
     }
     reader->copy = true;

@@ -61,7 +61,7 @@ int go_live_open(const struct options *options, int first, struct go_live *live)
     bool has_job_file = !code && place.operands_count && stat(place.operands[0], &status) == 0 &&
                         S_ISREG(status.st_mode);
     if (!code)
-        code = state_lock(live->state, STATE_WORKS, &live->lock);
+        code = state_lock_existing(live->state, STATE_WORKS, &live->lock);
     if (!code)
         code = loop_open(&live->loop);
     if (!code)
@@ -203,23 +203,35 @@ static void print_words(const struct go_live *live, const char *again, const cha
     putchar('\n');
 }
 
-static int print_json(const struct go_live *live) {
-    char *path = publish_folder(live->state, live->to), *sha256;
+/* `folder` is that of the live model, or NULL. */
+static int print_json(const struct go_live *live, const char *folder) {
+    char *sha256;
     int code = store_model_of(live->store, live->to, NULL, &sha256);
     json_t *answer = json_pack("{s:o, s:I, s:I, s:o, s:s}", "job", text_to_json(live->job), "run",
                                (json_int_t)live->to, "previous_run", (json_int_t)live->from, "live",
-                               text_to_json(path), "model_sha256", sha256);
+                               folder ? text_to_json(folder) : json_null(), "model_sha256", sha256);
     if (!code)
         report_print_json(answer);
     json_decref(answer);
     free(sha256);
-    free(path);
     return code;
 }
 
 int go_live_show(const struct go_live *live, const char *again, const char *what) {
-    if (live->options->json)
-        return print_json(live);
-    print_words(live, again, what);
-    return 0;
+    if (!live->options->json) {
+        print_words(live, again, what);
+        return 0;
+    }
+    char *folder = publish_folder(live->state, live->to);
+    int code = print_json(live, folder);
+    free(folder);
+    return code;
+}
+
+int go_live_show_kept(struct go_live *live) {
+    live->from = history_current(live->state);
+    char *folder = publish_live_folder(live->state);
+    int code = print_json(live, folder);
+    free(folder);
+    return code;
 }

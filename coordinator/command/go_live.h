@@ -41,4 +41,7 @@ int go_live_now(struct go_live *live, enum decision decision, const char *why);
 /* Prints the outcome; `again` is " again" or "", `what` "rollback" or "publication". */
 int go_live_show(const struct go_live *live, const char *again, const char *what);
 
+/* Prints, as JSON, that run `to` is what it was: what is live stays. */
+int go_live_show_kept(struct go_live *live);
+
 #endif

@@ -14,22 +14,12 @@
 #include "coordinator/command/print.h"
 #include "coordinator/command/proposal.h"
 #include "coordinator/job/job.h"
+#include "coordinator/job/key.h"
 #include "data/address.h"
 #include "data/date.h"
 #include "data/input.h"
 
 /* ---- writing ---- */
-
-/* A text in quotes, as job files have it. */
-static void put_quoted(const char *text, FILE *file) {
-    putc('"', file);
-    for (; *text; text++) {
-        if (strchr("\"\\$", *text))
-            putc('\\', file);
-        putc(*text, file);
-    }
-    putc('"', file);
-}
 
 /* A column by its name, or by its number if it has none that is fit for a job file. */
 static void put_column(const struct profile *profile, uint32_t i, FILE *file) {
@@ -38,7 +28,7 @@ static void put_column(const struct profile *profile, uint32_t i, FILE *file) {
     while ((unsigned char)*at >= ' ')
         at++;
     snprintf(number, sizeof number, "%u", i + 1);
-    put_quoted(name && *name && !*at ? name : number, file);
+    key_print_text(name && *name && !*at ? name : number, file);
 }
 
 /* A key with the columns that are used so, if there are any. */
@@ -60,7 +50,7 @@ static void put_text(const char *key, const char *text, FILE *file) {
     if (!text)
         return;
     fprintf(file, "    %s = ", key);
-    put_quoted(text, file);
+    key_print_text(text, file);
     putc('\n', file);
 }
 
@@ -260,6 +250,16 @@ static void put_dates(const struct proposal *proposal, FILE *file) {
     put_text("date_format", format && strcmp(format, DATE_FORMAT_ISO) != 0 ? format : NULL, file);
 }
 
+/* What --set says of reading beside what a proposal says in any case. */
+static void put_settings(const struct proposal *proposal, const char *section, FILE *file) {
+    static const char *const proposed[] = {
+        "format",         "bad_lines", "csv.header",      "csv.label", "csv.delimiter",
+        "csv.decimal",    "csv.skip",  "csv.numbers",     "csv.text",  "csv.missing",
+        "csv.categories", "csv.dates", "csv.date_format", NULL};
+    job_print_reading(proposal->settings, proposal->settings_count, &proposal->reading, section,
+                      proposed, file);
+}
+
 static void put_table(const struct proposal *proposal, FILE *file) {
     const struct profile *profile = &proposal->profile;
     bool named = table_is_named(profile->report.table);
@@ -279,7 +279,7 @@ static void put_table(const struct proposal *proposal, FILE *file) {
         fputs("    missing = { ", file);
         for (const char *const *word = proposal->reading.missing; *word; word++) {
             fputs(word > proposal->reading.missing ? ", " : "", file);
-            put_quoted(*word, file);
+            key_print_text(*word, file);
         }
         fputs(" }\n", file);
     }
@@ -288,6 +288,7 @@ static void put_table(const struct proposal *proposal, FILE *file) {
     put_dates(proposal, file);
     put_columns(proposal, "text", USE_AS_TEXT, file);
     put_columns(proposal, "skip", USE_NOT, file);
+    put_settings(proposal, "csv", file);
     fputs("    # bins = 50   # lets numbers follow curves\n}\n", file);
     fputs("# cross = pairs   # what columns say together; needs bins for numbers\n", file);
     put_remarks(proposal, file);
@@ -305,9 +306,10 @@ static void put_rows(const struct proposal *proposal, FILE *file) {
     fprintf(file,
             "%sholdout   = 0.2   # of the rows: for figures on rows that were not trained on%s\n",
             few ? "# " : "", few ? "; there are too few" : "");
-    if (bad)
+    uint64_t most = proposal->reading.bad_lines_max > bad ? proposal->reading.bad_lines_max : bad;
+    if (most)
         fprintf(file, "bad_lines = %llu   # so many may be skipped: %llu rows have no label\n",
-                (unsigned long long)bad, (unsigned long long)profile->unlabelled);
+                (unsigned long long)most, (unsigned long long)profile->unlabelled);
 }
 
 static int write_job(void *context, FILE *file) {
@@ -320,9 +322,10 @@ static int write_job(void *context, FILE *file) {
     if (columns)
         fprintf(file, ", %u columns", columns);
     fputs(". Words behind # are remarks; dml.conf(5) has all keys.\n\ndata      = { ", file);
-    put_quoted(proposal->data, file);
+    key_print_text(proposal->data, file);
     fputs(" }\n", file);
     put_rows(proposal, file);
+    put_settings(proposal, "", file);
     fprintf(file, "objective = %s\n", proposal->objective);
     put_labels(profile, file);
     fputs("# summary = model   # standard errors and tests of the estimates\n", file);
@@ -399,7 +402,9 @@ static int write_proposal(struct proposal *proposal, const char *path) {
 int command_init(const struct options *options) {
     char *data = address_shown(options->operands[0]);
     struct proposal proposal = {.data = data,
-                                .reading = {.trim = true, .ngrams = 1, .lowercase = true}};
+                                .reading = {.trim = true, .ngrams = 1, .lowercase = true},
+                                .settings = options->settings,
+                                .settings_count = options->settings_count};
     struct source_beside none = {0};
     char *path = options->output ? memory_copy_string(options->output) : job_path(proposal.data);
     int code = job_set_reading(options->settings, options->settings_count, READING_FOR_JOB,

@@ -243,7 +243,7 @@ static int prune_open(const struct options *options, const char *state,
                       struct record_reader *reader) {
     if (!options->dry_run) {
         *reader = (struct record_reader){.state = state, .lock = -1};
-        int code = state_lock(state, STATE_READS, &reader->lock);
+        int code = state_lock_existing(state, STATE_READS, &reader->lock);
         return code ? code : store_open_existing(state, &reader->store);
     }
     int code = record_reader_open(state, reader);

@@ -12,6 +12,8 @@ struct proposal {
     const char *data;              /* the file; borrowed */
     struct source_options reading; /* as the user says, and then as it can be read */
     struct profile profile;
+    const char *const *settings; /* KEY=VALUE of --set, which `reading` has; borrowed */
+    uint32_t settings_count;
     const char *objective;
     uint32_t dates; /* the bit of the format that most columns of dates have; 0: there is none */
 };

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/go_live.h"
 #include "coordinator/status/sweep_plan.h"
@@ -108,9 +109,12 @@ static int label_only(struct go_live *live) {
     if (!live->options->tag && !live->options->note)
         return error_set(ERROR_USAGE, "`publish --no-publish` needs `--tag` or `--note`");
     int code = label(live);
-    if (!code && !live->options->json)
-        printf("run %lld has its label; what is live stays\n", (long long)live->to);
-    return code;
+    if (code)
+        return code;
+    if (live->options->json)
+        return go_live_show_kept(live);
+    printf("run %lld has its label; what is live stays\n", (long long)live->to);
+    return 0;
 }
 
 /* A publication that was cut off is completed when it is repeated. */
@@ -134,10 +138,13 @@ static int make_live(struct go_live *live) {
 static int check_is_run(const char *name) {
     if (!name_ends(name, ".conf") && !name_ends(name, ".state"))
         return 0;
-    return error_set(ERROR_USAGE,
-                     "%s is no run: give its number or its tag first, as `jobs` lists them, as in "
-                     "`publish 1 %s`",
-                     name, name);
+    char *word = shell_word(name);
+    int code = error_set(ERROR_USAGE,
+                         "%s is no run: give its number or its tag first, as `jobs` lists them, as "
+                         "in `publish 1 %s`",
+                         name, word);
+    free(word);
+    return code;
 }
 
 int command_publish(const struct options *options) {

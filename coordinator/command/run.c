@@ -133,6 +133,17 @@ static int train_many(struct training *training, const struct dataset *data, str
     return code;
 }
 
+/* Columns have the numbers of the model that the run starts from, else of the one that the gate
+ * compares it with. Whether the gate is asked this time changes no data. */
+static int read_data(struct training *training, struct dataset *data) {
+    const struct job *job = training->job;
+    const char *start = training->options->start;
+    char *live = !start && job->gate[0] ? publish_live_folder(job->state) : NULL;
+    int code = training_read(training, start ? start : live, data);
+    free(live);
+    return code;
+}
+
 /* ---- what becomes of the model ---- */
 
 static int decide(struct training *training, const struct publisher *publisher,
@@ -201,7 +212,7 @@ static int train(struct training *training, struct dataset *data) {
     if (!code)
         code = workers_prepare(training);
     if (!code)
-        code = training_read(training, options->start, data);
+        code = read_data(training, data);
     if (!code)
         code = choose_ended(training, data, &settled, &chosen, &outcome);
     if (!code && !chosen.run)

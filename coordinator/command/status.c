@@ -121,6 +121,17 @@ int command_status(const struct options *options) {
     return code;
 }
 
+static void print_stopping(const struct options *options, const char *state) {
+    if (options->json) {
+        json_t *stopping = json_pack("{s:o, s:b}", "folder", text_to_json(state), "stopping", true);
+        report_print_json(stopping);
+        json_decref(stopping);
+    } else {
+        escape_put(state, stdout);
+        puts(": the run stops at the next point from which it can go on");
+    }
+}
+
 int command_cancel(const struct options *options) {
     char *state, *answer = NULL;
     int code = place_of(options, &state);
@@ -130,10 +141,8 @@ int command_cancel(const struct options *options) {
     if (!code && strncmp(answer, "ok", 2) != 0)
         code = error_set(ERROR_UNAVAILABLE, "%s: the coordinator did not accept `cancel`: %s",
                          state, *answer ? answer : "it is about to end");
-    if (!code) {
-        escape_put(state, stdout);
-        puts(": the run stops at the next point from which it can go on");
-    }
+    if (!code)
+        print_stopping(options, state);
     free(answer);
     free(state);
     return code;

@@ -71,19 +71,20 @@ static char *find_summary_beside(const char *folder) {
 
 /* A run that was asked for a summary may have been kept without becoming live. */
 static int refuse_without(const char *folder) {
-    char *other = find_summary_beside(folder);
+    char *other = find_summary_beside(folder), *word = shell_word(other ? other : folder);
     if (other)
         error_set(ERROR_USAGE,
                   "%s has no summary: its run was not asked for one. That of another run is "
                   "shown by: dml-coordinator summary %s",
-                  folder, other);
+                  folder, word);
     else
         error_set(ERROR_USAGE,
                   "%s has no summary: its run was not asked for one. Put `summary = model` into "
                   "the job file, or `summary = robust`, and train again; `run JOBFILE --start %s "
                   "--set summary=model --set max_steps=0 --fresh` changes no parameter, and takes "
                   "a few passes over the data",
-                  folder, folder);
+                  folder, word);
+    free(word);
     free(other);
     return ERROR_USAGE;
 }

@@ -6,6 +6,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "data/source.h"
 #include "model/response.h"
@@ -196,8 +197,9 @@ void job_free(struct job *job);
 /* Makes the error that is set one of this key: FILE: key `KEY`: …. Answers the code. */
 int job_refuse_key(const struct job *job, const char *key, int code);
 
-/* What data is read for without a job file: to propose a job, or, by a model, to score it, where
- * how columns become features is settled. Weights and labels beside it are for figures alone. */
+/* What data is read for without a job file: to propose a job, of which files beside the data are no
+ * part, or, by a model, to score it, where how columns become features is settled. Weights and
+ * labels beside it are for figures alone. */
 enum reading_for { READING_FOR_JOB, READING_TO_SCORE, READING_TO_JUDGE };
 
 /* Applies settings, the KEY=VALUE of --set, to reading options. The strings of `options` must be on
@@ -206,12 +208,18 @@ enum reading_for { READING_FOR_JOB, READING_TO_SCORE, READING_TO_JUDGE };
 int job_set_reading(const char *const *settings, uint32_t count, enum reading_for use,
                     struct source_options *options, struct source_beside *beside);
 
-/* Whether minibatches are trained on, before L-BFGS or in its place. */
+/* Writes, as lines of a job file, what settings say of reading `options`: the keys of one section,
+ * "" for those outside of all, without those that `but` names, which ends with NULL. */
+void job_print_reading(const char *const *settings, uint32_t count,
+                       const struct source_options *options, const char *section,
+                       const char *const *but, FILE *out);
+
 /* Whether the errors of all estimates are found, by a matrix that preconditions the run, too. */
 static inline bool job_inverts(const struct job *job) {
     return job->summary && !job->summary_columns[0];
 }
 
+/* Whether minibatches are trained on, before L-BFGS or in its place. */
 static inline bool job_has_minibatches(const struct job *job) {
     return job->optimizer == JOB_DOWNPOUR || job->start == JOB_START_DOWNPOUR;
 }

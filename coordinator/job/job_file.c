@@ -20,9 +20,10 @@
 struct job_reader {
     char *at;
     int line;
-    int depth;     /* of braces */
-    int opened[2]; /* the lines of those that are open: of a section, and of a list in it */
-    const char *file;
+    int depth;        /* of braces */
+    int opened[2];    /* the lines of those that are open: of a section, and of a list in it */
+    const char *file; /* or the setting, as messages name it */
+    bool is_setting;
 };
 
 static void step(struct job_reader *reader) {
@@ -31,9 +32,18 @@ static void step(struct job_reader *reader) {
     reader->at++;
 }
 
+/* A setting has one line. */
+static int refuse_text(const struct job_reader *reader, int line, const char *why) {
+    if (!reader->is_setting)
+        return error_set(ERROR_CONFIG, "%s:%d: %s", reader->file, line, why);
+    return error_set(ERROR_CONFIG, "%s: %s", reader->file, why);
+}
+
 static int unclosed(const struct job_reader *reader, int line, const char *what) {
-    return error_set(ERROR_CONFIG, "%s:%d: the %s that begins here is not closed", reader->file,
-                     line, what);
+    char *why = memory_format("the %s that begins here is not closed", what);
+    int code = refuse_text(reader, line, why);
+    free(why);
+    return code;
 }
 
 static int skip_quoted(struct job_reader *reader) {
@@ -102,18 +112,14 @@ static int check_utf8(const char *text, const char *file) {
 /* What editors of some systems write before a text in UTF-8; it means nothing. */
 #define UTF8_MARK "\xef\xbb\xbf"
 
-int job_text_prepare(char *text, const char *file) {
-    struct job_reader reader = {.at = text, .line = 1, .file = file};
+static int prepare(char *text, struct job_reader reader) {
     int code = 0;
-    if (strncmp(text, UTF8_MARK, strlen(UTF8_MARK)) == 0)
-        memset(text, ' ', strlen(UTF8_MARK));
     while (!code && *reader.at) {
         const char *at = reader.at;
         if (*at == '"' || *at == '\'')
             code = skip_quoted(&reader);
         else if (*at == '*' || is_inside_word(text, at))
-            code = error_set(ERROR_CONFIG, "%s:%d: a text with * or // in it needs quotes", file,
-                             reader.line);
+            code = refuse_text(&reader, reader.line, "a text with * or // in it needs quotes");
         else if (*at == '#' || (at[0] == '/' && at[1] == '/'))
             while (*reader.at && *reader.at != '\n')
                 *reader.at++ = ' ';
@@ -130,6 +136,13 @@ int job_text_prepare(char *text, const char *file) {
     }
     if (!code && reader.depth)
         code = unclosed(&reader, reader.opened[reader.depth > 1], "{");
+    return code;
+}
+
+int job_text_prepare(char *text, const char *file) {
+    if (strncmp(text, UTF8_MARK, strlen(UTF8_MARK)) == 0)
+        memset(text, ' ', strlen(UTF8_MARK));
+    int code = prepare(text, (struct job_reader){.at = text, .line = 1, .file = file});
     return code ? code : check_utf8(text, file);
 }
 
@@ -143,9 +156,10 @@ int job_text_prepare(char *text, const char *file) {
  * state of a reading is static here, too. */
 static struct {
     struct job *job;
-    const char *file;    /* NULL: a --set */
-    const char *setting; /* the --set as typed */
-    int line[KEYS_MAX];  /* on which each key was set; 0: not yet */
+    const char *file;       /* NULL: a --set */
+    const char *setting;    /* the --set as typed */
+    const struct key *only; /* the key that it is for */
+    int line[KEYS_MAX];     /* on which each key was set; 0: not yet */
     int code;
 } reading;
 
@@ -239,7 +253,12 @@ static int take_value(cfg_t *cfg, cfg_opt_t *option, const char *text, void *res
     assert(key); /* the parser knows the keys of the table and no others */
     int *line = &reading.line[key - keys];
     bool first = option->nvalues == 1;
-    if (first && *line)
+    if (reading.only && key != reading.only)
+        reading.code = error_set(ERROR_CONFIG,
+                                 "%s: sets key `%s`, too; allowed: one key, each with a --set of "
+                                 "its own",
+                                 place, name);
+    else if (first && *line)
         reading.code = error_set(ERROR_CONFIG,
                                  "%s: key `%s`: given twice, first on line %d; "
                                  "allowed: once",
@@ -340,10 +359,10 @@ static int refuse_empty(cfg_t *parser, const char *text) {
         if (keys[i].type == KEY_LIST || !option || option->nvalues ||
             !(option->flags & CFGF_MODIFIED))
             continue;
-        char line[16] = "", allowed[512];
+        char line[16] = "", allowed[KEY_ALLOWED_BYTES];
         if (reading.file)
             snprintf(line, sizeof line, ":%d", line_of_empty(text, &keys[i]));
-        key_allowed(&keys[i], allowed, sizeof allowed);
+        key_allowed(&keys[i], allowed);
         return error_set(ERROR_CONFIG, "%s%s%s: key `%s`: an empty list; allowed: %s",
                          reading.file ? reading.file : "--set ", line,
                          reading.file ? "" : reading.setting, keys[i].name, allowed);
@@ -471,8 +490,13 @@ int job_file_set(struct job *job, const char *setting) {
             section ? memory_format("%.*s { %s = %s }", section, name, key_own_name(key), value)
                     : memory_format("%s = %s", name, value);
         reading.job = job;
+        reading.only = key;
         key_replace(key, job);
-        code = parse(text);
+        code = prepare(
+            text, (struct job_reader){.at = text, .line = 1, .file = place, .is_setting = true});
+        if (!code)
+            code = parse(text);
+        reading.only = NULL;
         free(text);
     } else {
         key_replace(key, job);

@@ -216,15 +216,20 @@ static bool is_settled_by_model(const struct key *key) {
     return false;
 }
 
+/* Whether the key names files beside the data that are read with it. */
+static bool is_beside(const struct key *key, enum reading_for use) {
+    bool of_figures =
+        key->offset == offsetof(struct job, weights) || key->offset == offsetof(struct job, labels);
+    bool of_margins = key->offset == offsetof(struct job, offsets) ||
+                      key->offset == offsetof(struct job, exposures);
+    return (of_margins && use != READING_FOR_JOB) || (of_figures && use == READING_TO_JUDGE);
+}
+
 static bool is_about_reading(const struct key *key, enum reading_for use) {
     size_t first = offsetof(struct job, source), end = first + sizeof(struct source_options);
     if (use != READING_FOR_JOB && is_settled_by_model(key))
         return false;
-    return (key->offset >= first && key->offset < end) ||
-           key->offset == offsetof(struct job, offsets) ||
-           key->offset == offsetof(struct job, exposures) ||
-           (use == READING_TO_JUDGE && (key->offset == offsetof(struct job, weights) ||
-                                        key->offset == offsetof(struct job, labels)));
+    return (key->offset >= first && key->offset < end) || is_beside(key, use);
 }
 
 static int refuse_unless_reading(const char *setting, enum reading_for use) {
@@ -263,6 +268,38 @@ int job_set_reading(const char *const *settings, uint32_t count, enum reading_fo
     *options = job.source;
     *beside = (struct source_beside){{job.weights, job.offsets, job.exposures}, job.labels};
     return code;
+}
+
+/* Whether one of the settings is of this key. */
+static bool is_set(const struct key *key, const char *const *settings, uint32_t count) {
+    size_t length = strlen(key->name);
+    for (uint32_t i = 0; i < count; i++)
+        if (!strncmp(settings[i], key->name, length) && settings[i][length] == '=')
+            return true;
+    return false;
+}
+
+static bool is_in(const char *name, const char *const *list) {
+    while (*list && strcmp(*list, name) != 0)
+        list++;
+    return *list;
+}
+
+void job_print_reading(const char *const *settings, uint32_t count,
+                       const struct source_options *options, const char *section,
+                       const char *const *but, FILE *out) {
+    const struct job job = {.source = *options};
+    const size_t length = strlen(section);
+    for (size_t i = 0; i < keys_count; i++) {
+        const struct key *key = &keys[i];
+        if (!is_about_reading(key, READING_FOR_JOB) || key_section(key) != length ||
+            strncmp(key->name, section, length) != 0 || is_in(key->name, but) ||
+            !is_set(key, settings, count) || key_is_default(key, &job))
+            continue;
+        fprintf(out, length ? "    %s = " : "%-9s = ", key_own_name(key));
+        key_print(key, &job, out);
+        putc('\n', out);
+    }
 }
 
 void job_free(struct job *job) {

@@ -64,7 +64,8 @@ static void write_range(const struct key *key, char *text, size_t size) {
         snprintf(text, size, "a %s of at least %.15g%s", kind, key->least, more);
 }
 
-void key_allowed(const struct key *key, char *text, size_t size) {
+void key_allowed(const struct key *key, char text[KEY_ALLOWED_BYTES]) {
+    const size_t size = KEY_ALLOWED_BYTES;
     size_t used = 0;
     if (key->word)
         used = (size_t)snprintf(text, size, "%s, or ", key->word);
@@ -111,8 +112,8 @@ static const char *question(const struct key *key, const char *text) {
 
 static int refuse_value(const struct key *key, const char *place, const char *text,
                         const char *why) {
-    char allowed[256];
-    key_allowed(key, allowed, sizeof allowed);
+    char allowed[KEY_ALLOWED_BYTES];
+    key_allowed(key, allowed);
     return error_set(ERROR_CONFIG, "%s: key `%s`: \"%s\" %s%s; allowed: %s", place, key->name, text,
                      why, question(key, text), allowed);
 }
@@ -424,9 +425,9 @@ bool key_is_default(const struct key *key, const struct job *job) {
     return same;
 }
 
-/* Quotes a text so that reading it gives the same text. Without the backslash the reader would
- * replace ${NAME}. The reader also knows the escapes of escape_put(). */
-static void print_quoted(const char *text, FILE *out) {
+/* Without the backslash the reader would replace ${NAME}. It also knows the escapes of
+ * escape_put(). */
+void key_print_text(const char *text, FILE *out) {
     char *quoted = memory_new(2 * strlen(text) + 1, 1), *to = quoted;
     for (; *text; text++) {
         if (strchr("\"\\$", *text))
@@ -462,13 +463,13 @@ void key_print(const struct key *key, const struct job *job, FILE *out) {
             if (json_is_number(entry))
                 print_number(json_number_value(entry), out);
             else
-                print_quoted(json_string_value(entry), out);
+                key_print_text(json_string_value(entry), out);
         }
         fputs(" }", out);
         break;
     case JSON_STRING:
         if (key->type == KEY_TEXT && (!key->word || strcmp(json_string_value(value), key->word)))
-            print_quoted(json_string_value(value), out);
+            key_print_text(json_string_value(value), out);
         else
             fputs(json_string_value(value), out);
         break;
@@ -488,8 +489,8 @@ void key_print(const struct key *key, const struct job *job, FILE *out) {
 
 void key_print_help(FILE *out) {
     for (size_t i = 0; i < keys_count; i++) {
-        char allowed[256];
-        key_allowed(&keys[i], allowed, sizeof allowed);
+        char allowed[KEY_ALLOWED_BYTES];
+        key_allowed(&keys[i], allowed);
         fprintf(out, "  %-18s %s\n", keys[i].name, keys[i].help);
         fprintf(out, "  %-18s %s", "", allowed);
         const char *initial = keys[i].initial, *of_network = keys[i].initial_network;

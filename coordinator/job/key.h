@@ -103,13 +103,17 @@ void key_reset(const struct key *key, struct job *job);
 void key_release(const struct key *key, struct job *job);
 
 /* Writes what the key allows, such as "auto, or a whole number from 1 to 200". */
-void key_allowed(const struct key *key, char *text, size_t size);
+#define KEY_ALLOWED_BYTES 512
+void key_allowed(const struct key *key, char text[KEY_ALLOWED_BYTES]);
 
 /* The key's value; null for a text that is not set. A new reference. */
 json_t *key_value(const struct key *key, const struct job *job);
 
 /* Writes the value as it stands in a job file; nothing for a text that is not set. */
 void key_print(const struct key *key, const struct job *job, FILE *out);
+
+/* Writes a text in quotes, of which a job file gives the same text. */
+void key_print_text(const char *text, FILE *out);
 
 /* Prints every key with its meaning, what is allowed, and its default. */
 void key_print_help(FILE *out);

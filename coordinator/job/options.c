@@ -20,8 +20,8 @@
 #define WAIT_SECONDS_MAX 1e6
 
 const struct option_row option_rows[] = {
-    {"set", 0, "KEY=VALUE", 0, 0, "sets a key of the job file; may be repeated"},
-    {"state", 0, "DIR", 0, offsetof(struct options, state),
+    {"set", 0, "KEY=VALUE", OPTION_SET, 0, "sets a key of the job file; may be repeated"},
+    {"state", 0, "DIR", OPTION_STATE, offsetof(struct options, state),
      "the state folder, in place of the job file's"},
     {"json", 0, NULL, 0, offsetof(struct options, json), "answers as JSON"},
     {"quiet", 'q', NULL, 0, offsetof(struct options, quiet),
@@ -153,6 +153,12 @@ static int refuse_option(int answer, char **argv) {
     return refuse_unknown(name);
 }
 
+/* Nothing in place of a file, folder or address, as of a variable that a script did not set. */
+static int refuse_empty(const struct option_row *row) {
+    return error_set(ERROR_USAGE, "option `--%s` needs an argument, %s, and has an empty one",
+                     row->name, row->argument);
+}
+
 static int parse_options(int argc, char **argv, struct options *options, unsigned *used) {
     struct option longs[ROWS + 1];
     char shorts[2 * ROWS + 2];
@@ -165,6 +171,8 @@ static int parse_options(int argc, char **argv, struct options *options, unsigne
             return refuse_option(answer, argv);
         const struct option_row *row = &option_rows[row_of(answer)];
         *used |= row->taken;
+        if (optarg && !*optarg && !option_is_alone(row) && row->taken != OPTION_LABEL)
+            return refuse_empty(row);
         if (!row->argument)
             *(bool *)((char *)options + row->offset) = true;
         else if (strcmp(row->name, "set") == 0)

@@ -34,6 +34,8 @@ enum command_option {
     OPTION_FORCE = 1 << 19,
     OPTION_LABEL = 1 << 20,
     OPTION_FOLDS = 1 << 21,
+    OPTION_SET = 1 << 22,
+    OPTION_STATE = 1 << 23,
 };
 
 struct command {

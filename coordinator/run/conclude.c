@@ -53,7 +53,7 @@ static int find_sizes(struct training *run) {
 static int work_on_gap(void *context) {
     struct training *run = context;
     struct coordinator_view view = coordinator_view(run->coordinator);
-    run->gap = gap_of(&run->estimates, &view.answer);
+    run->gap = gap_of(&run->estimates, &view);
     return has_converged(run, &view) ? 0 : find_sizes(run);
 }
 

@@ -134,10 +134,21 @@ void gap_unscaled(const struct set_info *data, double *squares) {
         squares[j] = known_square(squares[j]);
 }
 
-struct gap gap_of(const struct gap_settings *settings, const struct optimizer_point *answer) {
-    return (struct gap){.known = settings->known && !isnan(answer->gap_estimate),
-                        .estimate = answer->gap_estimate,
-                        .allowed = gap_allowed(settings, answer->loss)};
+/* Of the answer, if it is the last point, more may be known. */
+static struct optimizer_point last_point(const struct coordinator_view *view) {
+    if (view->answer.step == view->step)
+        return view->answer;
+    return (struct optimizer_point){.step = view->step,
+                                    .loss = view->loss,
+                                    .gradient_max = view->gradient_max,
+                                    .gap_estimate = view->gap_estimate};
+}
+
+struct gap gap_of(const struct gap_settings *settings, const struct coordinator_view *view) {
+    const struct optimizer_point last = last_point(view);
+    return (struct gap){.known = settings->known && !isnan(last.gap_estimate),
+                        .estimate = last.gap_estimate,
+                        .allowed = gap_allowed(settings, last.loss)};
 }
 
 bool gap_is_small(const struct gap *gap) {
@@ -184,7 +195,7 @@ static void add_sentence(json_t *list, char *text) {
 }
 
 static void tell_gradient(json_t *list, const struct coordinator_view *view) {
-    double largest = view->answer.gradient_max;
+    double largest = last_point(view).gradient_max;
     if (view->gradient_tolerance > 0)
         add_sentence(
             list, memory_format("the largest component of the gradient is still %.3g, %.3g times "
@@ -220,7 +231,7 @@ static bool tell_scales(json_t *list, const struct not_converged *end) {
 static void tell_tolerance(json_t *list, const struct not_converged *end,
                            const struct coordinator_view *view) {
     const struct job *job = end->job;
-    double gradient = fmin(job->gradient_tolerance, view->answer.gradient_max);
+    double gradient = fmin(job->gradient_tolerance, last_point(view).gradient_max);
     if (view->reason == REASON_LOSS_TOLERANCE)
         add_sentence(list,
                      memory_format("loss_tolerance = 0 (it was %g) goes on while the loss falls "

@@ -46,7 +46,9 @@ struct gap {
     double allowed;  /* up to this the run has converged */
 };
 
-struct gap gap_of(const struct gap_settings *settings, const struct optimizer_point *answer);
+/* Of the last point, which alone is meant to be the optimum: the model of a run with early stopping
+ * may be an earlier one. */
+struct gap gap_of(const struct gap_settings *settings, const struct coordinator_view *view);
 bool gap_is_small(const struct gap *gap);
 
 /* Whether weights can grow for ever, as nothing bounds them: there is no optimum to converge to. */

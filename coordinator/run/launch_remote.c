@@ -16,6 +16,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "coordinator/job/host_list.h"
 #include "wire/key.h"
 
@@ -51,21 +52,6 @@ static int open_log(const struct launch *launch, struct launched *worker, int *d
 
 /* ---- the command ---- */
 
-static bool is_plain(const char *word) {
-    return *word && !word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                       "0123456789_@%+=:,./-")];
-}
-
-/* The word such that a shell reads it as it is. */
-static char *quoted(const char *word) {
-    char *text = memory_new(4 * strlen(word) + 3, 1), *to = text;
-    *to++ = '\'';
-    for (; *word; word++)
-        to = *word == '\'' ? stpcpy(to, "'\\''") : (*to = *word, to + 1);
-    *to = '\'';
-    return text;
-}
-
 struct remote_command {
     char **words; /* NULL at the end */
     size_t count;
@@ -74,8 +60,7 @@ struct remote_command {
 
 static void add_word(struct remote_command *command, const char *word) {
     command->words = memory_resize(command->words, command->count + 2, sizeof *command->words);
-    command->words[command->count++] =
-        command->shell && !is_plain(word) ? quoted(word) : memory_copy_string(word);
+    command->words[command->count++] = command->shell ? shell_word(word) : memory_copy_string(word);
     command->words[command->count] = NULL;
 }
 

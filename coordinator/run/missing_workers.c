@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "wire/address.h"
 #include "wire/message.h"
 #include "wire/peer.h"
@@ -96,8 +97,11 @@ static char *describe_failure(const struct missing_workers *missing, uint32_t li
 
 static char *describe_remedy(const struct missing_workers *missing, uint32_t link) {
     const char *address = missing->addresses[link];
-    return memory_format("dml-%s --listen %s%s", role_of(missing, link), address,
-                         address_is_unix(address) ? "" : " --key STATE/key");
+    char *word = shell_word(address);
+    char *remedy = memory_format("dml-%s --listen %s%s", role_of(missing, link), word,
+                                 address_is_unix(address) ? "" : " --key STATE/key");
+    free(word);
+    return remedy;
 }
 
 /* Whom the run waits for; all that are missing if it has `over`. NULL if there is none. */

@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/text.h"
+#include "store/store.h"
 
 /* Between hosts: Linux's NFS client makes a lock of the whole file's bytes of flock(), which the
  * server keeps, over NFSv4 and over NFSv3 with lockd. Unlike fcntl()'s own such lock it belongs to
@@ -133,6 +134,13 @@ int state_lock_works(const char *state, int descriptor) {
                                               : write_holder(descriptor, STATE_WORKS, path);
     free(path);
     return code;
+}
+
+int state_lock_existing(const char *state, enum state_use use, int *descriptor) {
+    char *path = path_join(state, "lock");
+    int code = access(path, F_OK) && errno == ENOENT ? store_check_existing(state) : 0;
+    free(path);
+    return code ? code : state_lock(state, use, descriptor);
 }
 
 void state_unlock(int descriptor) {

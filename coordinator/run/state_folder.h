@@ -21,6 +21,10 @@ int state_lock_works(const char *state, int descriptor);
 
 void state_unlock(int descriptor); /* harmless on −1 */
 
+/* The same where something must have been run before: into another folder no lock is put.
+ * ERROR_UNAVAILABLE. */
+int state_lock_existing(const char *state, enum state_use use, int *descriptor);
+
 /* Whether this process may take the lock, and write what the folder has. */
 bool state_may_write(const char *state);
 

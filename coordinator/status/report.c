@@ -165,6 +165,17 @@ static json_t *publication_of(const struct history *history, int64_t current, in
     return json_string(item == history_pending(history) ? "pending" : "published");
 }
 
+/* The folder of a run's model: where the state folder is now, which may have been moved since, and
+ * as it is named now. Null if there is none. */
+static json_t *model_folder(struct store *store, int64_t run, bool exists) {
+    char *state = store_folder(store);
+    char *folder = memory_format("%s/models/%lld", state, (long long)run);
+    json_t *json = exists ? text_to_json(folder) : json_null();
+    free(folder);
+    free(state);
+    return json;
+}
+
 static int add_publication(struct store *store, int64_t run, json_t *status) {
     struct history history;
     char *folder = store_folder(store);
@@ -203,6 +214,8 @@ int report_status(struct store *store, json_t **status) {
     struct figure_source source = {.record = &run, .last_ms = wall_ms, .result = result};
     *status = figures_json(IN_RECORDED, &source);
     figures_add_result(*status, IN_RECORDED_RESULT, result);
+    if (json_object_get(*status, "model"))
+        json_object_set_new(*status, "model", model_folder(store, run.run, true));
     if (!result)
         add_settings(*status, settings);
     code = store_processes(store, run.run, report_take_process, &processes);
@@ -271,8 +284,63 @@ static json_t *changes_note(struct changes *changes, const struct store_run *run
     return changed;
 }
 
+/* The models of all runs, by their runs: to ask the store for each would read its table as often.
+ */
+struct listed_model {
+    int64_t run;
+    size_t place; /* among all: of several of a run the last counts */
+    char *sha256;
+};
+
+struct models_listed {
+    struct listed_model *items;
+    size_t count, capacity;
+};
+
+static int report_take_model(void *context, const struct store_model_row *model) {
+    struct models_listed *models = context;
+    MEMORY_ROOM(models->items, models->count, models->capacity);
+    models->items[models->count] = (struct listed_model){
+        .run = model->run, .place = models->count, .sha256 = memory_copy_string(model->sha256)};
+    models->count++;
+    return 0;
+}
+
+static int compare_models(const void *a, const void *b) {
+    const struct listed_model *x = a, *y = b;
+    return x->run != y->run ? (x->run > y->run) - (x->run < y->run)
+                            : (x->place > y->place) - (x->place < y->place);
+}
+
+static int models_read(struct store *store, struct models_listed *models) {
+    int code = store_models(store, report_take_model, models);
+    if (models->count)
+        qsort(models->items, models->count, sizeof *models->items, compare_models);
+    return code;
+}
+
+/* The hash of the run's model; "" if it has none. */
+static const char *models_sha256(const struct models_listed *models, int64_t run) {
+    size_t low = 0, high = models->count; /* the last that is of no later run lies below `high` */
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (models->items[middle].run <= run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low && models->items[low - 1].run == run ? models->items[low - 1].sha256 : "";
+}
+
+static void models_release(struct models_listed *models) {
+    for (size_t i = 0; i < models->count; i++)
+        free(models->items[i].sha256);
+    free(models->items);
+}
+
 struct runs_listed {
     struct store *store;
+    struct models_listed models;
     struct history history;
     int64_t current;
     struct changes changes;
@@ -282,25 +350,18 @@ struct runs_listed {
 static int report_take_run(void *context, const struct store_run *run) {
     static const char *const over[] = {"holdout", "test"};
     struct runs_listed *runs = context;
-    char *folder, *sha256;
+    const char *sha256 = models_sha256(&runs->models, run->run);
     int64_t wall_ms;
-    int code = store_model_of(runs->store, run->run, &folder, &sha256);
-    if (!code)
-        code = last_ms(runs->store, run, &wall_ms);
-    if (code) {
-        free(folder);
-        free(sha256);
+    int code = last_ms(runs->store, run, &wall_ms);
+    if (code)
         return code;
-    }
     json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     struct figure_source source = {.record = run, .last_ms = wall_ms, .result = result};
     json_t *of_run = figures_json(IN_LISTED, &source);
     figures_add_result(of_run, IN_LISTED_RESULT, result);
     json_decref(result);
-    json_object_set_new(of_run, "model", text_or_null(folder));
+    json_object_set_new(of_run, "model", model_folder(runs->store, run->run, *sha256));
     json_object_set_new(of_run, "model_sha256", text_or_null(sha256));
-    free(folder);
-    free(sha256);
     json_object_set_new(of_run, "publication",
                         publication_of(&runs->history, runs->current, run->run));
     if (run->sweep)
@@ -367,6 +428,8 @@ int report_runs(struct store *store, json_t **runs) {
     free(folder);
     int code = history_read(store, &list.history);
     if (!code)
+        code = models_read(store, &list.models);
+    if (!code)
         code = store_runs(store, report_take_run, &list);
     struct sweep_search sweeps = {.store = store, .list = json_array()};
     if (!code)
@@ -377,6 +440,7 @@ int report_runs(struct store *store, json_t **runs) {
     *runs = json_pack("{s:o, s:o, s:o}", "runs", list.list, "sweeps", sweeps.list, "decisions",
                       decisions_json(&list.history));
     history_release(&list.history);
+    models_release(&list.models);
     changes_release(&list.changes);
     if (code) {
         json_decref(*runs);

@@ -6,8 +6,9 @@
  * from the first of the l1 before. Then, fold after fold, a
  * member for each value that is trained on all rows but those of the fold and judged on these; it
  * starts from the full fit of the same value. Networks are trained apart: one that started where
- * the rows of its fold were trained on would remember them, and early stopping would leave it
- * there. So would a few epochs of minibatches that nothing follows.
+ * the rows of its fold were trained on would remember them. So would a few epochs of minibatches
+ * that nothing follows; and early stopping, which judges by these rows, would keep the start of any
+ * model.
  *
  * What is next follows from what became of the members and from nothing else. So a sweep that was
  * broken off goes on where it was. */

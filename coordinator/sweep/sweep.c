@@ -94,7 +94,8 @@ int sweep_recall(struct training *training, const char *sources, const char *fin
 struct sweep {
     struct training *training;
     const struct dataset *data;
-    const char *start_from;
+    const char *start_from; /* the folder of a model, or NULL */
+    char *begun_from;       /* the same, found by its hash; or NULL */
     struct sweep_shape shape;
     char *identity;  /* of the whole job */
     char *judged;    /* as of struct store_sweep */
@@ -111,7 +112,8 @@ struct sweep_shape sweep_shape_of(const struct job *job) {
         .values = job_grid_size(job),
         .inner = job_grid_inner(job),
         .folds = job->folds,
-        .apart = job_family(job)->family->path_dependent || job->optimizer == JOB_DOWNPOUR,
+        .apart = job_family(job)->family->path_dependent || job->optimizer == JOB_DOWNPOUR ||
+                 job->early_stopping,
         .rule = {.by = score_figure_find(job->choose_by),
                  .one_se = job->choose == JOB_CHOOSE_ONE_SE},
     };
@@ -191,6 +193,54 @@ static int take_winner(struct sweep *sweep, const struct sweep_record *record,
     return code;
 }
 
+/* Whether full fits that have not begun are to start from the model that the first one had. */
+static bool needs_start(const struct sweep *sweep, const struct sweep_record *record) {
+    bool begins = false;
+    for (uint32_t i = 0; i < sweep->shape.values; i++)
+        begins |= !sweep->runs.members[i].run;
+    return begins && sweep->shape.apart && *record->start_model && !sweep->start_from;
+}
+
+/* The run whose model the sweep was begun from: that which is live still, or what the record of its
+ * first run says. Another one may have the same model, but not the same curvature beside it. */
+static int find_start_run(struct sweep *sweep, const struct sweep_record *record, int64_t *run) {
+    struct store *store = sweep->training->store;
+    struct store_run first;
+    char *sha256;
+    bool found;
+    *run = history_current(sweep->training->job->state);
+    int code = store_model_of(store, *run, NULL, &sha256);
+    bool lives = !code && !strcmp(sha256, record->start_model);
+    free(sha256);
+    if (code || lives)
+        return code;
+    code = store_run_find(store, sweep->runs.members[0].run, &first, &found);
+    *run = found ? first.start_run : 0;
+    store_run_release(&first);
+    return code;
+}
+
+/* Whoever goes on with a sweep need not name the model that it was begun from. `start_from` stays
+ * NULL if that is not here. */
+static int find_start(struct sweep *sweep, const struct sweep_record *record) {
+    int64_t run;
+    int code = find_start_run(sweep, record, &run);
+    char *folder = memory_format("%s/models/%lld", sweep->training->job->state, (long long)run);
+    if (!code && run && access(folder, F_OK) == 0)
+        sweep->start_from = sweep->begun_from = folder;
+    else
+        free(folder);
+    return code;
+}
+
+static void leave_unfinished(struct sweep *sweep) {
+    log_info("sweep %lld is unfinished, but the model that it started from is not here any more: a "
+             "new sweep starts",
+             (long long)sweep->number);
+    sweep->number = 0;
+    sweep_runs_release(&sweep->runs);
+}
+
 /* Goes on with the sweep of the record, or takes its winner, if either can be. */
 static int go_on(struct sweep *sweep, const struct sweep_record *record,
                  struct sweep_outcome *outcome) {
@@ -202,7 +252,12 @@ static int go_on(struct sweep *sweep, const struct sweep_record *record,
             sweep_next(&sweep->shape, sweep->runs.members, &member) == SWEEP_CHOOSE)
             log_info("sweep %lld has ended; another of its models may be chosen now",
                      (long long)record->sweep);
-        return 0;
+        if (!needs_start(sweep, record))
+            return 0;
+        code = find_start(sweep, record);
+        if (!code && !sweep->start_from)
+            leave_unfinished(sweep);
+        return code;
     }
     if (code)
         return code;
@@ -444,6 +499,7 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
     training->sweep = NULL;
     training->sweep_context = NULL;
     sweep_runs_release(&sweep.runs);
+    free(sweep.begun_from);
     free(sweep.start_sha);
     free(sweep.judged);
     free(sweep.identity);

@@ -20,7 +20,7 @@ import time
 for folder in 'fault', 'integration':
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / folder))
 
-from harness import BUILD, DEADLINE_SECONDS, Process, Skip  # noqa: E402
+from harness import BUILD, DEADLINE_SECONDS, Process, Skip, need, output_of  # noqa: E402
 
 PROGRAMS = {'ip': 'iproute2', 'iptables': 'iptables', 'sshd': 'openssh-server',
             'ssh': 'openssh-client', 'sshfs': 'sshfs', 'unshare': 'util-linux'}
@@ -64,11 +64,7 @@ exec "$SSHD" -D -e -f /etc/ssh/sshd_config
 
 def check_possible():
     """Skips the test where machines cannot be made."""
-    if os.geteuid() != 0:
-        raise Skip('needs root')
-    for program, package in PROGRAMS.items():
-        if not find(program):
-            raise Skip(f'needs {program} (package {package})')
+    need(PROGRAMS, 'needs root')
     tried = subprocess.run(
         ['unshare', '--net', '--uts', '--mount', '--pid', '--fork', 'sh', '-ec',
          'ip link add eth1 type bridge; ip link add eth2 type veth; mount -t tmpfs none /run;'
@@ -78,19 +74,8 @@ def check_possible():
         raise Skip(f'needs namespaces with iptables: {tried.stderr.strip()}')
 
 
-def find(program):
-    return shutil.which(program, path=f'{os.environ["PATH"]}:/usr/sbin:/sbin')
-
-
 def home():
     return os.path.expanduser('~root')
-
-
-def call(*words):
-    done = subprocess.run([str(word) for word in words], capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL, timeout=DEADLINE_SECONDS)
-    assert done.returncode == 0, f'{done.args} ended with {done.returncode}: {done.stderr}'
-    return done.stdout
 
 
 def wait_for(condition, what, seconds=60):
@@ -141,7 +126,7 @@ class Machine:
              '--ipc', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', BOOT, 'boot', self.name],
             stdin=subprocess.DEVNULL, stdout=network.log, stderr=network.log,
             env={**os.environ, 'BUILD': str(BUILD), 'ETC': str(network.etc), 'HOME': home(),
-                 'FOLDER': str(network.shared) if bound else '', 'SSHD': find('sshd')})
+                 'FOLDER': str(network.shared) if bound else '', 'SSHD': shutil.which('sshd')})
         self.init = wait_for(self.first_process, f'{self} has a process')
         self.namespace = os.readlink(f'/proc/{self.init}/ns/pid')
         self.plug_in()
@@ -217,7 +202,7 @@ class Machine:
 
     def on_net(self, *command):
         """A command on its network that sees our processes and files."""
-        return call('nsenter', '-t', self.init, '-n', *command)
+        return output_of(['nsenter', '-t', self.init, '-n', *command], timeout=DEADLINE_SECONDS)
 
     def processes(self, name=''):
         """Ids, as we see them, of its processes whose names begin with `name`."""
@@ -306,7 +291,7 @@ class Network:
         (self.etc / 'hosts').write_text('127.0.0.1 localhost\n' + ''.join(lines))
         (self.etc / 'shadow').write_text('root:*:1::::::\nsshd:*:1::::::\n')
         for name in 'host_key', 'id':
-            call('ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', ssh / name)
+            output_of(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', ssh / name])
         key = (ssh / 'host_key.pub').read_text()
         (ssh / 'known_hosts').write_text(f'{",".join(machine.name for machine in self.all())} {key}')
         (ssh / 'ssh_config').write_text(SSH_CONFIG)

@@ -61,6 +61,14 @@ def need(programs, why):
     os.environ['PATH'] = search
 
 
+def output_of(command, **options):
+    """What a command of the system, which must succeed, writes to standard output."""
+    finished = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, **options)
+    assert finished.returncode == 0, f'{command}: {finished.returncode}\n{finished.stdout}{finished.stderr}'
+    return finished.stdout
+
+
 def heed_interrupts():
     """As under a person's shell. Whatever starts the tests in the background may ignore SIGINT, and
     an ignored signal stays ignored in every program started from here."""

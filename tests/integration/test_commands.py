@@ -10,7 +10,7 @@ import re
 import struct
 import sys
 
-from harness import (BUILD, dml, endless_job, main, read_safetensors, run, small_data,
+from harness import (BUILD, USAGE, dml, endless_job, main, read_safetensors, run, small_data,
                      small_job, test, train, write_job)
 from nightly import check_model
 
@@ -44,6 +44,26 @@ def run_prints_a_table_for_people(folder):
     assert finished.status == 0, finished
     assert 'tolerance' in finished.stdout and 'loss' in finished.stdout, finished
     assert '\r' not in finished.stderr and '\x1b' not in finished.stderr, finished
+
+
+@test
+def an_option_that_would_have_no_effect_is_refused_by_its_name(folder):
+    job, state = small_job(folder), folder / 'job.state'
+    train(job)
+    for words, name in ((['predict', state, folder / 'small.libsvm', '--state', state], '`--state`'),
+                        (['summary', state, '--set', 'l2=1'], '`--set`'),
+                        (['export', state, '--state', state], '`--state`'),
+                        (['init', folder / 'small.libsvm', '-o', '-', '--state', state], '`--state`'),
+                        (['status', state, '--state', folder / 'other.state'], f'{state} is one already'),
+                        (['publish', '1', state, '--set', 'on_publish=true'], f'{state} is a state folder'),
+                        (['jobs', job, state, '--set', 'l2=1'], f'{state} is a state folder'),
+                        (['rollback', '--state', state, '--set', 'l2=1'], 'name that'),
+                        (['run', job, '--state='], 'option `--state` needs an argument, DIR'),
+                        (['predict', state, folder / 'small.libsvm', '-o', ''], '`--output` needs an argument')):
+        finished = dml(*words)
+        assert finished.status == USAGE and name in finished.stderr and not finished.stdout, finished
+    for words in ['jobs', job, '--set', 'l2=1'], ['status', '--state', state], ['status', job, '--state', state]:
+        assert dml(*words).status == 0, words
 
 
 @test

@@ -67,6 +67,20 @@ def a_run_that_overfits_ends_early_with_its_best_point(folder):
 
 
 @test
+def a_run_that_came_to_the_optimum_has_converged_wherever_its_best_point_is(folder):
+    job = overfitting_job(folder, l2=1e-3, early_stopping=1000, gradient_tolerance=1e-8)
+    finished = dml('run', job, '--strict', '--json')
+    result = finished.json
+    assert result['reason'] == 'gradient tolerance', finished
+    assert result['early_stopping']['best_step'] < result['steps'] and result['gradient_max'] > 1e-4, finished
+    assert finished.status == 0 and result['converged'] and 'shortfall' not in result, finished
+    short = train(job, '--set', 'max_steps=10', '--state', folder / 'short.state')
+    assert short['early_stopping']['best_step'] < 10 and not short['converged'], short
+    last = steps_of(folder / 'short.state')[-1][1]
+    assert f'the gradient is still {last:.3g},' in short['shortfall'][0], (short, last)
+
+
+@test
 def each_step_is_recorded_with_its_loss_on_the_holdout(folder):
     result = train(overfitting_job(folder))
     steps = steps_of(folder / 'job.state')

@@ -77,6 +77,19 @@ def the_winner_is_the_full_fit_and_nothing_is_left_of_the_folds(folder):
 
 
 @test
+def with_early_stopping_no_run_starts_where_rows_that_judge_it_were_trained_on(folder):
+    """It would stay there: the rows of its fold are those that stop it."""
+    job = fold_job(folder, holdout=['0.2'], early_stopping=2)
+    path = train(job)['path']
+    assert len({row['folds']['mean'] for row in path}) == len(VALUES), path
+    write_rows(folder / 'rows.libsvm', 300, 2, features=8)
+    again = dml('retrain', job, '--json')
+    assert again.status in (0, BAD_DATA) and again.json['run'] > 12, again
+    starts = rows_of(folder / 'job.state', "SELECT sweep, member, start_model > '' FROM runs ORDER BY run")
+    assert starts == [(1, i, 0) for i in range(12)] + [(2, i, i < 3) for i in range(12)], starts
+
+
+@test
 def one_value_with_folds_reports_its_figures(folder):
     result = train(fold_job(folder, l2=0.01))
     assert len(result['path']) == 1 and result['path'][0]['chosen'], result

@@ -260,6 +260,19 @@ def what_set_says_of_columns_is_in_the_job(folder):
 
 
 @test
+def what_set_says_of_reading_holds_in_the_job_too(folder):
+    table(folder / 'data.csv', ['a', 'w', 'o', 'said', 'y'],
+          lambda k: (k % 7, 1 + k % 3, k / 100, ['A word', 'no Word'][k % 3 > 1], k % 2))
+    text, result = proposed(folder, '--set', 'csv.weight=w', '--set', 'offset=o', '--set', 'csv.text=said',
+                            '--set', 'csv.ngrams=2', '--set', 'csv.lowercase=no', '--set', 'bad_lines=3')
+    for line in 'bad_lines = 3', 'offset    = "o"', 'weight = "w"', 'ngrams = 2', 'lowercase = false':
+        assert line in text, (line, text)
+    assert result['weights'] and result['offsets'], result
+    refused = dml('init', folder / 'data.csv', '-o', '-', '--set', 'offsets=o.txt')
+    assert refused.status == USAGE and 'allowed: ' in refused.stderr, refused
+
+
+@test
 def labels_in_two_spellings_are_pointed_out(folder):
     table(folder / 'data.csv', ['a', 'y'], lambda k: (k * k, ['yes', 'no', 'Yes'][k % 3]))
     text, _ = proposed(folder)

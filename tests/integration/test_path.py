@@ -292,5 +292,26 @@ def a_sweep_that_new_data_interrupts_is_finished_from_its_packs(folder):
     assert len(data) == 2, data
 
 
+@test
+def runs_that_start_anew_each_start_from_the_live_model_after_a_kill_too(folder):
+    """Each value from the live model: with early stopping where a run ends depends on its start."""
+    job = nights(folder, early_stopping=3, l2=VALUES[:3])
+    assert dml('retrain', job).status == 0
+    write_rows(folder / 'rows2.libsvm', 200, 2)
+    state = folder / 'job.state'
+    hashes = []
+    for number, place in enumerate((None, 'run_ended:1', 'run_ended:2')):
+        copy = folder / f'{number}.state'
+        shutil.copytree(state, copy, symlinks=True)
+        if place:
+            killed('retrain', job, place, '--state', copy)
+        finished = dml('retrain', job, '--json', '--state', copy)
+        assert finished.status == 0, finished
+        hashes.append([row['model_sha256'] for row in finished.json['path']])
+        assert rows_of(copy, "SELECT count(DISTINCT start_model), min(start_model > '') FROM runs "
+                             'WHERE sweep = 2') == [(1, 1)]
+    assert hashes[0] == hashes[1] == hashes[2], hashes
+
+
 if __name__ == '__main__':
     sys.exit(main())

@@ -188,9 +188,10 @@ def a_live_run_and_a_folder_without_runs_are_refused(folder):
         process.end()
     empty = folder / 'empty.state'
     empty.mkdir()
-    finished = dml('prune', empty)
-    assert finished.status == UNAVAILABLE and 'empty.state' in finished.stderr, finished
-    assert [path.name for path in empty.iterdir()] in ([], ['lock'])
+    for command in ['prune'], ['prune', '--dry-run'], ['status'], ['jobs'], ['rollback'], ['report']:
+        finished = dml(*command, empty)
+        assert finished.status == UNAVAILABLE and 'empty.state' in finished.stderr, finished
+    assert not list(empty.iterdir()), 'nothing is put into a folder that is none of ours'
 
 
 if __name__ == '__main__':

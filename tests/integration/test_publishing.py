@@ -191,7 +191,8 @@ def what_cannot_go_live_is_refused_with_why(folder):
     assert publish('2', folder, '--force').status == 0 and live(folder) == 2
     for name, status, why in (('9', UNAVAILABLE, 'no model of run 9'), ('none', UNAVAILABLE, '`jobs`'),
                               ('-1', USAGE, 'option'), ('0', USAGE, '`jobs`'),
-                              ('job.conf', USAGE, 'publish 1 job.conf')):
+                              ('job.conf', USAGE, 'publish 1 job.conf'),
+                              ('my job.conf', USAGE, "publish 1 'my job.conf'")):
         finished = publish(name, folder)
         assert finished.status == status and why in finished.stderr, finished
     nights.add(3, rows=1200)
@@ -258,7 +259,10 @@ def tags_and_notes_are_shown_and_name_runs(folder):
     make(job, '--no-publish', '--tag', 'later')
     assert publish('later', folder).status == 0 and live(folder) == 2
     assert dml('rollback', job, '--to', 'first').status == 0 and live(folder) == 1
-    assert publish('2', folder, '--no-publish', '--note', 'for June').status == 0
+    labelled = publish('2', folder, '--no-publish', '--note', 'for June', '--json')
+    assert labelled.status == 0 and labelled.json['run'] == 2, labelled
+    assert labelled.json['live'] == f'{folder}/job.state/models/1', labelled
+    assert publish('2', folder, '--no-publish', '--note', 'for June').stdout, 'without --json in words'
     assert publish('2', folder, '--no-publish').status == USAGE
     assert live(folder) == 1
     assert [(run['tag'], run['note']) for run in listed(folder)] == \

@@ -41,6 +41,17 @@ def jobs_lists_the_runs_so_far(folder):
 
 
 @test
+def models_are_where_the_state_folder_is_now(folder):
+    job = small_job(folder)
+    train(job)
+    (folder / 'elsewhere').mkdir()
+    moved = (folder / 'job.state').rename(folder / 'elsewhere/moved.state')
+    run = dml('jobs', moved, '--json').json['folders'][0]['runs'][0]
+    assert run['model'] == f'{moved}/models/1', run
+    assert dml('status', 'moved.state', '--json', cwd=moved.parent).json['model'] == 'moved.state/models/1'
+
+
+@test
 def a_clock_that_was_set_back_makes_no_time_negative(folder):
     job = small_job(folder)
     result = train(job)
@@ -223,8 +234,9 @@ def sigterm_stops_a_run_and_all_it_started(folder):
 @test
 def cancel_stops_a_live_run(folder):
     def cancel(_, job):
-        finished = dml('cancel', job)
+        finished = dml('cancel', job, '--json')
         assert finished.status == 0, finished
+        assert finished.json == {'folder': f'{folder}/job.state', 'stopping': True}, finished
     stopped_by(folder, cancel)
 
 

@@ -231,12 +231,15 @@ def models_without_a_summary_say_how_to_get_one(folder):
 
 @test
 def where_another_run_has_a_summary_it_is_named(folder):
+    folder = folder / 'my jobs'  # what is proposed can be typed as it stands
+    folder.mkdir()
     model = trained(folder, 'squared', summary='none')
-    assert 'Put `summary = model`' in dml('summary', model).stderr
+    without = dml('summary', model).stderr
+    assert 'Put `summary = model`' in without and f"--start '{model}/models/1' --set" in without, without
     kept = trained(folder, 'squared')
     assert kept == model and dml('publish', '1', model).status == 0, kept
     refused = dml('summary', model)
-    assert refused.status == USAGE and f'dml-coordinator summary {model}/models/2' in refused.stderr, refused
+    assert refused.status == USAGE and f"dml-coordinator summary '{model}/models/2'" in refused.stderr, refused
     assert dml('summary', model / 'models/2').status == 0
 
 

@@ -87,6 +87,19 @@ def columns_that_move_between_nights_change_no_bit_of_a_warm_start(folder):
 
 
 @test
+def run_compares_moved_columns_with_the_live_model_as_retrain_does(folder):
+    table = Table(folder)
+    table.night(1, HEADER)
+    table.export(2, MOVED)
+    for options in ['--no-publish'], []:
+        finished = dml('run', table.job, '--json', *options)
+        assert finished.status == 0 and 'matched by name' in finished.stderr, finished
+    assert finished.json['published'] and finished.json['holdout_live'], finished
+    names = [column['name'] for column in table.preparation()]
+    assert names == HEADER, names
+
+
+@test
 def hashed_texts_of_columns_that_move_keep_their_weights(folder):
     assert_moving_changes_nothing(folder, csv={'hash': 6, 'label': 'label'}, label=None)
 

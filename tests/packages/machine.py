@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 
-from harness import DEADLINE_SECONDS, Skip, need  # noqa: E402
+from harness import DEADLINE_SECONDS, Skip, need, output_of  # noqa: E402
 
 PROGRAMS = {'debootstrap': 'debootstrap', 'systemd-nspawn': 'systemd-container', 'nsenter': 'util-linux'}
 # What changes by itself while a system runs, and what apt and dpkg keep of packages that were there.
@@ -22,20 +22,12 @@ ITS_OWN = ('dev', 'proc', 'run', 'sys', 'tmp', 'var/cache', 'var/lib/apt', 'var/
 USERS = 'passwd', 'group', 'shadow', 'gshadow'
 
 
-def ended(command, **options):
-    """What a command that must succeed wrote to standard output."""
-    finished = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, text=True,
-                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, **options)
-    assert finished.returncode == 0, f'{command}: {finished.returncode}\n{finished.stdout}{finished.stderr}'
-    return finished.stdout
-
-
 def this_release():
     """Name and address of the release that this machine has its packages from."""
     with open('/etc/os-release') as file:
         name = next(line.partition('=')[2].strip() for line in file if line.startswith('VERSION_CODENAME='))
-    targets = ended(['apt-get', 'indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages',
-                     f'Codename: {name}'])
+    targets = output_of(['apt-get', 'indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages',
+                         f'Codename: {name}'])
     if not targets:
         raise Skip('apt has no list of packages of this release')
     return name, targets.split()[0]
@@ -50,7 +42,7 @@ class Machine:
         self.root = folder
         self.nspawn = None
         name, address = this_release()
-        ended(['debootstrap', '--variant=minbase', f'--include={",".join(packages)}', name, folder, address])
+        output_of(['debootstrap', '--variant=minbase', f'--include={",".join(packages)}', name, folder, address])
 
     def __enter__(self):
         return self
@@ -63,8 +55,8 @@ class Machine:
     def fetch(self, *arguments):
         """apt-get, while it is not booted: with the network of this machine."""
         assert not self.nspawn
-        return ended(['chroot', self.root, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq', '-y',
-                      '--no-install-recommends', *arguments])
+        return output_of(['chroot', self.root, 'env', 'DEBIAN_FRONTEND=noninteractive', 'apt-get', '-qq', '-y',
+                          '--no-install-recommends', *arguments])
 
     def boot(self):
         self.nspawn = subprocess.Popen(
@@ -85,7 +77,7 @@ class Machine:
 
     def run(self, *command):
         """What a command there wrote, which must succeed."""
-        return ended(self.within(command))
+        return output_of(self.within(command))
 
     def says(self, *command):
         """The same of one that may fail."""

@@ -11,9 +11,9 @@ import subprocess
 import sys
 import tempfile
 
-from machine import Machine, ended
+from machine import Machine
 
-from harness import BUILD, SOURCE, Skip, main, need, test
+from harness import BUILD, SOURCE, Skip, main, need, output_of, test
 
 BUILDERS = {'dpkg-buildpackage': 'dpkg-dev', 'dh': 'debhelper', 'dh_python3': 'dh-python'}
 OURS = 'dml', 'libdml0', 'libdml-dev', 'python3-dml'
@@ -27,15 +27,15 @@ def build():
     """The folder of the packages, built once, of what would be in the tarball."""
     if not (work / 'source').exists():
         need(BUILDERS, 'to try packages needs root')
-        ended(['make', '-C', BUILD, '--quiet', 'distdir', f'distdir={work / "source"}'])
+        output_of(['make', '-C', BUILD, '--quiet', 'distdir', f'distdir={work / "source"}'])
         environment = {**os.environ, 'PATH': '/usr/lib/ccache:' + os.environ['PATH'],
                        'DEB_BUILD_OPTIONS': f'parallel={os.cpu_count()}'}
-        ended(['dpkg-buildpackage', '-b', '-us', '-uc'], cwd=work / 'source', env=environment)
+        output_of(['dpkg-buildpackage', '-b', '-us', '-uc'], cwd=work / 'source', env=environment)
     return work
 
 
 def field(package, name):
-    return ended(['dpkg-deb', '-f', package, name]).strip()
+    return output_of(['dpkg-deb', '-f', package, name]).strip()
 
 
 def ours(folder):
@@ -54,10 +54,10 @@ def newer(packages, folder):
     folder.mkdir()
     for number, path in enumerate(packages):
         tree = work / f'tree-{number}'
-        ended(['dpkg-deb', '-R', path, tree])
+        output_of(['dpkg-deb', '-R', path, tree])
         control = tree / 'DEBIAN/control'
         control.write_text(control.read_text().replace(version := field(path, 'Version'), version + NEWER))
-        ended(['dpkg-deb', '--root-owner-group', '-b', tree, folder])
+        output_of(['dpkg-deb', '--root-owner-group', '-b', tree, folder])
     return folder
 
 

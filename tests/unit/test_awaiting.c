@@ -51,6 +51,17 @@ static void a_shard_that_never_comes_ends_the_run_with_what_to_start(void **stat
     missing_release(&missing);
 }
 
+static void what_is_to_be_started_stands_as_a_shell_takes_it(void **state) {
+    (void)state;
+    const char *const odd[] = {"unix:/a b/$s", "h:1"};
+    struct missing_workers missing;
+    missing_init(&missing, odd, 1, 1);
+    missing_begin(&missing, 0, 0, 1);
+    assert_int_equal(check(&missing, true, 1), ERROR_UNAVAILABLE);
+    assert_non_null(strstr(error_text(), "start dml-shard --listen 'unix:/a b/$s', or wait"));
+    missing_release(&missing);
+}
+
 static void a_replica_that_never_comes_is_done_without_if_another_is_there(void **state) {
     (void)state;
     struct missing_workers missing = begin(60);
@@ -121,6 +132,7 @@ static void many_are_shortened(void **state) {
 SUITE(awaiting) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_shard_that_never_comes_ends_the_run_with_what_to_start),
+        cmocka_unit_test(what_is_to_be_started_stands_as_a_shell_takes_it),
         cmocka_unit_test(a_replica_that_never_comes_is_done_without_if_another_is_there),
         cmocka_unit_test(a_run_with_no_replica_at_all_ends_and_names_them),
         cmocka_unit_test(the_last_replica_that_is_lost_is_waited_for_again),

@@ -112,13 +112,16 @@ static void a_gap_is_small_against_the_loss_or_what_its_labels_make_of_one(void 
     (void)state;
     const struct objective_shape logistic = {.kind = OBJECTIVE_LOGISTIC, .outputs = 1};
     struct gap_settings settings = settings_for(&logistic);
-    struct gap gap = gap_of(&settings, &(struct optimizer_point){.loss = .5, .gap_estimate = 4e-4});
+    struct gap gap =
+        gap_of(&settings, &(struct coordinator_view){.answer = {.loss = .5, .gap_estimate = 4e-4}});
     assert_true(gap.known && gap_is_small(&gap));
-    gap = gap_of(&settings, &(struct optimizer_point){.loss = .5, .gap_estimate = 6e-4});
+    gap =
+        gap_of(&settings, &(struct coordinator_view){.answer = {.loss = .5, .gap_estimate = 6e-4}});
     assert_false(gap_is_small(&gap));
-    gap = gap_of(&settings, &(struct optimizer_point){.loss = 1e-9, .gap_estimate = 1e-9});
+    gap = gap_of(&settings,
+                 &(struct coordinator_view){.answer = {.loss = 1e-9, .gap_estimate = 1e-9}});
     assert_true(gap_is_small(&gap));
-    gap = gap_of(&settings, &(struct optimizer_point){.loss = 1, .gap_estimate = NAN});
+    gap = gap_of(&settings, &(struct coordinator_view){.answer = {.loss = 1, .gap_estimate = NAN}});
     assert_true(!gap.known && gap_is_small(&gap));
     double least = settings_for(&squared).least;
     for (size_t i = 0; i < LABEL_QUANTILES; i++)

@@ -11,6 +11,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/error.h"
+#include "coordinator/job/gate.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/key.h"
 
@@ -331,6 +332,22 @@ static void set_goes_over_the_file(void **state) {
     assert_string_equal(job->data[0], "one.gz");
     assert_null(job->data[1]);
     job_free(job);
+    const char *list = "l2={ 1e-4, 1e+1 }"; /* a plus as in a file */
+    write_file("data = a\nholdout = 0.1\n");
+    assert_int_equal(job_read(path, &list, 1, NULL, &job), 0);
+    assert_true(job->l2.count == 2 && job->l2.all[0] == 10);
+    job_free(job);
+}
+
+static void what_a_key_allows_is_told_whole(void **state) {
+    (void)state;
+    char allowed[KEY_ALLOWED_BYTES];
+    for (size_t i = 0; i < keys_count; i++) {
+        key_allowed(&keys[i], allowed);
+        assert_true(strlen(allowed) < KEY_ALLOWED_BYTES - 1);
+    }
+    refused("data = a\ngate = \"auc > 2\"\n",
+            ":2: key `gate`: \"auc > 2\" is not valid; allowed: " GATE_ALLOWED);
 }
 
 static void a_set_without_a_value_restores_the_default(void **state) {
@@ -362,7 +379,13 @@ static void a_bad_set_is_a_usage_error_and_quoted(void **state) {
     setting_refused("lambda=1", "--set lambda=1: key `lambda`: there is no such key; `dml");
     setting_refused("l2", "--set l2: allowed: KEY=VALUE");
     setting_refused("=3", "--set =3: allowed: KEY=VALUE");
-    setting_refused("data={ a", "--set data={ a: premature end of file");
+    setting_refused("data={ a", "--set data={ a: the { that begins here is not closed");
+    setting_refused("csv.label=\"a",
+                    "--set csv.label=\"a: the quoted text that begins here is not");
+    setting_refused("data={*.csv}", "--set data={*.csv}: a text with * or // in it needs quotes");
+    setting_refused("l2={1} max_steps = 3",
+                    "--set l2={1} max_steps = 3: sets key `max_steps`, too");
+    setting_refused("csv.skip={a}} l2 = {3", "--set csv.skip={a}} l2 = {3: ");
     setting_refused("history={1, 2}", "--set history={1, 2}: key `history`: a list; allowed: one");
     setting_refused("csv.label=\"\"", "--set csv.label=\"\": key `csv.label`: \"\" is empty");
     setting_refused("lambda=", "--set lambda=: key `lambda`: there is no such key; `dml");
@@ -518,6 +541,7 @@ SUITE(job) {
         TEST(a_missing_job_file_is_named),
         TEST(a_failed_reading_leaves_the_next_one_alone),
         TEST(set_goes_over_the_file),
+        TEST(what_a_key_allows_is_told_whole),
         TEST(a_set_without_a_value_restores_the_default),
         TEST(a_bad_set_is_a_usage_error_and_quoted),
         TEST(settings_hold_every_key_but_those_of_what_the_job_does_not_do),

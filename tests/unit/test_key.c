@@ -88,6 +88,10 @@ static void a_key_that_others_may_read_is_refused(void **state) {
     struct key key;
     assert_refused(digits, 0644, ERROR_PERMISSION, "chmod 600");
     assert_refused(digits, 0620, ERROR_PERMISSION, "chmod 600");
+    write_file("a key", digits, 0640);
+    assert_int_equal(key_read(inside("a key"), &key), ERROR_PERMISSION);
+    assert_non_null(strstr(error_text(), "/a key'`")); /* quoted, as the shell needs it */
+    error_clear();
     write_file("key", digits, 0400);
     assert_int_equal(key_read(inside("key"), &key), 0);
     assert_int_equal(key.secret[1], 0x11);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tests/unit/suites.h"
@@ -205,6 +206,13 @@ static void a_state_folder_stands_for_its_current_model(void **state) {
         assert_int_equal(model_open(folder, &model), 0);
         model_close(model);
     }
+    assert_int_equal(entries(inside("models")), 3);
+    assert_int_equal(unlink(inside("models/current")), 0);
+    assert_int_equal(mkdir(inside("models/current"), 0700),
+                     0); /* as of a copy that follows links */
+    assert_int_equal(model_set_current(inside("models"), "1"), ERROR_CREATE);
+    assert_non_null(strstr(error_text(), "it is a folder"));
+    error_clear();
     assert_int_equal(entries(inside("models")), 3);
 }
 

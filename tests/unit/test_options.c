@@ -12,7 +12,8 @@
 #include "coordinator/job/options.h"
 
 static const struct command commands[] = {
-    {"run", NULL, "JOBFILE", 1, 1, OPTION_DRY_RUN | OPTION_FRESH, true, "trains"},
+    {"run", NULL, "JOBFILE", 1, 1, OPTION_SET | OPTION_STATE | OPTION_DRY_RUN | OPTION_FRESH, true,
+     "trains"},
     {"jobs", NULL, "[STATE...]", 0, INT_MAX, 0, false, "lists"},
     {0},
 };
@@ -100,6 +101,7 @@ static void what_is_not_known_is_named(void **state) {
 static void an_option_is_refused_where_it_means_nothing(void **state) {
     (void)state;
     refused(PARSE("jobs", "--fresh"), "`jobs` takes no option `--fresh`");
+    refused(PARSE("jobs", "--state", "there"), "`jobs` takes no option `--state`");
     refused(PARSE("run", "a.conf", "--watch"), "`run` takes no option `--watch`");
     refused(PARSE("jobs", "-q", "-v"), "`--quiet` and `--verbose` exclude each other");
 }
@@ -107,6 +109,7 @@ static void an_option_is_refused_where_it_means_nothing(void **state) {
 static void arguments_of_options_are_counted(void **state) {
     (void)state;
     refused(PARSE("run", "a.conf", "--set"), "option `--set` needs an argument, KEY=VALUE");
+    refused(PARSE("run", "a.conf", "--state="), "option `--state` needs an argument, DIR, and has");
     refused(PARSE("run", "a.conf", "--json=3"), "option `--json` takes no argument");
 }
 
