@@ -140,7 +140,48 @@ static void put_lists(const struct profile *profile, FILE *file) {
     }
 }
 
-static void put_labels(const struct profile *profile, FILE *file) {
+/* How many rows have the label, if it is one of the first; 0: it is not. */
+static uint64_t rows_of(const struct profile *profile, double label) {
+    for (uint32_t i = 0; i < profile->label_count; i++)
+        if (profile->label[i].number == label)
+            return profile->label[i].rows;
+    return 0;
+}
+
+static uint64_t rarest(const struct profile *profile) {
+    uint64_t least = profile->report.rows;
+    for (uint32_t i = 0; i < profile->label_count; i++)
+        least = profile->label[i].rows < least ? profile->label[i].rows : least;
+    return least;
+}
+
+/* Larger whole numbers are rather amounts. */
+#define COUNTS_MOST 10000
+
+/* What else suits such labels. */
+static void put_objectives(const struct proposal *proposal, FILE *file) {
+    const struct profile *profile = &proposal->profile;
+    const struct column_profile *labels = &profile->labels;
+    const bool squared = !strcmp(proposal->objective, "squared");
+    if (!profile->texts && labels->different > 2 && labels->whole && !squared)
+        fprintf(file,
+                "# Other objectives for such labels: ordinal if their order counts, %s\n# squared "
+                "if they are quantities.\n",
+                labels->least < 0 ? "or" : "poisson if they count events,");
+    else if (squared && labels->whole && labels->least >= 0 && labels->most < COUNTS_MOST)
+        fputs("# If such labels count events: objective = poisson\n", file);
+    else if (squared && labels->least == 0 && 4 * rows_of(profile, 0) > profile->report.rows)
+        fputs("# For amounts of which many are 0: objective = tweedie\n", file);
+    if (profile->texts && labels->different > 2 && labels->different <= 10)
+        fputs("# If their order counts: objective = ordinal, with ordinal { order = { ... } }, "
+              "from low to high\n",
+              file);
+    if (labels->different == 2 && 50 * rarest(profile) < profile->report.rows)
+        fputs("# threshold = f1   # of a rare class hardly a row is predicted from 0.5 on\n", file);
+}
+
+static void put_labels(const struct proposal *proposal, FILE *file) {
+    const struct profile *profile = &proposal->profile;
     const struct column_profile *labels = &profile->labels;
     if (profile->texts || labels->different <= 10) {
         for (uint32_t i = 0; i < profile->label_count && i < LABELS_SHOWN; i++) {
@@ -156,11 +197,7 @@ static void put_labels(const struct profile *profile, FILE *file) {
     put_doubtful_labels(profile, file);
     put_spellings(profile, file);
     put_lists(profile, file);
-    if (!profile->texts && labels->different > 2 && labels->whole)
-        fprintf(file,
-                "# Other objectives for such labels: ordinal if their order counts, %s\n# squared "
-                "if they are quantities.\n",
-                labels->least < 0 ? "or" : "poisson if they count events,");
+    put_objectives(proposal, file);
 }
 
 /* The seconds since 1970 of the years 2000 and 2037: what computers note as times. */
@@ -209,6 +246,11 @@ static void put_seen(const struct column_profile *seen, const struct table_colum
         escape_put(seen->example, file);
         fputs(" are texts until all but digits and a point is taken out", file);
     }
+    if (kind == COLUMN_NUMBER && seen->whole && seen->least >= 1000 * EPOCH_LEAST &&
+        seen->most <= 1000 * EPOCH_MOST)
+        fputs("; if these are milliseconds since 1970: csv { dates } reads seconds", file);
+    if (kind == COLUMN_CATEGORY && seen->clocks == seen->cells)
+        fputs("; times of the day are texts here: minutes, as a number, would say more", file);
     if (kind == COLUMN_CATEGORY)
         put_mixed_dates(seen, file);
 }
@@ -222,6 +264,10 @@ static void put_use(const struct proposal *proposal, uint32_t i, FILE *file) {
         fprintf(file, ": dates, %s", date_formats_first(seen->dates));
     if (use == USE_AS_TEXT)
         fputs(": sentences, whose words are features", file);
+    if (proposal_is_mixed(proposal, i)) {
+        fprintf(file, "; %llu are numbers, but not ", (unsigned long long)seen->numbers);
+        escape_put(seen->odd_example, file);
+    }
     if (use == USE_AS_CATEGORY && column->padded)
         fputs(": codes, as some begin with a zero", file);
     if (use == USE_NOT)
@@ -324,7 +370,7 @@ static int write_job(void *context, FILE *file) {
     fputs(" }\n", file);
     put_rows(proposal, file);
     fprintf(file, "objective = %s\n", proposal->objective);
-    put_labels(profile, file);
+    put_labels(proposal, file);
     fputs("# summary = model   # standard errors and tests of the estimates\n", file);
     if (profile->report.table)
         put_table(proposal, file);
