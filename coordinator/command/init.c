@@ -418,6 +418,26 @@ static void tell(const struct proposal *proposal, const char *path) {
     free(word);
 }
 
+static json_t *column_json(const struct profile *profile, uint32_t i) {
+    const char *name = profile->report.table->column[i].name;
+    return name && *name ? text_to_json(name) : json_integer(i + 1);
+}
+
+/* The same for programs. */
+static void tell_json(const struct proposal *proposal, const char *path) {
+    const struct profile *profile = &proposal->profile;
+    const uint32_t label = profile->report.label_column;
+    json_t *left_out = json_array();
+    for (uint32_t i = 0; i < profile->columns; i++)
+        if (proposal_use(proposal, i) == USE_NOT)
+            json_array_append_new(left_out, column_json(profile, i));
+    json_t *object = json_pack("{s:o, s:o, s:s, s:o}", "job_file", text_to_json(path), "label",
+                               label ? column_json(profile, label - 1) : json_null(), "objective",
+                               proposal->objective, "left_out", left_out);
+    report_print_json(object);
+    json_decref(object);
+}
+
 /* Paths in a job are relative to its folder. */
 static char *path_from_job(const char *data, const char *job) {
     char *folder = path_folder(job);
@@ -426,7 +446,7 @@ static char *path_from_job(const char *data, const char *job) {
     return here ? memory_copy_string(data) : path_absolute(data);
 }
 
-static int write_proposal(struct proposal *proposal, const char *path) {
+static int write_proposal(struct proposal *proposal, const char *path, bool as_json) {
     bool standard = strcmp(path, "-") == 0;
     if (!standard && access(path, F_OK) == 0)
         return error_set(ERROR_CREATE, "%s is there already: name another with -o, or remove it",
@@ -438,7 +458,7 @@ static int write_proposal(struct proposal *proposal, const char *path) {
     proposal->data = data;
     free(from_job);
     if (!code && !standard)
-        tell(proposal, path);
+        (as_json ? tell_json : tell)(proposal, path);
     return code;
 }
 
@@ -453,7 +473,7 @@ int command_init(const struct options *options) {
     if (!code)
         code = proposal_make(&proposal);
     if (!code)
-        code = write_proposal(&proposal, path);
+        code = write_proposal(&proposal, path, options->json);
     proposal_release(&proposal);
     source_beside_release(&none);
     free(path);

@@ -130,7 +130,11 @@ int command_cancel(const struct options *options) {
     if (!code && strncmp(answer, "ok", 2) != 0)
         code = error_set(ERROR_UNAVAILABLE, "%s: the coordinator did not accept `cancel`: %s",
                          state, *answer ? answer : "it is about to end");
-    if (!code) {
+    if (!code && options->json) {
+        json_t *object = json_pack("{s:o, s:b}", "state", text_to_json(state), "stopping", true);
+        report_print_json(object);
+        json_decref(object);
+    } else if (!code) {
         escape_put(state, stdout);
         puts(": the run stops at the next point from which it can go on");
     }

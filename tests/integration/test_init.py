@@ -40,6 +40,9 @@ def the_job_of_a_table_trains_as_it_is(folder):
         assert line in text, (line, text)
     result = train(folder / 'clients.conf')
     assert result['converged'] and result['holdout']['examples'] > 0, result
+    told = dml('init', 'clients.csv', '-o', 'b.conf', '--json', cwd=folder).json
+    assert told == {'job_file': 'b.conf', 'label': 'churn', 'objective': 'logistic',
+                    'left_out': ['id', 'the "name"', 'nothing']}, told
 
 
 @test
