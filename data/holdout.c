@@ -28,19 +28,76 @@ static uint64_t mix(uint64_t z) {
     return z ^ (z >> 31);
 }
 
-uint64_t holdout_hash(const struct source_rows *rows, uint32_t row) {
+struct row_hashes holdout_hashes(const struct source_rows *rows, uint32_t row) {
     const char *text = rows->label_text ? rows->label_text[row] : NULL;
-    uint64_t values = rows->start[row + 1] - rows->start[row], sum = 0;
+    uint64_t values = rows->start[row + 1] - rows->start[row], sum = 0, label = 0;
     const uint64_t *id = source_row_seeded_ids(rows, row);
     const double *value = rows->value + rows->start[row];
     if (text)
-        sum = mix(hash64(text, strlen(text)) + OF_TEXT);
+        label = mix(hash64(text, strlen(text)) + OF_TEXT);
     else if (!isnan(rows->label[row]))
-        sum = mix(number_bits(rows->label[row]) + OF_NUMBER);
+        label = mix(number_bits(rows->label[row]) + OF_NUMBER);
     for (uint64_t i = 0; i < values; i++)
         if (value[i] != 0)
             sum += mix(mix(id[i] + OF_ID) ^ number_bits(value[i]));
-    return mix(sum);
+    return (struct row_hashes){.row = mix(label + sum), .label = label, .values = mix(sum)};
+}
+
+uint64_t holdout_hash(const struct source_rows *rows, uint32_t row) {
+    return holdout_hashes(rows, row).row;
+}
+
+/* ---- rows of the same values ---- */
+
+/* The first twin whose hash is not below that of the values. */
+static uint32_t twin_place(const struct twins *twins, uint64_t values) {
+    uint32_t from = 0, to = twins->count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (twins->twin[middle].values < values)
+            from = middle + 1;
+        else
+            to = middle;
+    }
+    return from;
+}
+
+static void note_label(struct twin *twin, uint64_t label) {
+    twin->rows++;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!twin->of_label[i])
+            twin->label[i] = label;
+        if (twin->label[i] == label) {
+            twin->of_label[i]++;
+            return;
+        }
+    }
+}
+
+void twins_note(struct twins *twins, const struct row_hashes *hashes) {
+    if (twins->many)
+        return;
+    const uint32_t at = twin_place(twins, hashes->values);
+    if (at == twins->count || twins->twin[at].values != hashes->values) {
+        twins->many = twins->count == TWINS_MAX;
+        if (twins->many)
+            return;
+        memmove(twins->twin + at + 1, twins->twin + at, (twins->count - at) * sizeof *twins->twin);
+        twins->twin[at] = (struct twin){.values = hashes->values};
+        twins->count++;
+    }
+    note_label(&twins->twin[at], hashes->label);
+}
+
+double twins_share(const struct twins *twins) {
+    uint64_t rows = 0, apart = 0;
+    for (uint32_t i = 0; i < twins->count; i++) {
+        const struct twin *twin = &twins->twin[i];
+        const bool recur = twin->of_label[0] > 1 || twin->of_label[1] > 1;
+        rows += twin->rows;
+        apart += twin->of_label[1] && recur ? twin->rows : 0;
+    }
+    return rows && !twins->many ? (double)apart / (double)rows : 0;
 }
 
 bool holdout_has(double share, uint64_t hash) {

@@ -17,6 +17,30 @@
  * as if they were not stored. */
 uint64_t holdout_hash(const struct source_rows *rows, uint32_t row);
 
+/* The same hash, and one of the values alone. */
+struct row_hashes {
+    uint64_t row, label, values;
+};
+struct row_hashes holdout_hashes(const struct source_rows *rows, uint32_t row);
+
+/* Where rows have few different values, and the same ones have several labels: those that are alike
+ * stay on one side, so the other side lacks a label where the values are the same, and figures are
+ * those of a model that never met it. Zeroed memory has seen no rows. */
+#define TWINS_MAX 512u /* with more different values sides hardly differ */
+struct twins {
+    struct twin {
+        uint64_t values, label[2]; /* hashes; two different labels */
+        uint64_t rows, of_label[2];
+    } twin[TWINS_MAX]; /* by rising hash of the values */
+    uint32_t count;
+    bool many; /* there are more */
+};
+void twins_note(struct twins *twins, const struct row_hashes *hashes);
+
+/* Of all rows, the share that has equal ones, and the values of rows of another label; 0 if there
+ * are many different values. */
+double twins_share(const struct twins *twins);
+
 /* Whether a row with this hash is held out at a `share` in (0, 1); at a share of 0 no row is. */
 bool holdout_has(double share, uint64_t hash);
 

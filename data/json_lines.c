@@ -1,4 +1,5 @@
-/* JSON Lines: a flat object on each line is a row of a table, and its keys are the columns.
+/* JSON Lines: an object on each line is a row of a table, and its keys are the columns; those of an
+ * object in it as KEY.KEY.
  *
  * A line is written anew as a record of CSV, with the cells in the order of the columns, and read
  * as one. So whatever tables can do holds for both, and the same cells give the same model. */
@@ -22,11 +23,17 @@
 struct json_columns {
     struct text_dictionary keys; /* by column */
     bool ignores;                /* other keys are passed over */
+    const char *const *whole;    /* keys that are not taken apart, as they are left out; or NULL */
+    bool flat;                   /* none is: columns to leave out are told by number */
+    bool deep;                   /* some object was */
+    struct bytes met; /* of each key, while they are found: whether a value is not null */
 };
 
 void json_columns_free(struct json_columns *columns) {
-    if (columns)
+    if (columns) {
         text_dictionary_release(&columns->keys);
+        bytes_release(&columns->met);
+    }
     free(columns);
 }
 
@@ -44,12 +51,34 @@ bool json_lines_begin(const char *line, size_t length) {
 
 /* ---- a line as a record ---- */
 
-/* The key as a text, in `batch`; its memory is used again for the next key. */
-static const char *key_text(struct batch *batch, const struct json_token *key) {
-    bytes_clear(&batch->key);
+/* The key as a text, in `batch`, behind the first bytes there, which lead to the object that it is
+ * in; its memory is used again for the next key. */
+static const char *key_text(struct batch *batch, size_t path, const struct json_token *key) {
+    batch->key.length = path;
     char *text = bytes_extend(&batch->key, key->length + 1);
     text[json_write(key, '\0', text)] = '\0';
-    return text;
+    return (const char *)batch->key.data;
+}
+
+/* Whether the members of an object are columns, and not the object. */
+static bool is_taken_apart(const struct json_columns *columns, const struct json_token *value,
+                           const char *key) {
+    if (value->kind != CELL_OBJECT || columns->flat)
+        return false;
+    const char *const *name = columns->whole;
+    while (name && *name && strcmp(*name, key) != 0)
+        name++;
+    return !name || !*name;
+}
+
+/* Reads the object that is a value of `line`, and makes its key a path. */
+static struct json_reader enter_object(struct batch *batch, const struct json_token *value,
+                                       const char *line, size_t *path) {
+    struct json_reader reader = json_reader_of(value->text, value->text + value->length);
+    *path = strlen((const char *)batch->key.data);
+    batch->key.data[(*path)++] = '.';
+    reader.first = line; /* places are told in the line */
+    return reader;
 }
 
 /* The column of a key, which mostly is the one behind that of the key before. */
@@ -70,34 +99,73 @@ static bool reject_json(struct batch *batch, uint64_t number, const struct json_
                             : "");
 }
 
-/* Puts the values of a line into batch->tokens, one for each column. */
-static bool read_tokens(const struct json_columns *columns, struct batch *batch, const char *line,
-                        const char *end, uint64_t number) {
-    struct json_token *tokens = (void *)batch->tokens.data, key, value;
-    struct json_reader reader = json_reader_of(line, end);
-    uint32_t count = columns->keys.count, column = 0;
-    int more;
-    memset(tokens, 0, count * sizeof *tokens);
-    while ((more = json_next(&reader, &key, &value)) > 0) {
-        const char *text = key_text(batch, &key);
-        size_t place = (size_t)(key.text - line);
-        uint32_t found = column_of(&columns->keys, column, text);
-        if (found == DICTIONARY_NONE && columns->ignores)
-            continue;
-        if (found == DICTIONARY_NONE)
-            return batch_reject(
-                batch, number,
-                "the key \"%.100s\", at byte %zu, is not in the first lines, which tell what the "
-                "columns are; list it in csv.numbers, csv.categories, csv.text, csv.dates or "
-                "csv.skip",
-                text, place);
-        if (tokens[found].kind != CELL_ABSENT)
-            return batch_reject(batch, number, "the key \"%.100s\" stands twice, again at byte %zu",
-                                text, place);
-        tokens[found] = value;
-        column = found + 1;
+/* Whether columns are members of an object of this key. */
+static bool is_path(const struct text_dictionary *keys, const char *key) {
+    const size_t length = strlen(key);
+    for (uint32_t i = 0; i < keys->count; i++) {
+        const char *other = text_dictionary_get(keys, i);
+        if (!strncmp(other, key, length) && other[length] == '.')
+            return true;
     }
-    return more == 0 || reject_json(batch, number, &reader, line, end);
+    return false;
+}
+
+/* A line while its values are read. */
+struct json_line {
+    const char *text, *end;
+    uint64_t number;
+    uint32_t column; /* that of the next key, most likely */
+};
+
+static bool put_value(const struct json_columns *columns, struct batch *batch,
+                      struct json_line *line, const char *key, const char *at,
+                      const struct json_token *value) {
+    struct json_token *tokens = (void *)batch->tokens.data;
+    const size_t place = (size_t)(at - line->text);
+    const uint32_t found = column_of(&columns->keys, line->column, key);
+    if (found == DICTIONARY_NONE &&
+        (columns->ignores || (value->kind == CELL_NULL && is_path(&columns->keys, key))))
+        return true;
+    if (found == DICTIONARY_NONE)
+        return batch_reject(
+            batch, line->number,
+            "the key \"%.100s\", at byte %zu, is not in the first lines, which tell what the "
+            "columns are; list it in csv.numbers, csv.categories, csv.text, csv.dates or "
+            "csv.skip",
+            key, place);
+    if (tokens[found].kind != CELL_ABSENT)
+        return batch_reject(batch, line->number,
+                            "the key \"%.100s\" stands twice, again at byte %zu", key, place);
+    tokens[found] = *value;
+    line->column = found + 1;
+    return true;
+}
+
+static bool read_members(const struct json_columns *columns, struct batch *batch,
+                         struct json_line *line, struct json_reader reader, size_t path) {
+    struct json_token key, value;
+    int more;
+    while ((more = json_next(&reader, &key, &value)) > 0) {
+        const char *text = key_text(batch, path, &key);
+        size_t inner_path;
+        if (!is_taken_apart(columns, &value, text)) {
+            if (!put_value(columns, batch, line, text, key.text, &value))
+                return false;
+            continue;
+        }
+        struct json_reader inner = enter_object(batch, &value, line->text, &inner_path);
+        if (!read_members(columns, batch, line, inner, inner_path))
+            return false;
+    }
+    return more == 0 || reject_json(batch, line->number, &reader, line->text, line->end);
+}
+
+/* Puts the values of a line into batch->tokens, one for each column. */
+static bool read_tokens(const struct json_columns *columns, struct batch *batch, const char *text,
+                        const char *end, uint64_t number) {
+    struct json_line line = {.text = text, .end = end, .number = number};
+    memset(batch->tokens.data, 0, columns->keys.count * sizeof(struct json_token));
+    return read_members(columns, batch, &line, json_reader_of(text, end), 0);
 }
 
 /* Texts are quoted: blanks at their ends count, as in CSV. Of what is nested nobody reads the cell.
@@ -189,6 +257,44 @@ bool json_lines_parse(const struct format *format, struct batch *batch, char *li
 
 /* ---- the columns of a file ---- */
 
+static void add_key(struct json_columns *columns, const char *key, bool met) {
+    const uint32_t column = text_dictionary_add(&columns->keys, key);
+    if (column == columns->met.length)
+        bytes_put_u8(&columns->met, 0);
+    columns->met.data[column] |= met;
+}
+
+/* Adds the keys of an object; an error of reading it is left in the reader. */
+static int add_members(struct json_columns *columns, struct batch *batch, const char *line,
+                       struct json_reader *reader, size_t path) {
+    struct json_token key, value;
+    int more;
+    while ((more = json_next(reader, &key, &value)) > 0) {
+        const char *text = key_text(batch, path, &key);
+        if (is_taken_apart(columns, &value, text)) {
+            size_t inner_path;
+            struct json_reader inner = enter_object(batch, &value, line, &inner_path);
+            columns->deep = true;
+            add_members(columns, batch, line, &inner, inner_path);
+        } else {
+            add_key(columns, text, value.kind != CELL_NULL);
+        }
+    }
+    return more;
+}
+
+/* A null that stands where other lines have an object is no column. */
+static void drop_paths(struct json_columns *columns) {
+    struct text_dictionary all = columns->keys;
+    text_dictionary_init(&columns->keys);
+    for (uint32_t i = 0; i < all.count; i++) {
+        const char *key = text_dictionary_get(&all, i);
+        if (columns->met.data[i] || !is_path(&all, key))
+            text_dictionary_add(&columns->keys, key);
+    }
+    text_dictionary_release(&all);
+}
+
 /* Adds the keys of all lines that are read; the reason why the first other is not goes to `why`. */
 static void add_keys(struct json_columns *columns, struct batch *batch, const char *text,
                      size_t length) {
@@ -196,19 +302,17 @@ static void add_keys(struct json_columns *columns, struct batch *batch, const ch
     uint64_t number = 1;
     for (const char *line = text; line < end; number++) {
         const char *line_end = memchr(line, '\n', (size_t)(end - line));
-        struct json_token key, value;
         line_end = line_end ? line_end : end;
         struct json_reader reader = json_reader_of(line, line_end);
-        int more = 0;
         bool blank = true;
         for (const char *p = line; p < line_end && blank; p++)
             blank = is_blank(*p) || *p == '\r';
-        while (!blank && (more = json_next(&reader, &key, &value)) > 0)
-            text_dictionary_add(&columns->keys, key_text(batch, &key));
-        if (more < 0)
+        if (!blank && add_members(columns, batch, line, &reader, 0) < 0)
             reject_json(batch, number, &reader, line, line_end);
         line = line_end + 1;
     }
+    if (columns->deep)
+        drop_paths(columns);
 }
 
 static void add_names(struct json_columns *columns, const char *const *names) {
@@ -289,9 +393,13 @@ int json_lines_find(struct format *format, const char *path, const char *text, s
     struct json_columns *columns = format->keys = memory_new(1, sizeof *columns);
     struct batch batch;
     struct bytes sample;
+    columns->whole = options->skip;
+    for (const char *const *name = options->skip; name && *name; name++)
+        columns->flat |= csv_is_number(*name);
     batch_init(&batch);
     bytes_init(&sample);
     text_dictionary_init(&columns->keys);
+    bytes_init(&columns->met);
     add_keys(columns, &batch, text, length);
     int code = columns->keys.count ? 0 : no_keys(path, &batch);
     if (!code) {

@@ -194,3 +194,17 @@ bool number_is_dressed(const char *text) {
     bare[length] = '\0';
     return !*text && number_of_text(bare, &value);
 }
+
+#define UNIT_MOST 6
+
+const char *number_unit(const char *text) {
+    const char *at = text + (*text == '-' || *text == '+');
+    const size_t digits = strspn(at, "0123456789");
+    at += digits;
+    at += *at == '.' && digits ? 1 + strspn(at + 1, "0123456789") : 0;
+    at += *at == ' ';
+    size_t letters = 0;
+    while ((at[letters] | 0x20) >= 'a' && (at[letters] | 0x20) <= 'z')
+        letters++;
+    return digits && letters && letters <= UNIT_MOST && !at[letters] ? at : NULL;
+}

@@ -25,6 +25,10 @@ bool number_of_text(const char *text, double *value);
  * apostrophes that part thousands. */
 bool number_is_dressed(const char *text);
 
+/* What stands behind a number, and perhaps a blank, if that is one word of a few letters, such as
+ * the "kg" of "12 kg"; else NULL. */
+const char *number_unit(const char *text);
+
 #define NUMBER_TEXT 32
 
 /* The shortest text that reads back as `value`: "1", "-0.5". */

@@ -44,7 +44,44 @@ static void note_date(struct column_profile *column, const char *text) {
         snprintf(column->undated, sizeof column->undated, "%s", text);
 }
 
+/* Hours and minutes, with seconds or without. */
+static bool is_clock(const char *text) {
+    const size_t hours = strspn(text, "0123456789");
+    size_t parts = 0;
+    text += hours;
+    while (*text == ':' && strspn(text + 1, "0123456789") == 2) {
+        text += 3;
+        parts++;
+    }
+    return hours && hours <= 2 && parts >= 1 && parts <= 2 && !*text;
+}
+
+/* Some texts are numbers, and others are not. */
+static void note_odd(struct column_profile *column, const char *text, uint64_t hash) {
+    double number;
+    uint32_t i = 0;
+    if (number_of_text(text, &number)) {
+        column->numbers++;
+        return;
+    }
+    while (i < column->odd_count && column->odd[i] != hash)
+        i++;
+    if (i < column->odd_count || i == PROFILE_ODD_MAX)
+        return;
+    column->odd[column->odd_count++] = hash;
+    if (!i)
+        snprintf(column->odd_example, sizeof column->odd_example, "%s", text);
+}
+
+static bool is_dressed(struct column_profile *column, const char *text) {
+    const char *unit = number_unit(text);
+    if (column->cells == 1)
+        snprintf(column->unit, sizeof column->unit, "%s", unit ? unit : "");
+    return unit ? !strcmp(unit, column->unit) : number_is_dressed(text);
+}
+
 static void note_text(struct column_profile *column, const char *text) {
+    const uint64_t hash = hash64(text, strlen(text));
     uint64_t blanks = 0;
     for (const char *p = text; (p = strchr(p, ' ')); p++)
         blanks++;
@@ -52,11 +89,11 @@ static void note_text(struct column_profile *column, const char *text) {
     if (column->cells == 1)
         column->dates = DATE_FORMATS_ALL;
     note_date(column, text);
-    if (number_is_dressed(text)) {
-        if (!column->dressed++)
-            snprintf(column->example, sizeof column->example, "%s", text);
-    }
-    note_different(column, hash64(text, strlen(text)));
+    if (is_dressed(column, text) && !column->dressed++)
+        snprintf(column->example, sizeof column->example, "%s", text);
+    column->clocks += is_clock(text);
+    note_odd(column, text, hash);
+    note_different(column, hash);
 }
 
 static void note_value(struct profile *profile, const struct source_rows *rows, uint32_t row,

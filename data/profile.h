@@ -11,6 +11,7 @@
 
 #define PROFILE_DIFFERENT_MAX 5000u /* from so many on different values are not counted */
 #define PROFILE_LABELS_MAX 101u
+#define PROFILE_ODD_MAX 8u
 
 /* A column of a table, or the labels. */
 struct column_profile {
@@ -22,8 +23,15 @@ struct column_profile {
     uint32_t dates;     /* the formats in which all texts are dates: data/date.h */
     uint64_t dated;     /* texts that are dates of some format */
     char undated[24];   /* the first that is none */
-    uint64_t dressed;   /* texts that would be numbers without "$", "%", blanks or commas */
+    uint64_t dressed;   /* texts that would be numbers without "$", "%", blanks, commas, or the
+                           unit that the first one has */
     char example[24];   /* the first of them */
+    char unit[8];       /* "" if the first text has none */
+    uint64_t clocks;    /* texts such as 12:05 or 7:30:15 */
+    uint64_t numbers;   /* texts that are numbers */
+    uint32_t odd_count; /* different texts that are none, up to PROFILE_ODD_MAX */
+    uint64_t odd[PROFILE_ODD_MAX]; /* their hashes */
+    char odd_example[24];          /* the first of them */
 
     uint64_t *seen; /* the hashes of different values; a table with open addresses; owned */
 };

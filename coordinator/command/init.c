@@ -130,7 +130,48 @@ static void put_lists(const struct profile *profile, FILE *file) {
     }
 }
 
-static void put_labels(const struct profile *profile, FILE *file) {
+/* How many rows have the label, if it is one of the first; 0: it is not. */
+static uint64_t rows_of(const struct profile *profile, double label) {
+    for (uint32_t i = 0; i < profile->label_count; i++)
+        if (profile->label[i].number == label)
+            return profile->label[i].rows;
+    return 0;
+}
+
+static uint64_t rarest(const struct profile *profile) {
+    uint64_t least = profile->report.rows;
+    for (uint32_t i = 0; i < profile->label_count; i++)
+        least = profile->label[i].rows < least ? profile->label[i].rows : least;
+    return least;
+}
+
+/* Larger whole numbers are rather amounts. */
+#define COUNTS_MOST 10000
+
+/* What else suits such labels. */
+static void put_objectives(const struct proposal *proposal, FILE *file) {
+    const struct profile *profile = &proposal->profile;
+    const struct column_profile *labels = &profile->labels;
+    const bool squared = !strcmp(proposal->objective, "squared");
+    if (!profile->texts && labels->different > 2 && labels->whole && !squared)
+        fprintf(file,
+                "# Other objectives for such labels: ordinal if their order counts, %s\n# squared "
+                "if they are quantities.\n",
+                labels->least < 0 ? "or" : "poisson if they count events,");
+    else if (squared && labels->whole && labels->least >= 0 && labels->most < COUNTS_MOST)
+        fputs("# If such labels count events: objective = poisson\n", file);
+    else if (squared && labels->least == 0 && 4 * rows_of(profile, 0) > profile->report.rows)
+        fputs("# For amounts of which many are 0: objective = tweedie\n", file);
+    if (profile->texts && labels->different > 2 && labels->different <= 10)
+        fputs("# If their order counts: objective = ordinal, with ordinal { order = { ... } }, "
+              "from low to high\n",
+              file);
+    if (labels->different == 2 && 50 * rarest(profile) < profile->report.rows)
+        fputs("# threshold = f1   # of a rare class hardly a row is predicted from 0.5 on\n", file);
+}
+
+static void put_labels(const struct proposal *proposal, FILE *file) {
+    const struct profile *profile = &proposal->profile;
     const struct column_profile *labels = &profile->labels;
     if (profile->texts || labels->different <= 10) {
         for (uint32_t i = 0; i < profile->label_count && i < LABELS_SHOWN; i++) {
@@ -146,11 +187,7 @@ static void put_labels(const struct profile *profile, FILE *file) {
     put_doubtful_labels(profile, file);
     put_spellings(profile, file);
     put_lists(profile, file);
-    if (!profile->texts && labels->different > 2 && labels->whole)
-        fprintf(file,
-                "# Other objectives for such labels: ordinal if their order counts, %s\n# squared "
-                "if they are quantities.\n",
-                labels->least < 0 ? "or" : "poisson if they count events,");
+    put_objectives(proposal, file);
 }
 
 /* The seconds since 1970 of the years 2000 and 2037: what computers note as times. */
@@ -199,6 +236,11 @@ static void put_seen(const struct column_profile *seen, const struct table_colum
         escape_put(seen->example, file);
         fputs(" are texts until all but digits and a point is taken out", file);
     }
+    if (kind == COLUMN_NUMBER && seen->whole && seen->least >= 1000 * EPOCH_LEAST &&
+        seen->most <= 1000 * EPOCH_MOST)
+        fputs("; if these are milliseconds since 1970: csv { dates } reads seconds", file);
+    if (kind == COLUMN_CATEGORY && seen->clocks == seen->cells)
+        fputs("; times of the day are texts here: minutes, as a number, would say more", file);
     if (kind == COLUMN_CATEGORY)
         put_mixed_dates(seen, file);
 }
@@ -212,6 +254,10 @@ static void put_use(const struct proposal *proposal, uint32_t i, FILE *file) {
         fprintf(file, ": dates, %s", date_formats_first(seen->dates));
     if (use == USE_AS_TEXT)
         fputs(": sentences, whose words are features", file);
+    if (proposal_is_mixed(proposal, i)) {
+        fprintf(file, "; %llu are numbers, but not ", (unsigned long long)seen->numbers);
+        escape_put(seen->odd_example, file);
+    }
     if (use == USE_AS_CATEGORY && column->padded)
         fputs(": codes, as some begin with a zero", file);
     if (use == USE_NOT)
@@ -327,7 +373,7 @@ static int write_job(void *context, FILE *file) {
     put_rows(proposal, file);
     put_settings(proposal, "", file);
     fprintf(file, "objective = %s\n", proposal->objective);
-    put_labels(profile, file);
+    put_labels(proposal, file);
     fputs("# summary = model   # standard errors and tests of the estimates\n", file);
     if (profile->report.table)
         put_table(proposal, file);
@@ -375,6 +421,26 @@ static void tell(const struct proposal *proposal, const char *path) {
     free(word);
 }
 
+static json_t *column_json(const struct profile *profile, uint32_t i) {
+    const char *name = profile->report.table->column[i].name;
+    return name && *name ? text_to_json(name) : json_integer(i + 1);
+}
+
+/* The same for programs. */
+static void tell_json(const struct proposal *proposal, const char *path) {
+    const struct profile *profile = &proposal->profile;
+    const uint32_t label = profile->report.label_column;
+    json_t *left_out = json_array();
+    for (uint32_t i = 0; i < profile->columns; i++)
+        if (proposal_use(proposal, i) == USE_NOT)
+            json_array_append_new(left_out, column_json(profile, i));
+    json_t *object = json_pack("{s:o, s:o, s:s, s:o}", "job_file", text_to_json(path), "label",
+                               label ? column_json(profile, label - 1) : json_null(), "objective",
+                               proposal->objective, "left_out", left_out);
+    report_print_json(object);
+    json_decref(object);
+}
+
 /* Paths in a job are relative to its folder. */
 static char *path_from_job(const char *data, const char *job) {
     char *folder = path_folder(job);
@@ -383,7 +449,7 @@ static char *path_from_job(const char *data, const char *job) {
     return here ? memory_copy_string(data) : path_absolute(data);
 }
 
-static int write_proposal(struct proposal *proposal, const char *path) {
+static int write_proposal(struct proposal *proposal, const char *path, bool as_json) {
     bool standard = strcmp(path, "-") == 0;
     if (!standard && access(path, F_OK) == 0)
         return error_set(ERROR_CREATE, "%s is there already: name another with -o, or remove it",
@@ -395,7 +461,7 @@ static int write_proposal(struct proposal *proposal, const char *path) {
     proposal->data = data;
     free(from_job);
     if (!code && !standard)
-        tell(proposal, path);
+        (as_json ? tell_json : tell)(proposal, path);
     return code;
 }
 
@@ -412,7 +478,7 @@ int command_init(const struct options *options) {
     if (!code)
         code = proposal_make(&proposal);
     if (!code)
-        code = write_proposal(&proposal, path);
+        code = write_proposal(&proposal, path, options->json);
     proposal_release(&proposal);
     source_beside_release(&none);
     free(path);

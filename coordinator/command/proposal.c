@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/resources.h"
@@ -17,8 +18,9 @@
 
 /* Names that labels often have. */
 static const char *const label_names[] = {
-    "label", "target",   "class",     "y",    "outcome", "churn",    "default", "response",
-    "click", "survived", "diagnosis", "diag", "fraud",   "is_fraud", "spam",    "bought"};
+    "label",    "target", "class",    "y",         "outcome",   "churn",    "default",
+    "response", "click",  "survived", "diagnosis", "diag",      "fraud",    "is_fraud",
+    "spam",     "bought", "churned",  "clicked",   "converted", "purchased"};
 
 /* One that has such a name is the label, unless the user said which. Columns of one name are warned
  * of here, and one that is not there is refused. */
@@ -49,7 +51,8 @@ static const char *const exported_missing_words[] = {
     "?",     "NA",      "N/A",     "NaN",      "nan",       "null",     "NULL",      "none", "None",
     "<NA>",  "n/a",     "#N/A",    "\\N",      "-",         "--",       ".",         "nil",  "NaT",
     "#NUM!", "#DIV/0!", "#VALUE!", "#REF!",    "#NAME?",    "#NULL!",   "inf",       "-inf", "Inf",
-    "-Inf",  "+inf",    "+Inf",    "infinity", "-infinity", "Infinity", "-Infinity", NULL};
+    "-Inf",  "+inf",    "+Inf",    "infinity", "-infinity", "Infinity", "-Infinity", "na",   "n.a.",
+    "N.A.",  "Null",    "missing", "Missing",  "unknown",   "Unknown",  NULL};
 
 /* Whether the file is read so. If not, what is wrong with it is not told. */
 static bool is_read_with(struct proposal *proposal, const char *const *missing, bool commas) {
@@ -99,10 +102,88 @@ static int look_past_words(struct proposal *proposal) {
     return code;
 }
 
+/* ---- columns of numbers in which some cells are texts ---- */
+
+bool proposal_is_mixed(const struct proposal *proposal, uint32_t i) {
+    return proposal->mixed && proposal->mixed[i];
+}
+
+/* Whether many different texts stand among the numbers: no word for a missing one, as of few. */
+static bool holds_others(const struct column_profile *seen) {
+    return seen->numbers && seen->odd_count == PROFILE_ODD_MAX;
+}
+
+/* The columns of a list and others of a table, in place of those that the options have. */
+static const char **with_columns(const char *const *given, const struct table *table,
+                                 const bool *others) {
+    size_t count = 0;
+    while (given && given[count])
+        count++;
+    const char **list = memory_new(count + table->columns + 1, sizeof *list);
+    for (size_t i = 0; i < count; i++)
+        list[i] = memory_copy_string(given[i]);
+    for (uint32_t i = 0; i < table->columns; i++) {
+        const char *name = table->column[i].name;
+        if (others[i])
+            list[count++] = name && *name ? memory_copy_string(name) : memory_format("%u", i + 1);
+    }
+    return list;
+}
+
+/* Takes columns of numbers for texts, of which all are read: so those that hold both are found. */
+static bool find_mixed(struct proposal *proposal, const struct table *table) {
+    const char *const *given = proposal->reading.categories;
+    bool *numbers = memory_new(table->columns, sizeof *numbers), found = false;
+    for (uint32_t i = 0; i < table->columns; i++)
+        numbers[i] = table->column[i].kind == COLUMN_NUMBER && table->column[i].found;
+    const char **all = with_columns(given, table, numbers);
+    proposal->reading.categories = all;
+    const bool read = !look(proposal);
+    for (uint32_t i = 0; i < table->columns; i++) {
+        numbers[i] &=
+            read && i < proposal->profile.columns && holds_others(&proposal->profile.column[i]);
+        found |= numbers[i];
+    }
+    names_free((char **)(void *)all);
+    proposal->reading.categories = given;
+    proposal->mixed = numbers;
+    return found;
+}
+
+/* If a cell of a column of numbers is refused, the column may hold texts as well. */
+static int look_past_mixed(struct proposal *proposal) {
+    const char *const *given = proposal->reading.categories;
+    int code = look_past_words(proposal);
+    if (code != ERROR_DATA)
+        return code;
+    char *why = memory_copy_string(error_text());
+    struct table *table = NULL;
+    const enum log_level level = log_level_now;
+    log_level_now = LOG_ERROR;
+    bool read = !source_columns(proposal->data, &proposal->reading, true, &table) && table;
+    log_level_now = level;
+    read = read && find_mixed(proposal, table);
+    if (read)
+        proposal->reading.categories = with_columns(given, table, proposal->mixed);
+    if (read && look_past_words(proposal)) {
+        names_free((char **)(void *)proposal->reading.categories);
+        proposal->reading.categories = given;
+        read = false;
+    }
+    if (!read) {
+        free(proposal->mixed);
+        proposal->mixed = NULL;
+    }
+    table_free(table);
+    code = read ? 0 : error_set(ERROR_DATA, "%s", why);
+    free(why);
+    return code;
+}
+
 /* A first line above texts alone holds names if none of its texts occurs again: a job would take it
  * for a row, in doubt. */
 static int look_for_names(struct proposal *proposal) {
-    int code = look_past_words(proposal);
+    int code = look_past_mixed(proposal);
     if (code || !proposal->profile.report.names_doubtful)
         return code;
     proposal->reading.header = CSV_HEADER_YES;
@@ -123,10 +204,15 @@ static bool numbers_rows(const struct profile *profile, const struct column_prof
            (double)seen->different >= fmin(rows, PROFILE_DIFFERENT_MAX);
 }
 
+/* Hardly a row has one. In JSON Lines a key may lack in most rows, and the last one is any. */
+static bool is_rare(const struct profile *profile, uint64_t cells) {
+    return (profile->report.format == FORMAT_JSONL ? 2 : 20) * cells < profile->report.rows;
+}
+
 static bool may_be_labels(const struct profile *profile) {
     const struct column_profile *labels = &profile->labels;
     const uint64_t rows = profile->report.rows, labelled = rows - profile->unlabelled;
-    return profile->label_count && 20 * labelled >= rows &&
+    return profile->label_count && !is_rare(profile, labelled) &&
            !(profile->texts && all_differ(labels)) &&
            !(!profile->texts && numbers_rows(profile, labels));
 }
@@ -139,8 +225,11 @@ static int look_for_labels(struct proposal *proposal) {
     int code = look_for_names(proposal);
     const bool table = source_is_table(profile->report.format); /* others have no such choice */
     while (!code && !told && table && profile->report.label_column > 1 && !may_be_labels(profile)) {
+        uint32_t label = profile->report.label_column - 1;
+        while (label > 1 && is_rare(profile, profile->column[label - 1].cells))
+            label--;
         free((void *)proposal->reading.label);
-        proposal->reading.label = memory_format("%u", profile->report.label_column - 1);
+        proposal->reading.label = memory_format("%u", label);
         code = look(proposal);
     }
     return code;
@@ -200,6 +289,8 @@ enum use proposal_use(const struct proposal *proposal, uint32_t i) {
         return USE_AS_FOUND;
     if (column->kind == COLUMN_DATE || column->kind == COLUMN_WORDS)
         return column->kind == COLUMN_DATE ? USE_AS_DATE : USE_AS_TEXT;
+    if (proposal_is_mixed(proposal, i))
+        return all_differ(seen) ? USE_NOT : USE_AS_CATEGORY;
     if (table_uses(column) && !column->found) /* as --set says */
         return column->kind == COLUMN_NUMBER ? USE_AS_NUMBER : USE_AS_CATEGORY;
     if (column->kind == COLUMN_SKIPPED || (table_uses(column) && !seen->cells))
@@ -317,6 +408,16 @@ static void warn_of_amounts(const struct proposal *proposal, bool told) {
     }
 }
 
+static void warn_of_texts(const struct proposal *proposal, uint32_t i) {
+    char name[COLUMN_TEXT];
+    log_warning("%s: %s holds numbers, and others such as \"%s\": it is %s; if all of them are "
+                "numbers, write them as such in the data",
+                proposal->data, table_describe(proposal->profile.report.table, i, name),
+                proposal->profile.column[i].odd_example,
+                proposal_use(proposal, i) == USE_NOT ? "left out, as nearly all differ"
+                                                     : "taken for a category");
+}
+
 int proposal_make(struct proposal *proposal) {
     int code = find_label(proposal);
     const bool told = proposal->reading.label; /* or it has such a name */
@@ -332,10 +433,16 @@ int proposal_make(struct proposal *proposal) {
     code = check_columns(proposal);
     if (!code && proposal->profile.columns && proposal->profile.report.label_column)
         warn_of_amounts(proposal, told);
+    for (uint32_t i = 0; !code && i < proposal->profile.columns; i++)
+        if (proposal_is_mixed(proposal, i))
+            warn_of_texts(proposal, i);
     return code;
 }
 
 void proposal_release(struct proposal *proposal) {
+    if (proposal->mixed)
+        names_free((char **)(void *)proposal->reading.categories);
+    free(proposal->mixed);
     profile_release(&proposal->profile);
     score_options_release(&proposal->reading);
 }

@@ -15,6 +15,7 @@ struct proposal {
     const char *const *settings; /* KEY=VALUE of --set, which `reading` has; borrowed */
     uint32_t settings_count;
     const char *objective;
+    bool *mixed;    /* of each column: taken for texts, as some cells are no numbers; or NULL */
     uint32_t dates; /* the bit of the format that most columns of dates have; 0: there is none */
 };
 
@@ -33,6 +34,9 @@ const char *proposal_why_not(const struct proposal *proposal, uint32_t i);
 
 /* Whether column i holds dates, all of one format. */
 bool proposal_holds_dates(const struct profile *profile, uint32_t i);
+
+/* Whether column i holds numbers, and texts in some of its cells. */
+bool proposal_is_mixed(const struct proposal *proposal, uint32_t i);
 
 /* Whether a label is a word for a missing one. */
 bool proposal_means_missing(const struct label_profile *label);

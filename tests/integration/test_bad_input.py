@@ -383,6 +383,8 @@ def bad_lines_within_the_number_allowed_are_skipped_and_reported(folder):
     assert finished.json['examples'] == 8, finished
     assert 'bad.txt:5' in finished.stderr and 'bad.txt:10' in finished.stderr, finished
     assert_refused(dml('run', job, '--set', 'bad_lines=1'), BAD_DATA, 'bad.txt:10')
+    (folder / 'worse.txt').write_text('1 1:y\n' + GOOD + '1 1:x\n')  # each file may have so many
+    assert dml('run', job, '--set', 'data={ "bad.txt", "worse.txt" }', '--json').json['examples'] == 12
 
 
 @test

@@ -221,6 +221,22 @@ def a_share_that_leaves_a_side_empty_is_refused(folder):
 
 
 @test
+def few_different_rows_with_several_labels_are_warned_of(folder):
+    """Rows that are alike stay together, so a class of theirs is on one side alone."""
+    rng = random.Random(7)
+    for values, warned in ((lambda: rng.randrange(20), True), (lambda: rng.random(), False)):
+        lines = [f'{values()},{rng.randrange(2)}' for _ in range(1000)]
+        write(folder / 'rows.csv', lines, 'x,y')
+        (folder / 'rows.conf').write_text('data = rows.csv\nholdout = 0.2\nl2 = 1e-3\n')
+        finished = dml('run', 'rows.conf', '--fresh', cwd=folder)
+        assert finished.status == 0 and (
+            '`holdout`: all rows have one of 20 different values' in finished.stderr) == warned, finished
+        (folder / 'rows.conf').write_text('data = rows.csv\nfolds = 3\nl2 = 1e-3\n')
+        finished = dml('run', 'rows.conf', '--fresh', cwd=folder)
+        assert finished.status == 0 and finished.stderr.count('`folds`: all rows have one of') == warned, finished
+
+
+@test
 def a_pattern_that_fits_no_file_is_named_with_its_key(folder):
     job = write_job(folder, data=[small_data(folder)], holdout=['checked/*.libsvm'])
     finished = dml('check', job)

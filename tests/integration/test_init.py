@@ -40,6 +40,9 @@ def the_job_of_a_table_trains_as_it_is(folder):
         assert line in text, (line, text)
     result = train(folder / 'clients.conf')
     assert result['converged'] and result['holdout']['examples'] > 0, result
+    told = dml('init', 'clients.csv', '-o', 'b.conf', '--json', cwd=folder).json
+    assert told == {'job_file': 'b.conf', 'label': 'churn', 'objective': 'logistic',
+                    'left_out': ['id', 'the "name"', 'nothing']}, told
 
 
 @test
@@ -109,6 +112,17 @@ def numbers_that_may_be_times_are_pointed_out(folder):
     table(folder / 'data.csv', ['at', 'id', 'y'], lambda k: (1600000000 + 977 * k, 10 ** 6 + 977 * k, k % 2))
     text, _ = proposed(folder)
     assert '1 at, number, 1.6e+09 to ' in text and text.count('if these are seconds since 1970') == 1, text
+    table(folder / 'data.csv', ['at', 'x', 'y'], lambda k: (1600000000123 + 977000 * k, k % 7, k // 3 % 2))
+    assert proposed(folder)[0].count('if these are milliseconds since 1970') == 1
+
+
+@test
+def times_of_the_day_and_numbers_with_a_unit_are_pointed_out(folder):
+    table(folder / 'data.csv', ['from', 'weight', 'seat', 'y'],
+          lambda k: (f'{k % 24}:{k % 60:02}', f'{50 + k % 40} kg', f'{k % 9}{"ABC"[k % 3]}', k % 2))
+    text, _ = proposed(folder)
+    assert text.count('times of the day are texts here') == 1, text
+    assert 'numbers such as 50 kg are texts until' in text and 'numbers such as 0A' not in text, text
 
 
 @test
@@ -222,7 +236,7 @@ def numbers_with_zeros_before_them_are_codes(folder):
 
 @test
 def words_that_exports_write_for_missing_cells_are_found_and_written(folder):
-    for word in '\\N', '-', '<NA>', 'None', '#DIV/0!', 'inf', '-Infinity':
+    for word in '\\N', '-', '<NA>', 'None', '#DIV/0!', 'inf', '-Infinity', 'na', 'missing':
         table(folder / 'data.csv', ['a', 'y'], lambda k: (word if k % 10 == 3 else k * k, k % 2))
         text, result = proposed(folder)
         assert 'missing = { "?", ' in text and '2 different' not in text, text
@@ -231,6 +245,39 @@ def words_that_exports_write_for_missing_cells_are_found_and_written(folder):
     table(folder / 'data.csv', ['a', 'y'], lambda k: ('odd' if k % 10 == 3 else k * k, k % 2))
     finished = dml('init', 'data.csv', '-o', '-', cwd=folder)
     assert finished.status == BAD_DATA and 'holds "odd"' in finished.stderr, finished
+
+
+@test
+def a_column_of_numbers_and_many_texts_is_taken_for_texts(folder):
+    """As tickets are, or amounts that are negative in brackets."""
+    cases = [(lambda k: f'A/5 {k % 20}' if k % 3 == 1 else 10 * (k % 20), 'categories = { "n" }', 'taken for a category'),
+             (lambda k: f'({k * k}.5)' if k % 3 == 1 else k * k, 'skip = { "n" }', 'left out')]
+    for number, line, word in cases:
+        table(folder / 'data.csv', ['n', 'x', 'y'], lambda k: (number(k), '-' if k % 9 == 2 else k % 7, k % 2))
+        warned = dml('init', 'data.csv', '-o', 'data.conf', cwd=folder)
+        text = (folder / 'data.conf').read_text()
+        assert warned.status == 0 and line in text and 'are numbers, but not' in text, (text, warned)
+        assert f'column 1 (n) holds numbers, and others such as "{number(1)}": it is {word}' in warned.stderr, warned
+        assert '2 x, number, 0 to 6, 7 different, 11 missing' in text, text
+        assert train(folder / 'data.conf', '--fresh')['converged']
+        (folder / 'data.conf').unlink()
+
+
+@test
+def a_key_that_most_lines_lack_is_no_label(folder):
+    (folder / 'data.jsonl').write_text(''.join(
+        f'{{"x": {k % 7}, "kind": {k % 2}, "f{k % 9}": {k % 5}}}\n' for k in range(300)))
+    assert 'label = "kind"' in made(folder, 'data.jsonl', '-o', '-')
+
+
+@test
+def what_suits_labels_better_is_told(folder):
+    for label, words in ((lambda k: 'ABC'[k % 3], 'objective = ordinal, with ordinal { order'),
+                         (lambda k: 0 if k % 2 else k / 7, 'objective = tweedie'),
+                         (lambda k: k % 60, 'objective = poisson'),
+                         (lambda k: k == 17 or 0, '# threshold = f1 ')):
+        table(folder / 'data.csv', ['x', 'y'], lambda k: (k * k, label(k)))
+        assert words in made(folder, 'data.csv', '-o', '-'), words
 
 
 @test

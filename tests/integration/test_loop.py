@@ -239,8 +239,8 @@ def stands_at(process, job, stage):
 
 def ends_at_once(process, job, stop):
     if stop == 'cancel':
-        asked = dml('cancel', job)
-        assert asked.status == 0, asked
+        asked = dml('cancel', job, '--json')
+        assert asked.status == 0 and asked.json == {'state': str(job.with_suffix('.state')), 'stopping': True}, asked
     else:
         process.signal(stop)
     finished = process.wait(60)
