@@ -143,7 +143,7 @@ static int npy_read_type(const char *path, const char *type, struct array *array
                          "of numbers, as by astype(\"float32\")",
                          path);
     array->big = *type == '>';
-    if (strchr("<>|", *type) && npy_cell(type + 1, &array->cell))
+    if (*type && strchr("<>|", *type) && npy_cell(type + 1, &array->cell))
         return 0;
     return error_set(ERROR_DATA,
                      "%s: its cells are of type \"%.*s\"; allowed: integers, bool, float32 and "

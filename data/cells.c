@@ -253,7 +253,13 @@ static bool take_words(struct table_row *row, uint32_t column, const char *cell)
     const struct format *format = row->format;
     struct words *words = &row->batch->words;
     uint32_t number = format->column[column].number;
-    enum words_error error = words_find(words, format->table, number, cell, strlen(cell));
+    size_t length = strlen(cell);
+    char name[COLUMN_TEXT];
+    if (length > LINE_BYTES_MAX) /* as a line of text cannot be, but a cell of others */
+        return batch_reject(row->batch, row->number,
+                            "%s holds a text of %zu bytes, and up to %u are read",
+                            row_describe_column(format, column, name), length, LINE_BYTES_MAX);
+    enum words_error error = words_find(words, format->table, number, cell, length);
     if (error)
         return reject_words(row, column, error, cell);
     struct source_origin origin = {.column = number,

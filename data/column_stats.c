@@ -115,6 +115,13 @@ static inline void number_pass_find_places(struct number_pass *numbers, const st
     find_run(numbers, pack->facts->features);
 }
 
+/* Whether each row has all of them, one behind the other. The rows of a dense block have the first
+ * features of the pack, which later blocks may add to. */
+static inline bool rows_have_run(const struct number_pass *numbers, const struct pack_rows *rows) {
+    return !rows->feature && numbers->consecutive &&
+           (numbers->first_feature + (uint64_t)numbers->used) * rows->rows <= rows->values;
+}
+
 /* ---- the same for rows that all have these numbers, one behind the other ---- */
 
 /* Numbers `first` to `first` + `count` of each row. */
@@ -333,7 +340,7 @@ number_pass_row(const struct number_pass *numbers, struct pack_rows rows, uint32
     uint64_t first, end = pack_row(&rows, row, &first);
     double weight = rows.weight ? rows.weight[row] : 1;
     rows.type = type;
-    if (!rows.feature && numbers->consecutive) {
+    if (rows_have_run(numbers, &rows)) {
         sums += numbers->place[numbers->first_feature];
         for (uint32_t i = 0; i < numbers->used; i++)
             take_number(&sums[i], step, pack_value(&rows, first + numbers->first_feature + i),
@@ -359,7 +366,7 @@ number_pass_block(const struct number_pass *numbers, uint32_t p, uint32_t b, enu
         take_sparse_block(numbers, &rows, side, step, sums);
         return;
     }
-    if (plain && numbers->consecutive && rows.value) {
+    if (plain && rows_have_run(numbers, &rows) && rows.value) {
         struct number_rows of = {
             .rows = &rows, .side = side, .first = numbers->first_feature, .count = numbers->used};
         sums += numbers->place[numbers->first_feature];

@@ -421,7 +421,9 @@ static bool count_row_cells(const struct crosses *crosses, uint32_t first, uint3
 static bool count_cells_of(const struct cell_count *counting, uint32_t first, uint32_t end) {
     const struct columns *columns = counting->columns;
     const struct split *split = counting->split;
-    struct derived *made = memory_new(3 * (size_t)columns->table->columns, sizeof *made);
+    /* What is made of a column: a bin or a mean, or two values where its file lacks it. */
+    size_t most = 3 * (size_t)columns->table->columns + columns->steps_most;
+    struct derived *made = memory_new(most, sizeof *made);
     uint32_t *level = memory_new(columns->crosses->slots, sizeof *level);
     bool fits = true;
     for (uint32_t p = 0; p < columns->packs; p++)
@@ -431,6 +433,7 @@ static bool count_cells_of(const struct cell_count *counting, uint32_t first, ui
                 if (split_side(split, p, b, row) != ROW_TRAINED)
                     continue;
                 uint32_t count = made_before_crosses(columns, p, &rows, row, made);
+                assert(count <= most);
                 find_row_levels(columns, p, &rows, row, made, count, level);
                 fits = count_row_cells(columns->crosses, first, end, level);
             }

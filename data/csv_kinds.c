@@ -159,30 +159,37 @@ static void tell_of_codes(const struct format *format, const char *path, uint32_
                  path, table_describe(format->table, column, name), counts->padded);
 }
 
+/* Finds the kind of a column, unless it is known. */
+static int find_kind(struct format *format, const char *path, uint32_t i,
+                     const struct cell_counts *counts, bool known) {
+    struct table_column *column = &format->table->column[i];
+    int code = !known || i == format->label ? check_commas(format, path, counts, i) : 0;
+    if (code)
+        return code;
+    if (!known && counts->texts > counts->numbers)
+        column->kind = COLUMN_CATEGORY;
+    warn_of_foreign(format, path, i, counts);
+    if (known)
+        return 0;
+    column->found = true;
+    column->padded = counts->padded;
+    if (column->kind == COLUMN_CATEGORY) {
+        tell_of_dates(format, path, i, counts);
+        warn_of_dressed(format, path, i, counts);
+    } else {
+        tell_of_codes(format, path, i, counts);
+    }
+    return 0;
+}
+
 int csv_kinds_find(struct format *format, const char *path, const struct text_line *text,
                    const bool *known) {
     struct cell_counts *counts = memory_new(format->columns, sizeof *counts);
     struct cell_counter counter = {format, counts};
     char *copy = see_text(&(struct sight){format, count_cell, &counter}, text);
     int code = 0;
-    for (uint32_t i = 0; i < format->columns && !code; i++) {
-        if (!known[i] || i == format->label)
-            code = check_commas(format, path, &counts[i], i);
-        bool texts = counts[i].texts > counts[i].numbers;
-        if (!known[i] && texts)
-            format->table->column[i].kind = COLUMN_CATEGORY;
-        warn_of_foreign(format, path, i, &counts[i]);
-        if (known[i])
-            continue;
-        format->table->column[i].found = true;
-        format->table->column[i].padded = counts[i].padded;
-        if (format->table->column[i].kind == COLUMN_CATEGORY) {
-            tell_of_dates(format, path, i, &counts[i]);
-            warn_of_dressed(format, path, i, &counts[i]);
-        } else {
-            tell_of_codes(format, path, i, &counts[i]);
-        }
-    }
+    for (uint32_t i = 0; i < format->columns && !code; i++)
+        code = find_kind(format, path, i, &counts[i], known[i]);
     free(copy);
     free(counts);
     return code;

@@ -282,10 +282,11 @@ static int number_known(struct pack_writer *writer, const struct source_rows *ro
     return 0;
 }
 
-/* Numbers the features of the rows, and notes where they come from. */
+/* Numbers the features of the rows, and notes where they come from. Of rows that are alike those of
+ * the first stand for all, and `local` has room for no more. */
 static int number_all(struct pack_writer *writer, const struct source_rows *rows, bool alike,
                       uint32_t *local) {
-    if (rows->words)
+    if (rows->words && !alike)
         return number_words(writer, rows, local);
     if (rows->known && !alike && writer->report->table && !rows->position)
         return number_known(writer, rows, local);

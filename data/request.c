@@ -14,6 +14,7 @@
 #define HEADERS_BYTES_MAX (256u << 10) /* of one answer */
 #define REDIRECTS_MAX 10
 #define BACKOFF_MS_MAX 10000
+#define RETRY_SECONDS_MAX INT64_C(10000000) /* longer than anyone waits: request_seconds() */
 
 int request_new(const char *path, CURL **easy) {
     int code = libcurl_load(path);
@@ -157,9 +158,9 @@ int request_wait(struct patience *patience, const char *path, enum outcome outco
     int64_t ms = tries > 7 ? BACKOFF_MS_MAX : (int64_t)100 << (tries - 1);
     patience->random = patience->random * 6364136223846793005u + 1442695040888963407u;
     ms -= (int64_t)(patience->random >> 33) % (ms / 2);
-    bool asked = retry_after > 0 && retry_after * 1000 > ms;
-    if (asked)
-        ms = retry_after * 1000;
+    bool asked = retry_after > ms / 1000;
+    if (asked) /* whatever a server asks for: the product fits */
+        ms = retry_after < RETRY_SECONDS_MAX ? retry_after * 1000 : RETRY_SECONDS_MAX * 1000;
     if (outcome == BROKEN && tries > REMOTE_TRIES)
         return error_set(ERROR_UNAVAILABLE,
                          "cannot read %s: %s; gave up after %u attempts, none of which came "

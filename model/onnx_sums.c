@@ -145,6 +145,23 @@ static void add_bins(struct sums *sums, uint32_t number, const char *value, cons
     free(table);
 }
 
+static bool is_crossed(const struct table *table, uint32_t number) {
+    for (uint32_t k = 0; k < table->crosses; k++)
+        for (uint32_t i = 0; i < table->cross[k].columns; i++)
+            if (table->cross[k].column[i] == number)
+                return true;
+    return false;
+}
+
+/* A number that has one value alone has no bins: crosses have of it that it is missing. */
+static void code_missing(struct sums *sums, uint32_t number, const char *missing) {
+    struct coded_column *coded = &sums->coded[number];
+    coded->codes = 2;
+    coded->id = memory_new(coded->codes, sizeof *coded->id);
+    coded->id[1] = table_feature(sums->table->ids, number, ROLE_MISSING, NULL, 0);
+    coded->value = onnx_cast(sums->graph, missing, ONNX_INT64);
+}
+
 static void add_number_column(struct sums *sums, uint32_t number, const char *name) {
     const struct table_column *column = &sums->table->column[number];
     struct onnx_graph *graph = sums->graph;
@@ -158,6 +175,8 @@ static void add_number_column(struct sums *sums, uint32_t number, const char *na
                table_feature(ids, number, ROLE_MISSING, NULL, 0));
     if (column->edges)
         add_bins(sums, number, value, missing);
+    else if (is_crossed(sums->table, number))
+        code_missing(sums, number, missing);
 }
 
 /* ---- categories ---- */

@@ -144,15 +144,24 @@ static double tweedie_side(double from, double step, double mean, double ratio, 
     return sum;
 }
 
+/* The terms are normal but for a share of 1/mean. Added up they lose digits as the root of the mean
+ * grows, and from 2^106 on j + step is j: so from here on they are not. */
+#define MEAN_NORMAL 1e11
+
 /* The density at μ = y, y > 0, times y: a Poisson number j of amounts with mean `mean`, whose sum
  * has a gamma distribution of shape ratio·j (Dunn and Smyth, "Series evaluation of Tweedie
  * exponential dispersion model densities", 2005). The terms are about normal in j; where these are
  * many, every h-th is as good as all: a sum of a normal density with a step of half its deviation
- * differs from the integral by e^−79. */
+ * differs from the integral by e^−79. A dispersion that is infinite, or 0, has no other end. */
 static double tweedie_series(double mean, double ratio) {
-    double step = fmax(1, floor(0.5 * sqrt(mean / (1 + ratio)))), middle = fmax(1, floor(mean));
+    if (!(mean > 0) || isinf(mean))
+        return log(mean);
+    double deviation = sqrt(mean / (1 + ratio));
+    double step = fmax(1, floor(0.5 * deviation)), middle = fmax(1, floor(mean));
     double largest =
         log_poisson(middle, mean) + log_poisson(ratio * middle, ratio * mean) + log(ratio * middle);
+    if (mean > MEAN_NORMAL)
+        return largest + log(sqrt(2 * M_PI) * deviation);
     double sum = tweedie_side(middle, step, mean, ratio, largest) +
                  tweedie_side(middle - step, -step, mean, ratio, largest);
     return largest + log(step * sum);

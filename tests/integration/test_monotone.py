@@ -119,6 +119,15 @@ def workers_and_files_change_no_bit_and_scoring_agrees(folder):
 
 
 @test
+def crosses_of_other_columns_go_beside_many_steps(folder):
+    write(folder, 'data.csv', *table())
+    details, weights, _ = model_of(train(job_of(
+        folder, monotone=['a = rising'], cross=['b*c'], cross_least=1, csv={'bins': 100}, max_steps=5)))
+    assert len(details['preparation']['columns'][0]['edges']) > 60, details['preparation']
+    assert any(' * c=' in name for name in weights) and any(name.startswith('a>=') for name in weights)
+
+
+@test
 def rules_that_cannot_be_are_errors(folder):
     cells, labels = table()
     write(folder, 'data.csv', cells, labels)

@@ -2,6 +2,7 @@
 """What `export --onnx` writes: a graph that answers what `predict` does."""
 
 import csv
+import json
 import math
 import sys
 
@@ -74,6 +75,16 @@ STRANGE = [('33', '1', 'Atlantis', 'z', 'no'), ('', '', '', '', 'no'), ('-1e6', 
 def a_table_with_bins_crosses_and_missing_cells_is_answered_alike(folder):
     model = trained(folder, csv={'bins': 5}, cross=['pairs'])
     compare(folder, exported(folder, model), model, holes(ROWS)[:30] + STRANGE)
+
+
+@test
+def a_number_without_bins_is_crossed_where_it_is_missing(folder):
+    rows = [(row[0], '7', *row[2:]) for row in ROWS]
+    model = trained(folder, rows, csv={'bins': 5}, cross=['pairs'], cross_least=1)
+    names = {feature['name'] for feature in json.loads(
+        dml('export', model, '--format', 'json').stdout)['features'] if 'name' in feature}
+    assert any(' * value=(missing)' in name for name in names), names
+    compare(folder, exported(folder, model), model, holes(rows)[:30] + STRANGE)
 
 
 @test

@@ -99,6 +99,8 @@ def what_is_not_one_object_is_refused_with_its_reason(folder):
         ('trickle', data, {'trickle': True}, UNAVAILABLE, 'without progress'),
         ('throttled', data, {'throttled': 99, 'retry_after': 60}, UNAVAILABLE,
          'asks for a longer wait'),
+        ('postponed', data, {'throttled': 99, 'retry_after': 2**63 - 808}, UNAVAILABLE,
+         'asks for a longer wait'),
         ('broken', data, {'cut': 99, 'no_etag': True, 'no_range': True}, UNAVAILABLE, 'gave up'),
     )
     with objects.Store() as store:

@@ -115,6 +115,7 @@ def a_table_with_decimal_commas_gives_the_model_of_one_with_points(folder):
     plain = train(write_job(folder, data=['points.csv'], l2=1e-3), '--fresh')
     refused = dml('run', write_job(folder, data=['commas.csv'], l2=1e-3), '--fresh')
     assert refused.status == BAD_DATA and 'csv.decimal = ","' in refused.stderr, refused
+    assert 'until all but digits' not in refused.stderr, refused  # one reason, not two
     result = train(write_job(folder, data=['commas.csv'], l2=1e-3, csv={'decimal': ','}), '--fresh')
     assert result['model_sha256'] == plain['model_sha256'], (result, plain)
     assert predicted(folder / result['model'], folder / 'commas.csv') == \

@@ -254,6 +254,16 @@ static void a_damaged_header_is_refused(void **state) {
         assert_refused(npy_file("x", 1, headers[i], "\1", 1), "its header is damaged");
 }
 
+/* The longest header that is read: nothing is behind it. */
+static void a_header_that_ends_within_a_type_is_refused(void **state) {
+    (void)state;
+    static const char end[] = "{'descr': '";
+    char header[(64 << 10) + 1];
+    memset(header, ' ', sizeof header);
+    memcpy(header + sizeof header - sizeof end, end, sizeof end);
+    assert_refused(npy_file("x", 3, header, "\1", 1), "its cells are of type \"\"");
+}
+
 static void bytes_behind_the_last_row_are_refused(void **state) {
     (void)state;
     assert_refused(BYTES("x", 0, 0, 8, 1, 0, 0, 0, 2, 1, 2, 3), "goes on behind its 2 rows");
@@ -465,6 +475,7 @@ SUITE(array) {
         cmocka_unit_test(an_array_of_anything_but_numbers_is_refused),
         cmocka_unit_test(an_array_without_rows_or_columns_is_refused),
         cmocka_unit_test(a_damaged_header_is_refused),
+        cmocka_unit_test(a_header_that_ends_within_a_type_is_refused),
         cmocka_unit_test(bytes_behind_the_last_row_are_refused),
         cmocka_unit_test(a_file_of_another_format_than_told_is_refused),
         cmocka_unit_test(a_number_that_is_not_finite_is_a_bad_row),

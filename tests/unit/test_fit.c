@@ -159,6 +159,22 @@ static void densities_keep_their_digits_over_a_wide_range(void **state) {
     }
 }
 
+/* Where the fit is exact, or nearly: normal with the variance φ·y^p; and where it is no fit. */
+static void the_density_of_tweedie_has_an_end_at_any_dispersion(void **state) {
+    (void)state;
+    static const double dispersions[] = {1e-10, 1e-12, 1e-16, 1e-30, 1e-200};
+    const struct loss_parameters loss = {{1.5}};
+    const double of_2 = log(2);
+    for (size_t i = 0; i < sizeof dispersions / sizeof *dispersions; i++) {
+        double found = distribution_tweedie.log_likelihood(&loss, of_2, 2, 1, dispersions[i]);
+        double expected = -0.5 * log(2 * M_PI * dispersions[i] * pow(2, 1.5));
+        if (!(fabs(found - expected) <= 1e-9))
+            fail_msg("dispersion %g: %.17g is not %.17g", dispersions[i], found, expected);
+    }
+    assert_true(!isfinite(distribution_tweedie.log_likelihood(&loss, of_2, 2, 1, 0)));
+    assert_true(!isfinite(distribution_tweedie.log_likelihood(&loss, of_2, 2, 1, INFINITY)));
+}
+
 static const struct distribution *distribution_of(const char *objective) {
     return objective_find(objective)->distribution;
 }
@@ -332,6 +348,7 @@ SUITE(fit) {
         cmocka_unit_test(statistics_are_those_of_statsmodels),
         cmocka_unit_test(the_order_of_rows_changes_no_bit),
         cmocka_unit_test(densities_keep_their_digits_over_a_wide_range),
+        cmocka_unit_test(the_density_of_tweedie_has_an_end_at_any_dispersion),
         cmocka_unit_test(statistics_of_a_row_are_right_where_its_mean_is_no_number),
         cmocka_unit_test(classes_have_their_shares_as_null_model),
         cmocka_unit_test(lists_of_classes_are_a_model_for_each),

@@ -197,6 +197,39 @@ static void columns_may_be_missing_where_that_is_said(void **state) {
 #define THREADS 4
 #define ROUNDS 2000
 
+/* Longer ones come from no line, but may from a caller. */
+static void a_text_that_is_too_long_is_refused_and_the_scorer_goes_on(void **state) {
+    static const char of_texts[] =
+        "{\"format_version\":8,\"objective\":\"squared\",\"preparation\":{\"columns\":["
+        "{\"name\":\"review\",\"kind\":\"text\"},{\"name\":\"y\",\"kind\":\"label\"}],"
+        "\"missing\":[],\"ids\":2,"
+        "\"text\":{\"ngrams\":1,\"lowercase\":true,\"values\":\"count\"}}}";
+    static const char *const name[] = {"review"};
+    const size_t length = ((size_t)64 << 20) + 1;
+    (void)state;
+    write_model(of_texts, of_table_ids);
+    struct dml_model *model = opened();
+    struct dml_scorer *scorer;
+    assert_int_equal(dml_scorer_of_columns(model, 1, name, 0, &scorer), DML_OK);
+    char *text = malloc(length + 1);
+    assert_non_null(text);
+    memset(text, ' ', length);
+    text[length] = '\0';
+    text[0] = text[length - 1] = 'a';
+    const char *cell = text;
+    double value;
+    struct dml_rows rows = {.count = 1, .texts = &cell};
+    struct dml_scores scores = {.values = &value};
+    assert_says(dml_score(scorer, &rows, &scores, NULL), DML_DATA,
+                "column 1 (review) holds a text of 67108865 bytes");
+    cell = "short";
+    assert_int_equal(dml_score(scorer, &rows, &scores, NULL), DML_OK);
+    assert_true(value == 1000);
+    free(text);
+    dml_scorer_free(scorer);
+    dml_model_close(model);
+}
+
 static void *score_often(void *context) {
     const struct dml_model *model = context;
     struct dml_scorer *scorer;
@@ -296,6 +329,7 @@ SUITE(library) {
         cmocka_unit_test(a_row_that_cannot_be_scored_is_named),
         cmocka_unit_test(cells_are_texts_or_numbers),
         cmocka_unit_test(columns_may_be_missing_where_that_is_said),
+        cmocka_unit_test(a_text_that_is_too_long_is_refused_and_the_scorer_goes_on),
         cmocka_unit_test(threads_share_a_model),
         cmocka_unit_test(a_model_is_opened_while_another_becomes_live),
     };

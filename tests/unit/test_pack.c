@@ -66,6 +66,30 @@ static void values_and_labels_are_those_of_the_text(void **state) {
     pack_close(pack);
 }
 
+/* Rows that are alike have room for the features of one. */
+static void texts_that_all_have_the_same_words_are_packed(void **state) {
+    (void)state;
+    static const char *const text[] = {"review", NULL};
+    const struct source_options options = {.text = text, .lowercase = true};
+    struct bytes lines;
+    bytes_init(&lines);
+    bytes_append(&lines, "review,y\n", 9);
+    for (uint32_t row = 0; row < 500; row++)
+        bytes_append(&lines,
+                     row % 2 ? "aa bb cc dd ee ff gg hh,1\n" : "aa bb cc dd ee ff gg hh,0\n", 26);
+    const char *source = fixture_bytes("reviews.csv", lines.data, lines.length);
+    struct pack *pack;
+    bool made;
+    assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made), 0);
+    struct pack_rows rows = pack_rows(pack, 0);
+    assert_int_equal(pack->facts->features, 8);
+    assert_int_equal(rows.values, 4000);
+    for (uint32_t i = 0; i < 8; i++)
+        assert_int_equal(pack->count[i], 500);
+    pack_close(pack);
+    bytes_release(&lines);
+}
+
 static void an_unchanged_source_is_not_packed_again(void **state) {
     (void)state;
     const char *source = fixture_text("same", "1 1:1\n-1 2:2\n");
@@ -415,6 +439,7 @@ SUITE(pack) {
         cmocka_unit_test(features_are_numbered_as_the_text_shows_them),
         cmocka_unit_test(the_narrowest_exact_value_type_is_chosen),
         cmocka_unit_test(values_and_labels_are_those_of_the_text),
+        cmocka_unit_test(texts_that_all_have_the_same_words_are_packed),
         cmocka_unit_test(rows_have_the_weights_of_their_file),
         cmocka_unit_test(rows_have_the_offsets_and_the_logarithms_of_exposures_of_their_files),
         cmocka_unit_test(weights_follow_their_rows_over_blocks),

@@ -424,6 +424,26 @@ static void any_number_of_threads_finds_the_same_means_and_bins(void **state) {
     free((char *)(uintptr_t)files[1]);
 }
 
+/* In all rows of the first block it is missing. */
+static void a_number_that_comes_late_has_a_mean_and_bins_of_its_own_alone(void **state) {
+    (void)state;
+    struct bytes text;
+    bytes_init(&text);
+    bytes_append(&text, "a,y\n", 4);
+    for (uint32_t row = 0; row < 100000; row++)
+        bytes_append(&text, row % 2 ? ",1\n" : ",0\n", 3);
+    bytes_append(&text, "4,1\n10,0\n4,1\n10,0\n", 19);
+    const char *files[] = {fixture_text("late.csv", (const char *)text.data),
+                           fixture_text("few.csv", "a,y\n4,1\n10,0\n")};
+    struct set *set = merge_tables(files, 4, 2, "tables-late");
+    const struct table_column *late = &set_info(set)->table->column[0];
+    assert_true(late->mean == 7);
+    assert_int_equal(late->edges, 1);
+    assert_true(late->edge[0] == 10);
+    set_close(set);
+    bytes_release(&text);
+}
+
 static void a_set_is_made_once(void **state) {
     (void)state;
     const char *const files[] = {fixture_text("once", "1 1:1\n0 2:1\n"), NULL};
@@ -558,6 +578,7 @@ SUITE(set) {
         cmocka_unit_test(threads_and_files_do_not_change_the_chunks),
         cmocka_unit_test(any_number_of_threads_gives_the_same_file),
         cmocka_unit_test(any_number_of_threads_finds_the_same_means_and_bins),
+        cmocka_unit_test(a_number_that_comes_late_has_a_mean_and_bins_of_its_own_alone),
         cmocka_unit_test(a_set_is_made_once),
         cmocka_unit_test(a_damaged_chunk_is_found_at_the_first_touch),
         cmocka_unit_test(squares_of_rows_of_ones_are_counts),
