@@ -171,6 +171,16 @@ void driver_send_program(struct coordinator *c, struct output *out) {
     assert(d->round.running && d->round.number > 0);
 }
 
+/* Bounds of a request that tells how large what replicas get is. */
+static struct bounds told_bounds(const struct coordinator *c,
+                                 const struct optimizer_request *request) {
+    bool derivatives = request->parts.items[0].kind == EVALUATION_TRANSPOSE;
+    const struct maxima largest =
+        maxima_of_all(c, derivatives ? objective_bound_of(&c->settings.shape, request->largest)
+                                     : request->largest);
+    return bounds_over(c, &largest, 1);
+}
+
 static void evaluate(struct coordinator *c, const struct optimizer_request *request, int64_t now_ns,
                      struct output *out) {
     assert(request->want == OPTIMIZER_EVALUATE || request->want == OPTIMIZER_CURVATURE);
@@ -179,12 +189,11 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
         .parts = request->parts,
         .sampling = curvature ? request->sampling : (struct row_sampling){.floor = 1},
         .minibatch = optimizer_is_brief(&c->driver->optimizer)};
-    const struct maxima largest = maxima_of_all(c, request->largest);
     evaluation.weight_count = request->weight_count;
     memcpy(evaluation.weights, request->weights,
            request->weight_count * sizeof *evaluation.weights);
     evaluation.bounds = curvature          ? seconds_bounds(c, request)
-                        : request->bounded ? bounds_over(c, &largest, 1)
+                        : request->bounded ? told_bounds(c, request)
                         : request->again   ? bounds_over(c, &c->dispatch.evaluation.maxima, 1)
                                            : next_bounds(c);
     assert(evaluation.bounds.count > 0);

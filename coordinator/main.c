@@ -10,9 +10,6 @@
 #include "coordinator/run/loop.h"
 #include "wire/peer.h"
 
-/* What only those take that read a job file, or find a state folder by one. */
-#define OPTION_OF_JOB (OPTION_SET | OPTION_STATE)
-
 /* clang-format off */
 static const struct command commands[] = {
     {"init", command_init, "TABLE", 1, 1, OPTION_SET | OPTION_OUTPUT, false,
@@ -85,6 +82,17 @@ static void print_help(const struct options *options) {
         options_print_usage(commands, stdout);
 }
 
+/* Every command can be given these, so that a script gives all of its commands the same. */
+static void warn_of_no_effect(const struct options *options) {
+    const struct command *command = options->command;
+    if (options->state && !(command->takes & OPTION_STATE))
+        log_warning("`--state %s` has no effect: `%s` finds no state folder by it", options->state,
+                    command->name);
+    if (options->settings_count && !(command->takes & OPTION_SET))
+        log_warning("`--set %s` has no effect: `%s` reads no job file", options->settings[0],
+                    command->name);
+}
+
 /* Whether what was done is not lost when the command is ended, as the same one goes on from it. */
 static bool goes_on(const struct options *options) {
     const struct command *command = options->command;
@@ -107,8 +115,10 @@ int main(int argc, char **argv) {
         failpoint_list(stdout);
     else if (!code && options.help)
         print_help(&options);
-    else if (!code)
+    else if (!code) {
+        warn_of_no_effect(&options);
         code = options.command->run(&options);
+    }
     code = process_end(code);
     if (code && error_text()[0])
         fprintf(stderr, "dml-coordinator: %s\n", error_text());

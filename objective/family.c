@@ -106,6 +106,10 @@ double objective_bound(const struct objective_shape *shape, double label_max_abs
     return bound * objective_output_unit(shape) * sharing(shape);
 }
 
+double objective_bound_of(const struct objective_shape *shape, double derivative_max) {
+    return derivative_max * (objective_of(shape->kind)->adapts ? 1 : sharing(shape));
+}
+
 bool objective_bound_adapts(const struct objective_shape *shape, double label_max_abs) {
     const struct objective *objective = objective_of(shape->kind);
     bool reached =

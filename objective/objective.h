@@ -271,6 +271,9 @@ uint64_t objective_parameters(const struct objective_shape *shape); /* n */
  * those on the derivatives of a loss by its margins, times the number of margins that share a
  * weight. */
 double objective_bound(const struct objective_shape *shape, double label_max_abs);
+/* The first where no derivative is larger than `derivative_max`. Of losses that adapt the sum of
+ * those of a row is not larger either. */
+double objective_bound_of(const struct objective_shape *shape, double derivative_max);
 bool objective_bound_adapts(const struct objective_shape *shape, double label_max_abs);
 double objective_second_bound(const struct objective_shape *shape, double derivative_max,
                               double label_max_abs);

@@ -34,25 +34,24 @@ static bool is_folder(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* The options that are about a job file would have no effect. */
-static int refuse_options(const struct options *options, const char *folder) {
+/* The options that are about a job file have no effect here, and two folders are one too many. */
+static int judge_options(const struct options *options, const char *folder) {
     if (options->state)
         return error_set(ERROR_USAGE,
                          "`--state %s`: names a state folder, and %s is one already; leave one of "
                          "them out",
                          options->state, folder);
-    return error_set(ERROR_USAGE,
-                     "`--set %s`: sets a key of a job file, and %s is a state folder; name the job "
-                     "file, or leave the option out",
-                     options->settings[0], folder);
+    if (options->settings_count)
+        log_warning(
+            "`--set %s` has no effect: it sets a key of a job file, and %s is a state folder",
+            options->settings[0], folder);
+    return 0;
 }
 
 static int place_of_operand(const struct options *options, const char *operand, char **state) {
     if (is_folder(operand)) {
-        if (options->state || options->settings_count)
-            return refuse_options(options, operand);
         *state = memory_copy_string(operand);
-        return 0;
+        return judge_options(options, operand);
     }
     if (access(operand, F_OK) && errno == ENOENT)
         return error_set(ERROR_UNAVAILABLE, "there is no job file or state folder %s: %s%s",
@@ -87,9 +86,8 @@ int places_of(const struct options *options, char ***states) {
             found[0] = memory_copy_string(options->state);
     }
     if (!count && options->settings_count)
-        code = error_set(ERROR_USAGE,
-                         "`--set %s`: sets a key of a job file: name that, or leave the option out",
-                         options->settings[0]);
+        log_warning("`--set %s` has no effect: it sets a key of a job file, and none is named",
+                    options->settings[0]);
     for (char **state = found; !code && *state; state++)
         if (!is_folder(*state))
             code = error_set(ERROR_UNAVAILABLE,

@@ -214,7 +214,7 @@ static int find_command(const char *name, const struct command *commands,
 static int check_command(const struct options *options, unsigned used) {
     const struct command *command = options->command;
     for (int i = 0; i < ROWS; i++)
-        if (option_rows[i].taken & used & ~command->takes)
+        if (option_rows[i].taken & used & ~(command->takes | OPTION_OF_JOB))
             return error_set(ERROR_USAGE, "`%s` takes no option `--%s`", command->name,
                              option_rows[i].name);
     if (options->quiet && options->verbose)

@@ -36,6 +36,7 @@ enum command_option {
     OPTION_FOLDS = 1 << 21,
     OPTION_SET = 1 << 22,
     OPTION_STATE = 1 << 23,
+    OPTION_OF_JOB = OPTION_SET | OPTION_STATE, /* of those that find a state folder by a job */
 };
 
 struct command {

@@ -47,17 +47,19 @@ def run_prints_a_table_for_people(folder):
 
 
 @test
-def an_option_that_would_have_no_effect_is_refused_by_its_name(folder):
+def an_option_that_has_no_effect_is_named(folder):
     job, state = small_job(folder), folder / 'job.state'
     train(job)
-    for words, name in ((['predict', state, folder / 'small.libsvm', '--state', state], '`--state`'),
-                        (['summary', state, '--set', 'l2=1'], '`--set`'),
-                        (['export', state, '--state', state], '`--state`'),
-                        (['init', folder / 'small.libsvm', '-o', '-', '--state', state], '`--state`'),
-                        (['status', state, '--state', folder / 'other.state'], f'{state} is one already'),
+    for words, name in ((['predict', state, folder / 'small.libsvm', '--state', state], '`--state '),
+                        (['export', state, '--state', state], '`--state '),
+                        (['export', state, '--set', 'l2=1'], '`--set l2=1` has no effect'),
+                        (['init', folder / 'small.libsvm', '-o', '-', '--state', state], '`--state '),
                         (['publish', '1', state, '--set', 'on_publish=true'], f'{state} is a state folder'),
                         (['jobs', job, state, '--set', 'l2=1'], f'{state} is a state folder'),
-                        (['rollback', '--state', state, '--set', 'l2=1'], 'name that'),
+                        (['metrics', '--state', state, '--set', 'l2=1'], 'none is named')):
+        finished = dml(*words)
+        assert finished.status == 0 and name in finished.stderr, finished
+    for words, name in ((['status', state, '--state', folder / 'other.state'], f'{state} is one already'),
                         (['run', job, '--state='], 'option `--state` needs an argument, DIR'),
                         (['predict', state, folder / 'small.libsvm', '-o', ''], '`--output` needs an argument')):
         finished = dml(*words)

@@ -240,7 +240,7 @@ def stands_at(process, job, stage):
 def ends_at_once(process, job, stop):
     if stop == 'cancel':
         asked = dml('cancel', job, '--json')
-        assert asked.status == 0 and asked.json == {'state': str(job.with_suffix('.state')), 'stopping': True}, asked
+        assert asked.status == 0 and asked.json == {'folder': str(job.with_suffix('.state')), 'stopping': True}, asked
     else:
         process.signal(stop)
     finished = process.wait(60)

@@ -101,7 +101,6 @@ static void what_is_not_known_is_named(void **state) {
 static void an_option_is_refused_where_it_means_nothing(void **state) {
     (void)state;
     refused(PARSE("jobs", "--fresh"), "`jobs` takes no option `--fresh`");
-    refused(PARSE("jobs", "--state", "there"), "`jobs` takes no option `--state`");
     refused(PARSE("run", "a.conf", "--watch"), "`run` takes no option `--watch`");
     refused(PARSE("jobs", "-q", "-v"), "`--quiet` and `--verbose` exclude each other");
 }
