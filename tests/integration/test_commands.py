@@ -51,8 +51,8 @@ def an_option_that_has_no_effect_is_named(folder):
     job, state = small_job(folder), folder / 'job.state'
     train(job)
     for words, name in ((['predict', state, folder / 'small.libsvm', '--state', state], '`--state '),
-                        (['export', state, '--state', state], '`--state '),
-                        (['export', state, '--set', 'l2=1'], '`--set l2=1` has no effect'),
+                        (['export', state, '--top', '3', '--state', state], '`--state '),
+                        (['export', state, '--top', '3', '--set', 'l2=1'], '`--set l2=1` has no effect'),
                         (['init', folder / 'small.libsvm', '-o', '-', '--state', state], '`--state '),
                         (['publish', '1', state, '--set', 'on_publish=true'], f'{state} is a state folder'),
                         (['jobs', job, state, '--set', 'l2=1'], f'{state} is a state folder'),

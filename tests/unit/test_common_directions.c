@@ -135,6 +135,10 @@ static void biases_have_a_direction_of_their_own_where_columns_go_with_them(void
     print_message("%g, %g along one\n", apart.optimizer.loss, along.optimizer.loss);
     assert_true(apart.optimizer.loss < along.optimizer.loss);
     assert_false(apart.optimizer.common.biases_due);
+    struct lbfgs stopping;
+    settings.patience = 3;
+    lbfgs_init(&stopping, &settings, &(struct optimizer_data){0});
+    assert_false(stopping.common.biases_due);
     free(apart.x);
     free(along.x);
     some_rows(NULL);
