@@ -382,6 +382,8 @@ static void outputs_that_share_a_weight_are_bounded_together(void **state) {
     const struct objective_shape ordinal = CANNED_SHAPE(ORDINAL, 5, true, 0);
     const struct objective_shape softmax = CANNED_SHAPE(SOFTMAX, 5, true, 0);
     assert_true(objective_bound(&ordinal, 9) == 5 && objective_bound(&softmax, 9) == 1);
+    assert_true(objective_bound_of(&ordinal, 0.5) == 2.5 &&
+                objective_bound_of(&softmax, 0.5) == 0.5);
     assert_true(objective_second_bound(&ordinal, 1, 9) == 1.25);
     assert_true(objective_second_bound(&softmax, 1, 9) == 0.25);
     const struct objective_shape squared = CANNED_SHAPE(SQUARED, 1, true, 0);
