@@ -24,7 +24,8 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
     o->data = *data;
     working_init(&o->working, &settings->preconditioner);
     window_init(&o->common.window, settings->directions);
-    o->common.biases_due = settings->directions && settings->bias_scale < 1 && !settings->patience &&
+    o->common.biases_due = settings->directions && settings->bias_scale < 1 &&
+                           !settings->patience &&
                            settings->preconditioner.form == PRECONDITION_NONE;
     for (unsigned i = 0; i < STEEPS_KEPT; i++)
         o->steepness[i] = 1;
