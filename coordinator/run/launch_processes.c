@@ -400,6 +400,12 @@ static bool none_runs(const void *context) {
     return true;
 }
 
+/* Nor is one dying that was killed before. */
+static bool none_is_left(const void *context) {
+    const struct launch *launch = context;
+    return none_runs(launch) && !launch->killed_count;
+}
+
 static void signal_all(const struct launch *launch, int number) {
     for (uint32_t i = 0; i < launch->count; i++)
         if (launch->workers[i]->pid && !launch->workers[i]->adopted)
@@ -434,7 +440,7 @@ void launch_release(struct launch *launch, int grace_ms) {
     signal_all(launch, SIGTERM);
     loop_until(launch->base, END_TIMEOUT_MS, none_runs, launch);
     signal_all(launch, SIGKILL);
-    loop_until(launch->base, END_TIMEOUT_MS, none_runs, launch);
+    loop_until(launch->base, END_TIMEOUT_MS, none_is_left, launch);
     launch_local_clear(launch);
     for (uint32_t i = 0; i < launch->count; i++) {
         free(launch->workers[i]->address);
