@@ -274,6 +274,8 @@ static void term_by_term(const struct canned *dense, int b, int64_t *triangle) {
         double x[CANNED_FEATURES + 1], of[CANNED_PARAMETERS];
         const size_t *next = seconds;
         second_at_zero(dense, i, s);
+        for (uint32_t k = 0; k < shape->outputs * shape->outputs; k++)
+            s[k] = ldexp(s[k], -b);
         for (uint32_t j = 0; j <= CANNED_FEATURES; j++)
             x[j] = ldexp(j < CANNED_FEATURES ? dense->wide[i * CANNED_FEATURES + j] : 1,
                          dense->exponent[j] - 31);
@@ -282,7 +284,7 @@ static void term_by_term(const struct canned *dense, int b, int64_t *triangle) {
         for (uint32_t part = 0, parts = parts_of(shape); part < parts; part++)
             for (size_t r = 0; r < n; next += ++r)
                 for (size_t c = 0; c <= r && of[r] != 0; c++) {
-                    double second = next[c] == NOWHERE ? 0 : ldexp(s[next[c]], -b);
+                    double second = next[c] == NOWHERE ? 0 : s[next[c]];
                     fixed_add(&triangle[r * (r + 1) / 2 + c], of[r] * (second * of[c]));
                 }
     }
