@@ -15,6 +15,7 @@
 #include "coordinator/command/print.h"
 #include "coordinator/job/job.h"
 #include "coordinator/run/state_folder.h"
+#include "coordinator/status/run_folder.h"
 #include "model/model.h"
 
 /* ---- the folder ---- */
@@ -150,7 +151,7 @@ static int work_on_model(void *context) {
 
 /* What goes live is what was trained, and can be read. */
 static int read_back(struct go_live *live) {
-    char *folder = publish_folder(live->state, live->to), *sha256;
+    char *folder = run_model_folder(live->state, live->to), *sha256;
     int code = store_model_of(live->store, live->to, NULL, &sha256);
     struct model_check reading = {.folder = folder, .sha256 = sha256};
     if (!code)
@@ -222,7 +223,7 @@ int go_live_show(const struct go_live *live, const char *again, const char *what
         print_words(live, again, what);
         return 0;
     }
-    char *folder = publish_folder(live->state, live->to);
+    char *folder = run_model_folder(live->state, live->to);
     int code = print_json(live, folder);
     free(folder);
     return code;

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/status/report.h"
+#include "coordinator/status/run_folder.h"
 
 #define PAUSE_NS (NS_PER_S / 2)
 #define PAUSE_SHARE 10 /* a coordinator that answers slowly is asked a tenth of the time */
@@ -75,8 +76,7 @@ void recorded_read_model(struct recorded *record) {
     if (record->has_about || record->runs ||
         !json_is_string(json_object_get(record->status, "model_sha256")))
         return;
-    char *path =
-        memory_format("%s/models/%lld", record->state, member_count(record->status, "run"));
+    char *path = run_model_folder(record->state, member_count(record->status, "run"));
     about_model_read(path, &record->about);
     record->has_about = true;
     free(path);

@@ -19,6 +19,7 @@
 #include "coordinator/run/progress.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/run/training.h"
+#include "coordinator/status/run_folder.h"
 #include "coordinator/sweep/sweep.h"
 #include "numeric/setup.h"
 
@@ -60,7 +61,7 @@ static int starts_alike(struct training *training, const struct last_run *last, 
 }
 
 static bool has_folder(const struct job *job, int64_t run) {
-    char *folder = publish_folder(job->state, run);
+    char *folder = run_model_folder(job->state, run);
     bool has = access(folder, F_OK) == 0;
     free(folder);
     return has;

@@ -12,6 +12,7 @@
 #include "coordinator/command/print.h"
 #include "coordinator/command/summary_print.h"
 #include "coordinator/run/state_folder.h"
+#include "coordinator/status/run_folder.h"
 #include "data/number.h"
 
 static int read_level(const char *text, double *level) {

@@ -11,6 +11,7 @@
 #include "coordinator/job/gate.h"
 #include "coordinator/run/loop.h"
 #include "coordinator/run/progress.h"
+#include "coordinator/status/run_folder.h"
 
 /* ---- both models on the holdout ---- */
 
@@ -190,7 +191,7 @@ int gate_decide(const struct publisher *publisher, const struct job *job,
                 struct outcome *outcome) {
     struct gate_trial trial = {.job = job,
                                .holdout = holdout,
-                               .new_folder = publish_folder(publisher->state, run),
+                               .new_folder = run_model_folder(publisher->state, run),
                                .live_folder = publish_live_folder(publisher->state),
                                .figures = figures,
                                .conditions = json_array()};

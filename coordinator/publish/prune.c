@@ -15,6 +15,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/state_folder.h"
+#include "coordinator/status/run_folder.h"
 #include "data/pack.h"
 #include "data/set.h"
 
@@ -44,7 +45,7 @@ static int find_models(struct store *store, const char *state, const struct need
     size_t count;
     int code = versions_superfluous(store, state, needs->keep_models, &runs, &count);
     for (size_t i = 0; !code && i < count; i++) {
-        char *path = memory_format("%s/models/%lld", state, (long long)runs[i]);
+        char *path = run_model_folder(state, runs[i]);
         if (!needs_model(needs, runs[i])) /* also if it is gone and not noted */
             add(list, "model", path, runs[i]);
         free(path);

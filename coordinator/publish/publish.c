@@ -19,15 +19,12 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/status/run_folder.h"
 #include "model/model.h"
-
-char *publish_folder(const char *state, int64_t run) {
-    return memory_format("%s/models/%lld", state, (long long)run);
-}
 
 char *publish_live_folder(const char *state) {
     int64_t live = history_current(state);
-    return live ? publish_folder(state, live) : NULL;
+    return live ? run_model_folder(state, live) : NULL;
 }
 
 /* The decision comes first, before the link. After a crash in between, the decision is not settled,
@@ -71,7 +68,7 @@ static void set_variable(struct environment *environment, unsigned i, char *valu
 }
 
 static char *absolute_folder(const struct publisher *publisher, int64_t run) {
-    char *folder = publish_folder(publisher->state, run);
+    char *folder = run_model_folder(publisher->state, run);
     char *full = absolute(folder);
     free(folder);
     return full;

@@ -21,10 +21,7 @@ struct publisher {
     const char *on_publish; /* a command for /bin/sh, or NULL */
 };
 
-/* STATE/models/RUN; free it. */
-char *publish_folder(const char *state, int64_t run);
-
-/* The same for the live model; NULL if there is none. Free it. */
+/* The folder of the live model; NULL if there is none. Free it. */
 char *publish_live_folder(const char *state);
 
 /* Commits a decision about the model of a run; `why` is for people. The decision before it must be

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/training.h"
+#include "coordinator/status/run_folder.h"
 #include "coordinator/status/sweep_plan.h"
 #include "numeric/setup.h"
 #include "objective/family.h"

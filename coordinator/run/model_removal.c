@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/state_folder.h"
+#include "coordinator/status/run_folder.h"
 
 struct model_removal {
     const char *state;
@@ -21,7 +22,7 @@ static int work_on_removal(void *context) {
     const struct model_removal *removal = context;
     for (size_t i = 0; i < removal->count; i++) {
         failpoint(FAILPOINT_model_remove);
-        char *folder = memory_format("%s/models/%lld", removal->state, (long long)removal->runs[i]);
+        char *folder = run_model_folder(removal->state, removal->runs[i]);
         if (removal->why)
             log_info("removing %s: %s", folder, removal->why);
         removal->gone[i] = folder_retire(folder);

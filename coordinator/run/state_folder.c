@@ -181,12 +181,6 @@ int state_lock_lost(void) {
     return error_set(ERROR_AGAIN, "the state folder's lock was lost; no model was written");
 }
 
-int64_t run_of_folder(const char *name) {
-    char *end;
-    long long number = strtoll(name, &end, 10);
-    return !*end && number > 0 && number < INT64_MAX ? number : 0;
-}
-
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place) {
     (void)status;
     (void)kind;

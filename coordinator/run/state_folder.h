@@ -7,7 +7,6 @@
 #define DML_COORDINATOR_RUN_STATE_FOLDER_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 enum state_use { STATE_WORKS, STATE_READS };
 
@@ -16,14 +15,15 @@ enum state_use { STATE_WORKS, STATE_READS };
  * half a minute while the holder only reads, which a large database takes time for. One lock a
  * process. ERROR_AGAIN: "already running, pid N". */
 int state_lock(const char *state, enum state_use use, int *descriptor);
-/* Who has read under the lock works from now on: others wait no longer for its end. */
-int state_lock_works(const char *state, int descriptor);
-
-void state_unlock(int descriptor); /* harmless on −1 */
 
 /* The same where something must have been run before: into another folder no lock is put.
  * ERROR_UNAVAILABLE. */
 int state_lock_existing(const char *state, enum state_use use, int *descriptor);
+
+/* Who has read under the lock works from now on: others wait no longer for its end. */
+int state_lock_works(const char *state, int descriptor);
+
+void state_unlock(int descriptor); /* harmless on −1 */
 
 /* Whether this process may take the lock, and write what the folder has. */
 bool state_may_write(const char *state);
@@ -45,9 +45,6 @@ struct state_holder {
     char text[300];
 };
 struct state_holder state_lock_holder(const char *state);
-
-/* The run that a folder in STATE/models or STATE/shards is of, by its name; 0: of none. */
-int64_t run_of_folder(const char *name);
 
 /* Removing files of the state folder that are no longer needed. */
 

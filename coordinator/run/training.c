@@ -19,6 +19,7 @@
 #include "coordinator/run/preview.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/run/state_folder.h"
+#include "coordinator/status/run_folder.h"
 #include "numeric/setup.h"
 #include "wire/channel.h"
 
@@ -281,8 +282,7 @@ static int prepare_model(struct training *run) {
     run->recorder.writer = NULL;
     recorder_drop_errors(&run->recorder);
     free(run->model_folder);
-    run->model_folder =
-        memory_format("%s/models/%lld", run->job->state, (long long)run->recorder.run);
+    run->model_folder = run_model_folder(run->job->state, run->recorder.run);
     run->recorder.kronecker = run->kronecker.factors ? &run->kronecker : NULL;
     if (run->scaling.columns)
         scaling_walk_begin(&run->recorder.walk, &run->parameters, run->scaling.columns);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "coordinator/status/run_folder.h"
 
 static const char *const decisions[] = {[DECISION_PUBLISHED] = "published",
                                         [DECISION_REFUSED] = "refused",
@@ -89,15 +90,12 @@ const struct history_item *history_of(const struct history *history, int64_t run
 }
 
 int64_t history_current(const char *state) {
-    char target[32] = "", *end;
+    char target[32] = "";
     char *link = memory_format("%s/models/current", state);
     ssize_t length = readlink(link, target, sizeof target - 1);
     bool leads = length > 0 && access(link, F_OK) == 0;
     free(link);
-    if (!leads)
-        return 0;
-    long long run = strtoll(target, &end, 10);
-    return *end || run < 1 ? 0 : run;
+    return leads ? run_of_folder(target) : 0;
 }
 
 /* The index of `run` in the stack of versions; `depth` if it is not there. */

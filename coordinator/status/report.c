@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "coordinator/status/run_folder.h"
 #include "optimizer/row.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/status/history.h"
@@ -169,7 +170,7 @@ static json_t *publication_of(const struct history *history, int64_t current, in
  * as it is named now. Null if there is none. */
 static json_t *model_folder(struct store *store, int64_t run, bool exists) {
     char *state = store_folder(store);
-    char *folder = memory_format("%s/models/%lld", state, (long long)run);
+    char *folder = run_model_folder(state, run);
     json_t *json = exists ? text_to_json(folder) : json_null();
     free(folder);
     free(state);

@@ -16,6 +16,7 @@
 #include "coordinator/run/progress.h"
 #include "coordinator/run/sets.h"
 #include "coordinator/status/history.h"
+#include "coordinator/status/run_folder.h"
 #include "coordinator/status/sweep_table.h"
 
 char *sweep_judged_by(const struct dataset *data) {
@@ -225,7 +226,7 @@ static int find_start_run(struct sweep *sweep, const struct sweep_record *record
 static int find_start(struct sweep *sweep, const struct sweep_record *record) {
     int64_t run;
     int code = find_start_run(sweep, record, &run);
-    char *folder = memory_format("%s/models/%lld", sweep->training->job->state, (long long)run);
+    char *folder = run_model_folder(sweep->training->job->state, run);
     if (!code && run && access(folder, F_OK) == 0)
         sweep->start_from = sweep->begun_from = folder;
     else
@@ -320,8 +321,7 @@ static char *start_folder(const struct sweep *sweep, uint32_t member) {
     bool live = sweep->start_from && !sweep_place(&sweep->shape, member).fold;
     if (before == SWEEP_NO_MEMBER)
         return live ? memory_copy_string(sweep->start_from) : NULL;
-    return memory_format("%s/models/%lld", sweep->training->job->state,
-                         (long long)sweep->runs.members[before].run);
+    return run_model_folder(sweep->training->job->state, sweep->runs.members[before].run);
 }
 
 /* The first member's time begins with the command: what came before is counted to it. */
