@@ -118,3 +118,46 @@ void threads_share(unsigned threads, unsigned parts, void (*work)(void *context,
     struct shared shared = {.work = work, .context = context, .parts = parts};
     threads_run(threads < parts ? threads : parts, take_parts, &shared);
 }
+
+struct attempt {
+    int (*work)(void *context, unsigned part);
+    void *context;
+
+    pthread_mutex_t mutex; /* guards what follows */
+    int code;              /* of the first failure */
+    char *text;
+};
+
+static int attempt_code(struct attempt *attempt) {
+    pthread_mutex_lock(&attempt->mutex);
+    int code = attempt->code;
+    pthread_mutex_unlock(&attempt->mutex);
+    return code;
+}
+
+/* An error belongs to the thread that records it: that of the caller is told of it later. */
+static void attempt_failed(struct attempt *attempt, int code) {
+    pthread_mutex_lock(&attempt->mutex);
+    if (!attempt->code) {
+        attempt->code = code;
+        attempt->text = memory_copy_string(error_text());
+    }
+    pthread_mutex_unlock(&attempt->mutex);
+    error_clear();
+}
+
+static void try_part(void *context, unsigned part) {
+    struct attempt *attempt = context;
+    int code = attempt_code(attempt) ? 0 : attempt->work(attempt->context, part);
+    if (code)
+        attempt_failed(attempt, code);
+}
+
+int threads_try(unsigned threads, unsigned parts, int (*work)(void *context, unsigned part),
+                void *context) {
+    struct attempt attempt = {.work = work, .context = context, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    threads_share(threads, parts, try_part, &attempt);
+    int code = attempt.code ? error_set(attempt.code, "%s", attempt.text) : 0;
+    free(attempt.text);
+    return code;
+}

@@ -1,7 +1,5 @@
-#include <pthread.h>
 #include <stdlib.h>
 
-#include "base/error.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "data/set.h"
@@ -9,13 +7,7 @@
 /* Threads take a chunk each; sums of chunks are added in their order. */
 struct squares_pass {
     struct set *set;
-    uint32_t chunks;
-    double *sum; /* [chunks] */
-
-    pthread_mutex_t mutex; /* guards what follows */
-    uint32_t next;
-    int code; /* of the first failure */
-    char *text;
+    double *sum; /* of each chunk */
 };
 
 static double squares_of(const struct rows *rows, uint64_t first, uint64_t end) {
@@ -39,50 +31,24 @@ static double squares_of_chunk(const struct rows *rows) {
     return sum;
 }
 
-static bool take_chunk(struct squares_pass *pass, uint32_t *chunk) {
-    pthread_mutex_lock(&pass->mutex);
-    bool there = pass->next < pass->chunks && !pass->code;
-    *chunk = there ? pass->next++ : 0;
-    pthread_mutex_unlock(&pass->mutex);
-    return there;
-}
-
-static void fail(struct squares_pass *pass, int code) {
-    pthread_mutex_lock(&pass->mutex);
-    if (!pass->code) {
-        pass->code = code;
-        pass->text = memory_copy_string(error_text());
-    }
-    pthread_mutex_unlock(&pass->mutex);
-    error_clear();
-}
-
-static void *add_chunks(void *argument) {
-    struct squares_pass *pass = argument;
-    uint32_t chunk;
-    while (take_chunk(pass, &chunk)) {
-        struct rows rows;
-        int code = set_chunk(pass->set, chunk, &rows);
-        if (code)
-            fail(pass, code);
-        else
-            pass->sum[chunk] = squares_of_chunk(&rows);
-    }
-    return NULL;
+static int add_chunk(void *context, unsigned chunk) {
+    struct squares_pass *pass = context;
+    struct rows rows;
+    int code = set_chunk(pass->set, chunk, &rows);
+    if (!code)
+        pass->sum[chunk] = squares_of_chunk(&rows);
+    return code;
 }
 
 int set_mean_square(struct set *set, unsigned threads, double *mean) {
     const struct set_info *info = set_info(set);
-    struct squares_pass pass = {
-        .set = set, .chunks = set_training_chunks(info), .mutex = PTHREAD_MUTEX_INITIALIZER};
+    const uint32_t chunks = set_training_chunks(info);
+    struct squares_pass pass = {.set = set, .sum = memory_new(chunks, sizeof *pass.sum)};
+    int code = threads_try(threads, chunks, add_chunk, &pass);
     double total = 0;
-    pass.sum = memory_new(pass.chunks, sizeof *pass.sum);
-    threads_run(threads < pass.chunks ? threads : pass.chunks, add_chunks, &pass);
-    for (uint32_t i = 0; i < pass.chunks; i++)
+    for (uint32_t i = 0; i < chunks; i++)
         total += pass.sum[i];
     *mean = total / info->weight_sum;
-    int code = pass.code ? error_set(pass.code, "%s", pass.text) : 0;
     free(pass.sum);
-    free(pass.text);
     return code;
 }

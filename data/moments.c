@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <float.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,11 +69,6 @@ struct moments_pass {
     bool by_range;
     struct column_range ranges[THREADS_MAX]; /* all columns, each once */
     uint32_t range_count;                    /* 1 unless `by_range` */
-
-    pthread_mutex_t mutex; /* guards what follows */
-    uint32_t next;         /* range, or group */
-    int code;              /* of the first failure */
-    char *text;
 };
 
 /* ---- some columns of one group ---- */
@@ -289,37 +283,19 @@ static uint32_t parts_of(const struct moments_pass *pass) {
     return pass->by_range ? pass->range_count : pass->count;
 }
 
-/* Several threads do this at once. Each takes a group, or a range of the columns: the sums of a
- * column are taken in one order, whoever takes them. */
-static void *add_parts(void *argument) {
-    struct moments_pass *pass = argument;
-    for (;;) {
-        pthread_mutex_lock(&pass->mutex);
-        bool there = pass->next < parts_of(pass) && !pass->code;
-        uint32_t next = there ? pass->next++ : 0;
-        pthread_mutex_unlock(&pass->mutex);
-        if (!there)
-            return NULL;
-        int code = pass->by_range ? add_range(pass, &pass->ranges[next])
-                                  : add_group(pass, &pass->groups[next], &pass->ranges[0]);
-        if (!code)
-            continue;
-        pthread_mutex_lock(&pass->mutex);
-        if (!pass->code) {
-            pass->code = code;
-            pass->text = memory_copy_string(error_text());
-        }
-        pthread_mutex_unlock(&pass->mutex);
-        error_clear();
-    }
+/* A group, or a range of the columns: the sums of a column are taken in one order, whichever thread
+ * takes them. */
+static int add_part(void *context, unsigned part) {
+    struct moments_pass *pass = context;
+    return pass->by_range ? add_range(pass, &pass->ranges[part])
+                          : add_group(pass, &pass->groups[part], &pass->ranges[0]);
 }
 
 static int run_pass(struct moments_pass *pass, unsigned threads) {
-    pass->next = 0;
-    threads_run(threads < parts_of(pass) ? threads : parts_of(pass), add_parts, pass);
+    int code = threads_try(threads, parts_of(pass), add_part, pass);
     for (uint32_t i = 0; i < pass->count && !pass->by_range; i++)
         end_group(pass, &pass->groups[i], &pass->ranges[0]);
-    return pass->code ? error_set(pass->code, "%s", pass->text) : 0;
+    return code;
 }
 
 static uint32_t groups_of(const struct set_info *info, enum reading reading) {
@@ -354,8 +330,7 @@ static void begin(struct moments_pass *pass, struct set *set, enum reading readi
     *pass = (struct moments_pass){.set = set,
                                   .columns = info->features,
                                   .reading = reading,
-                                  .count = groups_of(info, reading),
-                                  .mutex = PTHREAD_MUTEX_INITIALIZER};
+                                  .count = groups_of(info, reading)};
     pass->by_range =
         info->strip_columns || pass->count == 1 || info->rows < pass->columns * pass->count;
     if (info->strip_columns)
@@ -377,7 +352,6 @@ static void end(struct moments_pass *pass) {
         sums_free(pass, &pass->groups[i].sums);
     if (pass->count > 1)
         sums_free(pass, &pass->total);
-    free(pass->text);
 }
 
 /* ---- what they come to ---- */
