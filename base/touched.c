@@ -90,3 +90,15 @@ size_t touched_next(const struct touched *touched, size_t *at, size_t end, uint3
     }
     return found;
 }
+
+size_t elements_before(const uint32_t *elements, size_t count, uint64_t element) {
+    size_t low = 0, high = count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (elements[middle] < element)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}

@@ -48,4 +48,7 @@ size_t touched_total(const struct touched *touched);
 size_t touched_next(const struct touched *touched, size_t *at, size_t end, uint32_t *elements,
                     size_t most);
 
+/* How many of `count` elements, which rise as touched_next() lists them, come before this one. */
+size_t elements_before(const uint32_t *elements, size_t count, uint64_t element);
+
 #endif

@@ -206,28 +206,13 @@ static void encode_slice(struct flush_slice *slice, const struct flush *flush, s
     slice->bulk.segment = flush->buffer;
 }
 
-/* How many elements of the list come before this one. */
-static uint64_t listed_before(const struct sum_list *listed, uint64_t element) {
-    uint64_t low = 0, high = listed->count;
-    while (low < high) {
-        uint64_t middle = low + (high - low) / 2;
-        if (listed->element[middle] < element)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Never dense: what is not listed is nowhere. Offsets or bits, whichever are fewer bytes; beyond
  * what offsets reach, bits. */
 static void encode_listed(struct flush_slice *slice, const struct sum_list *listed,
                           struct range range) {
-    uint64_t first = listed_before(listed, range.first);
-    struct candidates some = {.sums = listed->value + first,
-                              .range = range,
-                              .rise = listed->element + first,
-                              .count = listed_before(listed, range.first + range.count) - first};
+    const struct sum_list part = sum_list_part(listed, range.first, range.count);
+    struct candidates some = {
+        .sums = part.value, .range = range, .rise = part.element, .count = part.count};
     uint64_t entries = count_nonzero(&some);
     bool bits =
         range.count > UINT32_MAX || choose_encoding(range.count, entries, true) == STAGE_BITMAP;
@@ -258,19 +243,16 @@ static void encode_lists(struct flush *flush, struct flush_slice *slice,
                          const struct sum_lists *lists, struct range range, size_t *used) {
     uint64_t entries = 0, at = 0;
     for (unsigned i = 0; i < lists->count; i++)
-        entries += listed_before(lists->items[i], range.first + range.count) -
-                   listed_before(lists->items[i], range.first);
+        entries += sum_list_part(lists->items[i], range.first, range.count).count;
     char *made = take_room(flush, slice, stage_sparse_bytes(entries), used);
     uint32_t *offset = (uint32_t *)(void *)made;
     int64_t *value = (int64_t *)(void *)(made + stage_sparse_values_at(entries));
     for (unsigned i = 0; i < lists->count; i++) {
-        const struct sum_list *list = lists->items[i];
-        const uint64_t first = listed_before(list, range.first);
-        const uint64_t count = listed_before(list, range.first + range.count) - first;
-        copy_offsets(offset + at, list->element + first, count, (uint32_t)range.first);
-        if (count)
-            memcpy(value + at, list->value + first, count * sizeof *value);
-        at += count;
+        const struct sum_list part = sum_list_part(lists->items[i], range.first, range.count);
+        copy_offsets(offset + at, part.element, part.count, (uint32_t)range.first);
+        if (part.count)
+            memcpy(value + at, part.value, part.count * sizeof *value);
+        at += part.count;
     }
     slice->encoding = STAGE_SPARSE;
     slice->entries = entries;
@@ -299,9 +281,9 @@ static void encode_all_lists(struct flush_pool *pool, struct flush *flush,
 
 static void keep_listed_biases(struct flush *flush, uint64_t first, uint64_t count,
                                const struct sum_list *list) {
-    const uint64_t end = listed_before(list, first + count);
-    for (uint64_t i = listed_before(list, first); i < end; i++)
-        flush->biases[list->element[i] - first] += (uint64_t)list->value[i];
+    const struct sum_list part = sum_list_part(list, first, count);
+    for (uint64_t i = 0; i < part.count; i++)
+        flush->biases[part.element[i] - first] += (uint64_t)part.value[i];
 }
 
 void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count,

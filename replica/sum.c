@@ -110,6 +110,15 @@ void sum_unlist(struct sum *sum) {
     sum->listed = false;
 }
 
+struct sum_list sum_list_part(const struct sum_list *list, uint64_t first, uint64_t count) {
+    const size_t begin = elements_before(list->element, list->count, first);
+    const size_t end = elements_before(list->element, list->count, first + count);
+    if (begin == end)
+        return (struct sum_list){0};
+    return (struct sum_list){
+        .count = end - begin, .element = list->element + begin, .value = list->value + begin};
+}
+
 static int64_t value_if(const struct sum_list *list, uint64_t at, bool wanted) {
     return list->value[at] & -(int64_t)wanted;
 }

@@ -56,6 +56,9 @@ void sum_list(struct sum *sum, uint64_t weights, uint64_t end);
 /* Puts it back. */
 void sum_unlist(struct sum *sum);
 
+/* Those of elements [first, first + count): a view of the list, with nothing of its own. */
+struct sum_list sum_list_part(const struct sum_list *list, uint64_t first, uint64_t count);
+
 /* Several, which are to be added up. */
 struct sum_lists {
     const struct sum_list **items;

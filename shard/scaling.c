@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/touched.h"
 #include "numeric/vector.h"
 
 enum { ELEMENTS_A_BEAT = 1 << 20 };
@@ -153,23 +154,10 @@ void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, si
     }
 }
 
-/* Which of the centred elements come from this one on. */
-static size_t centred_from(const struct scaling *scaling, uint32_t element) {
-    size_t low = 0, high = scaling->centred_count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (scaling->centred[middle] < element)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Of others the mean is 0. It is not read: each would be a line of memory of its own. */
 void scaling_picked_to_scaled(const struct scaling *scaling, const uint32_t *at, size_t count,
                               double *gradient) {
-    size_t next = count ? centred_from(scaling, at[0]) : 0;
+    size_t next = count ? elements_before(scaling->centred, scaling->centred_count, at[0]) : 0;
     assert(scaling->used);
     for (size_t i = 0; i < count; i++) {
         if (next < scaling->centred_count && scaling->centred[next] == at[i]) {
