@@ -21,7 +21,7 @@ struct cell_counts {
     char *comma;       /* the first of them */
     uint32_t no_dates; /* formats of which some text is no date, as in date_formats_narrow() */
     uint32_t dressed;  /* texts that are numbers but for signs, as "$1,200.50", or one unit */
-    const char *unit;  /* of the first text, if it has one */
+    const char *unit;  /* of the first text; "" if it has none */
     char *dress;       /* the first of them */
     char *padded;      /* the first number with a zero before it, as codes have, not quantities */
     char *foreign;     /* the first text that is not UTF-8 */
@@ -81,10 +81,8 @@ static void count_cell(void *context, uint32_t column, char *cell) {
         counts->texts++;
         counts->comma = !counts->commas && csv_has_decimal_comma(cell) ? cell : counts->comma;
         counts->commas += csv_has_decimal_comma(cell);
-        const char *unit = number_unit(cell);
-        counts->unit = counts->texts == 1 ? unit : counts->unit;
-        const bool dressed =
-            unit ? counts->unit && !strcmp(unit, counts->unit) : number_is_dressed(cell);
+        counts->unit = counts->texts == 1 ? number_unit(cell) : counts->unit;
+        const bool dressed = number_is_dressed(cell, counts->unit);
         counts->dress = !counts->dressed && dressed ? cell : counts->dress;
         counts->dressed += dressed;
         if (!counts->foreign && !text_is_utf8(cell))

@@ -178,23 +178,6 @@ int compare_ids(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-bool number_is_dressed(const char *text) {
-    static const char *const signs[] = {"$", "%", " ", ",", "'", "\u20ac", "\u00a3", "\u00a0"};
-    char bare[64];
-    size_t length = 0;
-    double value;
-    while (*text && length + 1 < sizeof bare) {
-        size_t sign = 0;
-        for (size_t i = 0; i < sizeof signs / sizeof *signs && !sign; i++)
-            sign = strncmp(text, signs[i], strlen(signs[i])) == 0 ? strlen(signs[i]) : 0;
-        if (!sign)
-            bare[length++] = *text;
-        text += sign ? sign : 1;
-    }
-    bare[length] = '\0';
-    return !*text && number_of_text(bare, &value);
-}
-
 #define UNIT_MOST 6
 
 const char *number_unit(const char *text) {
@@ -206,5 +189,25 @@ const char *number_unit(const char *text) {
     size_t letters = 0;
     while ((at[letters] | 0x20) >= 'a' && (at[letters] | 0x20) <= 'z')
         letters++;
-    return digits && letters && letters <= UNIT_MOST && !at[letters] ? at : NULL;
+    return digits && letters && letters <= UNIT_MOST && !at[letters] ? at : "";
+}
+
+bool number_is_dressed(const char *text, const char *unit) {
+    static const char *const signs[] = {"$", "%", " ", ",", "'", "\u20ac", "\u00a3", "\u00a0"};
+    char bare[64];
+    size_t length = 0;
+    double value;
+    const char *own = number_unit(text);
+    if (*own)
+        return !strcmp(own, unit);
+    while (*text && length + 1 < sizeof bare) {
+        size_t sign = 0;
+        for (size_t i = 0; i < sizeof signs / sizeof *signs && !sign; i++)
+            sign = strncmp(text, signs[i], strlen(signs[i])) == 0 ? strlen(signs[i]) : 0;
+        if (!sign)
+            bare[length++] = *text;
+        text += sign ? sign : 1;
+    }
+    bare[length] = '\0';
+    return !*text && number_of_text(bare, &value);
 }

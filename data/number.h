@@ -21,13 +21,13 @@ const char *number_parse(const char *at, double *value);
 /* Reads a text that is a number as a whole; false if it is not. */
 bool number_of_text(const char *text, double *value);
 
-/* Whether a text is a number but for the signs of a currency, "%", blanks, and commas or
- * apostrophes that part thousands. */
-bool number_is_dressed(const char *text);
-
 /* What stands behind a number, and perhaps a blank, if that is one word of a few letters, such as
- * the "kg" of "12 kg"; else NULL. */
+ * the "kg" of "12 kg"; else "". */
 const char *number_unit(const char *text);
+
+/* Whether a text is a number but for the signs of a currency, "%", blanks, and commas or
+ * apostrophes that part thousands; or but for its unit, if that is `unit`. */
+bool number_is_dressed(const char *text, const char *unit);
 
 #define NUMBER_TEXT 32
 

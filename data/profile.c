@@ -73,23 +73,18 @@ static void note_odd(struct column_profile *column, const char *text, uint64_t h
         snprintf(column->odd_example, sizeof column->odd_example, "%s", text);
 }
 
-static bool is_dressed(struct column_profile *column, const char *text) {
-    const char *unit = number_unit(text);
-    if (column->cells == 1)
-        snprintf(column->unit, sizeof column->unit, "%s", unit ? unit : "");
-    return unit ? !strcmp(unit, column->unit) : number_is_dressed(text);
-}
-
 static void note_text(struct column_profile *column, const char *text) {
     const uint64_t hash = hash64(text, strlen(text));
     uint64_t blanks = 0;
     for (const char *p = text; (p = strchr(p, ' ')); p++)
         blanks++;
     column->words += ((double)blanks - column->words) / (double)++column->cells;
-    if (column->cells == 1)
+    if (column->cells == 1) {
         column->dates = DATE_FORMATS_ALL;
+        snprintf(column->unit, sizeof column->unit, "%s", number_unit(text));
+    }
     note_date(column, text);
-    if (is_dressed(column, text) && !column->dressed++)
+    if (number_is_dressed(text, column->unit) && !column->dressed++)
         snprintf(column->example, sizeof column->example, "%s", text);
     column->clocks += is_clock(text);
     note_odd(column, text, hash);
