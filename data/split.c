@@ -21,7 +21,7 @@ struct side_finder {
     uint8_t *side;                   /* of the pack being read */
     uint64_t row;                    /* of it: the next */
     uint64_t held_out, of_fold;
-    struct twins *twins;
+    struct twins *twins; /* or NULL */
 };
 
 static int find_sides(void *context, const struct source_rows *rows) {
@@ -30,7 +30,8 @@ static int find_sides(void *context, const struct source_rows *rows) {
         const struct row_hashes hashes = holdout_hashes(rows, row);
         bool held_out = holdout_has(finder->share, hashes.row);
         bool of_fold = finder->fold && holdout_picks(finder->fold, hashes.row);
-        twins_note(finder->twins, &hashes);
+        if (finder->twins)
+            twins_note(finder->twins, &hashes);
         finder->side[finder->row++] = held_out  ? (uint8_t)finder->held
                                       : of_fold ? ROW_LEFT_OUT
                                                 : ROW_TRAINED;
@@ -44,7 +45,7 @@ static int find_sides(void *context, const struct source_rows *rows) {
 #define TWINS_TOLD 0.5
 
 static void warn_of_twins(const struct twins *twins, const struct set_options *options) {
-    if (options->fold.fold <= 1 && twins_share(twins) >= TWINS_TOLD) /* once for all folds */
+    if (twins_share(twins) >= TWINS_TOLD)
         log_warning("`%s`: all rows have one of %u different values, most of them with several "
                     "labels, and rows that are alike stay on one side: the model is judged by "
                     "labels that it never met with these values, so figures are worse than on new "
@@ -55,8 +56,9 @@ static void warn_of_twins(const struct twins *twins, const struct set_options *o
 static void split_packs(struct split *split, uint32_t count, const struct set_options *options) {
     struct side_finder finder = {.share = options->holdout,
                                  .fold = options->fold.folds ? &options->fold : NULL,
-                                 .held = options->keep_holdout ? ROW_HELD : ROW_LEFT_OUT,
-                                 .twins = memory_new(1, sizeof *finder.twins)};
+                                 .held = options->keep_holdout ? ROW_HELD : ROW_LEFT_OUT};
+    if (options->fold.fold <= 1) /* once for all folds */
+        finder.twins = memory_new(1, sizeof *finder.twins);
     for (uint32_t p = 0; p < count; p++) {
         finder.side = split->side[p] = memory_new(split->packs[p]->facts->rows, 1);
         finder.row = 0;
@@ -64,7 +66,8 @@ static void split_packs(struct split *split, uint32_t count, const struct set_op
     }
     split->held_out = finder.held_out;
     split->of_fold = finder.of_fold;
-    warn_of_twins(finder.twins, options);
+    if (finder.twins)
+        warn_of_twins(finder.twins, options);
     free(finder.twins);
 }
 

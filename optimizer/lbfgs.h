@@ -441,6 +441,9 @@ void programs_measures(const struct lbfgs *o, struct bytes *program);
 /* Whether the gap is told by P: by one of all parameters, as beyond a heavy block it is rough. */
 bool programs_newton_tells(const struct lbfgs *o);
 
+/* Whether it is told by l2 alone: struct gap_settings. */
+bool programs_l2_tells(const struct lbfgs *o);
+
 /* What programs_measures() yielded. */
 struct measured {
     double loss;        /* F at t */

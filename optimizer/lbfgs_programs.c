@@ -243,15 +243,14 @@ static double second_rather(const struct lbfgs *o) {
     return gap->rather > 0 ? gap->rather : o->mean_loss;
 }
 
-/* Where P tells nothing. */
-static bool l2_tells(const struct lbfgs *o) {
-    return o->settings.gap.mean_square > 0;
+bool programs_l2_tells(const struct lbfgs *o) {
+    return o->settings.gap.mean_square > 0 && !programs_newton_tells(o);
 }
 
 static unsigned gap_sums(const struct lbfgs *o) {
     if (!o->settings.gap.known)
         return 0;
-    if (programs_newton_tells(o) || l2_tells(o))
+    if (programs_newton_tells(o) || programs_l2_tells(o))
         return 1;
     double rather = second_rather(o);
     return rather > 0 && rather < o->settings.gap.second ? 2 : 1;
@@ -313,7 +312,7 @@ static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradie
         add(program, OPERATION_DOT, REGISTER_H, REGISTER_PH);
         return;
     }
-    if (sums && l2_tells(o)) {
+    if (sums && programs_l2_tells(o)) {
         add(program, OPERATION_DOT_REGULARIZED, gradient, gradient);
         return;
     }
@@ -385,9 +384,9 @@ static double gap_measured(const struct lbfgs *o, const double *sums, double squ
     unsigned count = gap_sums(o);
     if (!count)
         return NAN;
-    bool newton = programs_newton_tells(o), by_l2 = !newton && l2_tells(o);
-    double gap = by_l2 ? gap_by_l2(o, sums[0], square)
-                       : 0.5 * sums[0] * (newton ? NEWTON_FACTOR : COLUMNS_FACTOR);
+    double gap = 0.5 * sums[0] * (programs_newton_tells(o) ? NEWTON_FACTOR : COLUMNS_FACTOR);
+    if (programs_l2_tells(o))
+        gap = gap_by_l2(o, sums[0], square);
     if (count > 1)
         gap = fmax(gap, 0.5 * sums[1]);
     return isnan(gap) ? INFINITY : gap;
@@ -459,7 +458,7 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
         measured.slope = measured.falls = NAN;
     if (wants_products(o))
         measured.products = (const void *)(scalars + gap_at(o) + gap_sums(o) + wants_metric(o));
-    if (is_step(o) && gap_sums(o) && (programs_newton_tells(o) || !l2_tells(o)))
+    if (is_step(o) && gap_sums(o) && !programs_l2_tells(o))
         measured.steepness =
             steepness_of(o, &measured.products[o->history.pairs], scalars[gap_at(o) + gap_sums(o)]);
     return measured;

@@ -129,7 +129,7 @@ static unsigned gaps_kept(const struct lbfgs *o) {
 double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
     if (isnan(m->gap))
         return NAN;
-    if (o->settings.gap.mean_square > 0 && !programs_newton_tells(o))
+    if (programs_l2_tells(o))
         return fmin(m->gap, m->loss);
     double gap = newton_is_outdated(o, m->loss) ? m->loss : own_gap(o, m);
     bool newton = newton_is_trusted(o);

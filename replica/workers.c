@@ -148,10 +148,14 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
     objective_scratch_at(worker->scratch[shape], workers->strips > 1 ? 0 : computation->point);
 }
 
-/* Whether threads look at the columns of what they hold. */
+/* Whether threads look at the columns of sums by parameters. */
+static bool columns_tell(const struct workers *workers) {
+    return workers->strips == 1 && workers->settings.column_weights;
+}
+
+/* Whether they look at those of what they hold. */
 static bool threads_look(const struct workers *workers) {
-    return !workers->on && workers->layout == SUMS_PARAMETERS && workers->strips == 1 &&
-           workers->settings.column_weights;
+    return !workers->on && workers->layout == SUMS_PARAMETERS && columns_tell(workers);
 }
 
 static void list_sum(const struct workers *workers, struct sum *sum) {
@@ -408,7 +412,7 @@ static void give_memory(struct worker *worker) {
     struct sums_sizes own = workers->settings.sizes;
     own.rows = 0;
     sum_init(&worker->sum, evaluation_sums_most(&own));
-    if (workers->settings.column_weights && workers->strips == 1)
+    if (columns_tell(workers))
         sum_look(&worker->sum, workers->settings.shape.features);
     worker->scratch[STRIP_ANY] = objective_scratch_new(&workers->shape[STRIP_ANY]);
     if (workers->strips > 1)

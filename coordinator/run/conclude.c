@@ -40,11 +40,12 @@ static int find_sizes(struct training *run) {
     const struct set_info *data = set_info(run->set);
     if (data->strip_columns || run->moments.kind != MOMENTS_NONE)
         return 0;
-    int code = 0;
-    if (!run->squares && run->estimates.mean_square > 0)
-        code = training_find_squares(run);
-    if (code || !run->squares)
-        return code ? code : training_find_moments(run);
+    const bool unasked = run->estimates.mean_square > 0; /* squares, until now */
+    int code = unasked && !run->squares ? training_find_squares(run) : 0;
+    if (code)
+        return code;
+    if (!run->squares)
+        return training_find_moments(run);
     moments_of_squares(data, run->squares, &run->moments);
     return 0;
 }
