@@ -308,7 +308,9 @@ def a_sweep_is_one_run_where_runs_are_listed_unless_folds_are_asked_for(folder):
 @test
 def a_live_sweep_tells_how_far_it_is(folder):
     values = [0.9 ** i for i in range(60)]
-    process = Process(COORDINATOR, 'run', grid_job(folder, l1=0, l2=values), '--quiet')
+    # Replicas pause, or all of it may be over before it is asked.
+    process = Process(COORDINATOR, 'run', grid_job(folder, l1=0, l2=values), '--quiet', DML_SHUFFLE='1',
+                      DML_PAUSE_US='5000')
     seen = []
 
     def answers():
@@ -320,7 +322,8 @@ def a_live_sweep_tells_how_far_it_is(folder):
 
     process.until(answers, 'it tells of the sweep')
     process.popen.send_signal(signal.SIGTERM)
-    assert process.wait().status == AGAIN
+    finished = process.wait()
+    assert finished.status == AGAIN, finished
     process.end()
     sweep = seen[0]['sweep']
     assert sweep['runs'] == 240 and sweep['done'] in (sweep['member'], sweep['member'] + 1), sweep
