@@ -112,14 +112,34 @@ libcoordinator_a_SOURCES = \
 libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVENT_CFLAGS)
 COORDINATOR_LIBS = libcoordinator.a $(OPTIMIZER_LIBS) $(CONFUSE_LIBS) $(JANSSON_LIBS)
 
-# The page is built into the program: its bytes as numbers, a line each sixteen.
-coordinator/status/page.inc: $(srcdir)/coordinator/status/page.html
+# The page for browsers is one file for whoever asks: style and scripts take the places that page.html
+# has for them. While a script is loaded it may use those before it, and later all of them.
+scripts_of_page = \
+	coordinator/status/page/tools.js coordinator/status/page/steps.js \
+	coordinator/status/page/known.js coordinator/status/page/scales.js \
+	coordinator/status/page/marks.js coordinator/status/page/charts.js \
+	coordinator/status/page/pointing.js coordinator/status/page/epochs.js \
+	coordinator/status/page/evaluation.js coordinator/status/page/table.js \
+	coordinator/status/page/workers.js coordinator/status/page/events.js \
+	coordinator/status/page/runs.js coordinator/status/page/head.js \
+	coordinator/status/page/figures.js coordinator/status/page/shares.js \
+	coordinator/status/page/weights.js coordinator/status/page/summary.js \
+	coordinator/status/page/sweep.js coordinator/status/page/outcome.js \
+	coordinator/status/page/connection.js coordinator/status/page/main.js
+parts_of_page = coordinator/status/page/page.html coordinator/status/page/style.css $(scripts_of_page)
+coordinator/status/page.html: $(parts_of_page)
 	$(AM_V_GEN)$(MKDIR_P) coordinator/status && \
-	LC_ALL=C od -An -v -tu1 $(srcdir)/coordinator/status/page.html | \
+	for script in $(scripts_of_page); do echo && cat $(srcdir)/$$script || exit; done >$@.js && \
+	sed -e '/^<!--style-->$$/{' -e 'r $(srcdir)/coordinator/status/page/style.css' -e d -e '}' \
+	    -e '/^<!--script-->$$/{' -e 'r $@.js' -e d -e '}' \
+	    $(srcdir)/coordinator/status/page/page.html >$@.new && rm $@.js && mv $@.new $@
+# It is built into the program: its bytes as numbers, a line each sixteen.
+coordinator/status/page.inc: coordinator/status/page.html
+	$(AM_V_GEN)LC_ALL=C od -An -v -tu1 coordinator/status/page.html | \
 	sed 's/[0-9][0-9]*/&,/g' >$@.new && mv $@.new $@
 coordinator/status/libcoordinator_a-page.$(OBJEXT): coordinator/status/page.inc
-EXTRA_DIST += coordinator/status/page.html
-CLEANFILES += coordinator/status/page.inc
+EXTRA_DIST += $(parts_of_page)
+CLEANFILES += coordinator/status/page.html coordinator/status/page.inc
 
 bin_PROGRAMS += dml-coordinator
 dml_coordinator_SOURCES = coordinator/main.c

@@ -33,7 +33,7 @@ EXAMPLES = {'scale_arguments'}
 # "To add one, as `name` (`other names`), change exactly these files", and the numbered list behind it.
 LIST = re.compile(r'To\s+add\s+(?:one|an?\s[\w\s]+?),\s+as\s+(`\w+`(?:\s+\([`\w,\s]+\))?),\s+change\s+exactly'
                   r'\s+these\s+files[^:]*:\n\n((?:(?:\d+\.| ) .*\n)+)')
-FILE = re.compile(r'`((?:[\w.-]+/)*[\w.-]+\.(?:c|h|def|py|md|mk|sh|cu|html|[1-8])|NEWS)`')
+FILE = re.compile(r'`((?:[\w.-]+/)*[\w.-]+\.(?:c|h|def|py|md|mk|sh|cu|html|css|js|[1-8])|NEWS)`')
 PATH = re.compile(r'`((?:[\w-]+/)+[\w-]*)`')
 # What must be a name in the sources wherever it stands, or the end of one behind a prefix.
 IDENTIFIER = re.compile(r'`([A-Za-z]\w*_\w+)`|\bstruct ([a-z]\w+)|\b([A-Z]{2,}_[A-Z][A-Z_]*)\b(?![…*])')
@@ -258,7 +258,7 @@ def unlisted(example, listed, files):
 def incomplete_lists(documents, known):
     """And files in a list that are not there: those have their full paths."""
     files = [(path, text_of(path)) for path in sorted(known)
-             if re.fullmatch(r'[\w./-]+\.(c|h|def|cu|py|md|mk|html|conf|[1-8])', path)]
+             if re.fullmatch(r'[\w./-]+\.(c|h|def|cu|py|md|mk|html|css|js|conf|[1-8])', path)]
     return [f'{document}, to add one as {example}: {name} is not there'
             for document, example, listed in lists(documents)
             for name in listed if name not in known] + \
@@ -321,7 +321,7 @@ def main():
     documents, known = [(name, text_of(name)) for name in DOCUMENTS], known_files()
     sources = list(source.c_files())
     comments = comments_of(sources)
-    others = [path for path in known if path.endswith(('.py', '.mk', '.html'))] + ['m4/cuda.m4', 'configure.ac']
+    others = [path for path in known if path.endswith(('.py', '.mk', '.html', '.css', '.js'))] + ['m4/cuda.m4', 'configure.ac']
     words = words_of_code(sources + [(name, text_of(name)) for name in others])
     pages = [(name, text_of(name)) for name in PAGES]
     headings = {name: HEADING.findall(text)

@@ -69,7 +69,7 @@ ROOMS = {
     'job': 'the job file and the command line: tables of keys and options, and what they mean for each '
            'model family',
     'status': 'what is shown: the table of figures, JSON of runs live and past, metrics, the control '
-              'socket, the status server and its page',
+              'socket, the status server and its page, of which `page/` has the frame, the style and a script for each subject: the build puts them together',
     'run': 'one run from data to model: sets, workers, the event loop, records, the model in its folder',
     'sweep': 'several runs of one job, of which one is chosen: paths, grids and folds; what they came to is in status',
     'publish': 'which model is live: the gate, the decision and its steps, which versions are kept',

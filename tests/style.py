@@ -57,18 +57,25 @@ def misformatted(files):
     return [line for line in run.stderr.splitlines() if ': error:' in line]
 
 
+def web_files():
+    """The parts of the status page, as (path relative to the root, text)."""
+    return [(path.relative_to(source.ROOT).as_posix(), path.read_text()) for folder in source.FOLDERS
+            for path in sorted((source.ROOT / folder).rglob('*')) if path.suffix in ('.html', '.css', '.js')]
+
+
 def main():
-    files = list(source.c_files())
+    code = list(source.c_files())
+    files = code + web_files()
     formatted, why_not = 'clang-format would change nothing', no_clang_format()
     return source.report([
-        (f'{formatted} # SKIP {why_not}', []) if why_not else (formatted, misformatted(files)),
+        (f'{formatted} # SKIP {why_not}', []) if why_not else (formatted, misformatted(code)),
         (f'no line is longer than {COLUMNS_MAX} columns',
          per_line(files, 'too long', lambda line: len(line) > COLUMNS_MAX)),
         ('no tabs', per_line(files, 'has a tab', lambda line: '\t' in line)),
         ('no blanks at the end of a line', per_line(files, 'ends in blanks',
                                                     lambda line: line != line.rstrip())),
         ('nothing that is released is a target of make', released_targets()),
-        ('headers have guards named after them', unguarded(files)),
+        ('headers have guards named after them', unguarded(code)),
     ])
 
 

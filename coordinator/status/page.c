@@ -16,7 +16,7 @@
 #define FIGURES_MOST 3  /* of a set of rows, in the list of folders */
 #define POINTS_MOST 200 /* of a curve there */
 
-/* The build makes page.inc from page.html: the bytes as numbers. */
+/* The build makes page.inc from the parts in coordinator/status/page/: the bytes as numbers. */
 const unsigned char page_html[] = {
 #include <coordinator/status/page.inc>
 };

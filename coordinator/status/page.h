@@ -1,4 +1,4 @@
-/* The page for browsers, coordinator/status/page.html, as a part of the program. */
+/* The page for browsers as a part of the program: coordinator/status/page/, put together. */
 #ifndef DML_COORDINATOR_STATUS_PAGE_H
 #define DML_COORDINATOR_STATUS_PAGE_H
 

@@ -7,10 +7,10 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integratio
 
 import chromium  # noqa: E402
 import harness  # noqa: E402
-from harness import SOURCE, Skip, test  # noqa: E402
+from harness import BUILD, Skip, test  # noqa: E402
 from mock import Mock  # noqa: E402
 
-PAGE = SOURCE / 'coordinator' / 'status' / 'page.html'
+PAGE = BUILD / 'coordinator' / 'status' / 'page.html'
 LIVE = "document.getElementById('connection').className === 'live'"
 EVENTS = [('lost', 'replica 1 was lost: no sign of life for 2.5 s'),
           ('recovery', 'back to step 31, attempt 2: shard 0 restarted'),

@@ -17,7 +17,7 @@ import time
 import urllib.parse
 
 import metrics_text
-from harness import (AGAIN, COORDINATOR, SOURCE, UNAVAILABLE, Process, Skip, dml, endless_job,
+from harness import (AGAIN, BUILD, COORDINATOR, UNAVAILABLE, Process, Skip, dml, endless_job,
                      is_stopped, main, test, train, url_of)
 
 DEADLINE_MS = 400
@@ -117,7 +117,7 @@ def every_path_answers_while_a_run_goes_on(folder):
         page, body = server.ask('/')
         assert page.headers['Content-Type'] == 'text/html; charset=utf-8'
         assert "default-src 'none'" in page.headers['Content-Security-Policy']
-        assert body == (SOURCE / 'coordinator/status/page.html').read_bytes()
+        assert body == (BUILD / 'coordinator/status/page.html').read_bytes()
         assert server.ask('/metrics')[0].headers['Content-Type'].startswith(
             'text/plain; version=0.0.4')
         for path, status in [('/nope', 404), ('/api/v1/steps?run=99', 404),

@@ -15,6 +15,7 @@
 #include "coordinator/status/eta.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/status/metrics.h"
+#include "coordinator/status/page.h"
 #include "coordinator/status/report.h"
 #include "coordinator/status/result.h"
 #include "tests/unit/coordinator_bench.h"
@@ -68,7 +69,7 @@ static void each_figure_is_in_its_manual(void **state) {
 
 static void each_heading_is_on_the_page(void **state) {
     (void)state;
-    char *page = text_of("coordinator/status/page.html");
+    char *page = memory_format("%.*s", (int)page_html_length, (const char *)page_html);
     for (size_t i = 0; i < figure_count; i++) {
         const struct figure *figure = &figure_table[i];
         if (!figure->label)

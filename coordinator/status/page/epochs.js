@@ -1,0 +1,74 @@
+/* Epochs of minibatches. */
+
+const epochCharts = [['loss', 'holdout_loss'], ['holdout_accuracy']].map(columns => {
+  const canvas = $(`epoch-${columns[0]}-chart`);
+  return { columns, canvas, figure: canvas.parentNode };
+});
+const epochsHave = column => known.epochs.range(column)[1] > -Infinity;
+
+const downpourOf = status =>
+  (status && typeof status.downpour === 'object' && status.downpour) || null;
+
+function epochsText(downpour) {
+  const { epoch, epochs, minibatch, minibatches, done, running } = downpour;
+  const speed = downpour.minibatches_per_second;
+  const early = downpour.stopped_early ? `, stopped early of ${integer(epochs)}` : '';
+  if (!running) return `${counted(epoch, 'epoch')}${early}, ${integer(done)} minibatches`;
+  return `epoch ${integer(epoch + 1)} of ${integer(epochs)}: ${integer(minibatch)} of ` +
+    `${integer(minibatches)} minibatches` +
+    (isNumber(speed) ? `, ${rateText(speed)} a second` : '') +
+    (isNumber(downpour.rate) ? `, rate ${figure(downpour.rate, 3)}` : '');
+}
+
+const epochLook = () => ({ run: null, dash: [], width: 2, colour: colour('accent') });
+
+/* The first column as the curve of this run, the second as that of the holdout. */
+function drawEpochChart({ columns, canvas }) {
+  if (!canvas.clientWidth) return;
+  const { epochs, epochAxis: axis } = known, { g, width, height } = fit(canvas);
+  const last = Math.max(axis === 'seconds' ? 1e-3 : 3, epochs.reach(axis));
+  const shown = columns.filter(epochsHave), bounds = shown.map(column => epochs.range(column));
+  const least = Math.min(...bounds.map(([low]) => low));
+  const most = Math.max(...bounds.map(([, high]) => high));
+  const scale = shown.length ? linearScale(least, most, false) : null;
+  const xOf = place => LEFT + place / last * (width - LEFT - RIGHT);
+  const yOf = value => height - BOTTOM - scale.place(value) * (height - TOP - BOTTOM);
+  drawAxes(g, scale, xOf, yOf, width, height, axis, last);
+  for (const column of shown)
+    drawCurve(g, pixels(epochs, column, 0, false, axis, xOf),
+              column === 'holdout_loss' ? holdoutLook() : epochLook(), yOf);
+  const judged = shown.find(column => column !== 'loss');
+  if (judged) drawBest(g, epochs, judged, axis, xOf, yOf);
+  const value = column => epochs.last < 0 ? '–' : figure(epochs.at(epochs.last, column), 5);
+  const text = shown.map(column => (column === 'holdout_loss' ? 'holdout ' : '') + value(column))
+    .join(', ');
+  setText(canvas.parentNode.querySelector('output'), text);
+  const title = canvas.parentNode.querySelector('h3').textContent;
+  const label = `${title}: ${text} after epoch ${integer(Math.max(0, epochs.last))}`;
+  if (canvas.getAttribute('aria-label') !== label) canvas.setAttribute('aria-label', label);
+}
+
+function drawEpochLegend() {
+  const best = bestStep(known.epochs);
+  $('epochs-shown').replaceChildren(...epochsHave('holdout_loss') ? [
+    make('span', {}, line(epochLook()), 'mean over the minibatches'),
+    make('span', {}, line(holdoutLook()), 'on the holdout, after the epoch')] : [],
+    ...best === null ? [] : [make('span', {}, make('b', { className: 'good' }, '○'),
+                                  `best on the holdout: epoch ${integer(best)}`)]);
+}
+
+function drawEpochs() {
+  const downpour = downpourOf(known.status);
+  $('epochs').hidden = !downpour;
+  if (!downpour) return;
+  setText($('epochs-text'), epochsText(downpour));
+  epochCharts[1].figure.hidden = !epochsHave('holdout_accuracy');
+  $('epoch-charts').classList.toggle('alone', epochCharts[1].figure.hidden);
+  drawEpochLegend();
+  for (const chart of epochCharts) drawEpochChart(chart);
+}
+
+onChoice('epoch-axis', value => {
+  known.epochAxis = value;
+  drawEpochs();
+});

@@ -1,0 +1,49 @@
+/* Draws all of it. */
+
+let drawing = false;
+
+/* Draws everything once with the next frame, however often it is called before. */
+function draw() {
+  if (drawing) return;
+  drawing = true;
+  requestAnimationFrame(() => {
+    drawing = false;
+    drawAll();
+  });
+}
+
+function drawAll() {
+  const has = column => known.steps.range(column)[1] > -Infinity;
+  const holds = has('holdout_loss'), judges = has('holdout_accuracy');
+  $('holdout-figure').hidden = $('holdout-figures').hidden = !holds;
+  $('accuracy-figure').hidden = !judges;
+  $('charts').classList.toggle('three', holds);
+  $('charts').classList.toggle('four', judges);
+  $('figures').classList.toggle('seven', holds);
+  $('convergence').hidden =
+    downpourOf(known.status) && known.steps.last < 1 && !known.overlays.size;
+  if (known.status) {
+    drawHead();
+    drawOutcome();
+    drawEpochs();
+    $('evaluation').hidden = isRecord(known.status);
+    drawProcesses();
+    drawHosts();
+    drawLayers();
+    drawEvents();
+    drawSettings();
+  }
+  drawRuns();
+  drawCurveLegend();
+  drawCharts();
+  drawReplicaLegend();
+  drawChunks();
+}
+
+dark.addEventListener('change', () => { colours.clear(); draw(); });
+document.addEventListener('visibilitychange', () => {
+  if (document.visibilityState === 'visible') tick();
+});
+$('again').addEventListener('click', tick);
+new ResizeObserver(draw).observe($('charts'));
+tick();
