@@ -181,9 +181,12 @@ static bool is_of_section(const struct key *key, const char *section) {
 }
 
 /* The key that was meant if a name stands in the wrong place: `csv.label` in a file, `label`
- * outside of its section, or `l2` inside of one. */
+ * outside of its section, `l2` inside of one, or `csv.l2`. */
 static const struct key *misplaced(const char *name, const char *section) {
     const struct key *key = key_find(name);
+    const char *dot = strrchr(name, '.');
+    if (!key && dot)
+        return misplaced(dot + 1, "");
     for (size_t i = 0; !key && !*section && i < keys_count; i++)
         if (key_section(&keys[i]) && strcmp(key_own_name(&keys[i]), name) == 0)
             key = &keys[i];
@@ -193,6 +196,9 @@ static const struct key *misplaced(const char *name, const char *section) {
 static int refuse_misplaced(const char *place, const char *name, const struct key *key,
                             const char *section) {
     int length = (int)key_section(key);
+    if (!length && !*section)
+        return error_set(ERROR_CONFIG, "%s: key `%s`: write `%s`, which is of no section", place,
+                         name, key->name);
     if (!length)
         return error_set(ERROR_CONFIG,
                          "%s: key `%s`: does not belong to the section %s; write it outside of "

@@ -76,7 +76,9 @@ def main(file, width=1120, scheme='light'):
         make_data(folder / 'clicks.libsvm')
         for history in (12, 6):
             train(job(folder, history=history))
-        process = Process(COORDINATOR, 'run', job(folder, history=3, http='127.0.0.1:0'))
+        # It goes on until the picture is taken, however busy the machine is.
+        process = Process(COORDINATOR, 'run',
+                          job(folder, history=3, http='127.0.0.1:0', gradient_tolerance=0))
         try:
             url = process.until(
                 lambda: re.search(r'http://[0-9.:]+/', process.so_far(process.errors)),

@@ -176,6 +176,8 @@ static void a_key_in_the_wrong_place_is_told_where_it_stands(void **state) {
     refused("csv {\n  l2 = 3\n}\n",
             ":2: key `l2`: does not belong to the section csv; write it outside of csv { }");
     setting_refused("label=3", "--set label=3: key `label`: write `csv.label`");
+    setting_refused("csv.l2=3", "--set csv.l2=3: key `csv.l2`: write `l2`, which is of no section");
+    setting_refused("sweep.bins=3", "--set sweep.bins=3: key `sweep.bins`: write `csv.bins`");
 }
 
 static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state) {
