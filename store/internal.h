@@ -58,12 +58,9 @@
     X(RUN_END, "UPDATE runs SET ended_ms = ?, reason = ?, result = ?, steps = ?, "                 \
                "evaluations = ?, loss = ?, gradient_max = ? WHERE run = ?")                        \
     X(RUN_UNFINISHED,                                                                              \
-      "SELECT " RUN_COLUMNS " WHERE r.identity = ? AND r.data = ? AND (r.ended_ms IS NULL OR "     \
-      "EXISTS (SELECT 1 FROM durable_steps d WHERE d.run = r.run)) AND NOT EXISTS (SELECT 1 "      \
-      "FROM runs n WHERE n.identity = r.identity AND n.data = r.data AND n.run > r.run) LIMIT 1")  \
-    X(RUN_OF_MEMBER, "SELECT " RUN_COLUMNS " WHERE r.sweep = ? AND r.member = ? AND "              \
-                     "(r.ended_ms IS NULL OR EXISTS (SELECT 1 FROM durable_steps d WHERE "         \
-                     "d.run = r.run)) ORDER BY r.run DESC LIMIT 1")                                \
+      "SELECT " RUN_COLUMNS " WHERE r.identity = ? AND r.data = ? ORDER BY r.run DESC LIMIT 1")    \
+    X(RUN_OF_MEMBER, "SELECT " RUN_COLUMNS " WHERE r.sweep = ? AND r.member = ? "                  \
+                     "ORDER BY r.run DESC LIMIT 1")                                                \
     X(SWEEP_INSERT, "INSERT INTO sweeps (sweep, identity, settings, data, judged, sources, "       \
                     "start_model, started_ms, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")       \
     X(SWEEP_NEXT, "SELECT coalesce(max(sweep), 0) + 1 FROM sweeps")                                \

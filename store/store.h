@@ -102,9 +102,9 @@ int store_run_continue(struct store *store, const struct store_run *from,
 int store_run_end(struct store *store, int64_t run, const char *reason, const char *result,
                   uint64_t steps, uint64_t evaluations, double loss, double gradient_max);
 
-/* The newest run of this identity and data, if it can go on: if it has not ended, or has a durable
- * step and ended for a reason that `can_resume` accepts. Else *found is false and *run zeroed, here
- * and below. Release it with store_run_release(). */
+/* The newest run of this identity and data, if it can go on: if it has not ended, or ended for a
+ * reason that `can_resume` accepts, also one without a durable step. Else *found is false and *run
+ * zeroed, here and below. Release it with store_run_release(). */
 int store_run_unfinished(struct store *store, const char *identity, const char *data,
                          bool (*can_resume)(const char *reason), struct store_run *run,
                          bool *found);

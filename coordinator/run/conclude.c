@@ -274,6 +274,9 @@ static int not_finite(const struct training *run, const struct coordinator_view 
 }
 
 static int stopped(const struct coordinator_view *view) {
+    if (!view->durable)
+        return error_set(ERROR_AGAIN, "stopped before a step was kept: the same command begins the "
+                                      "run again; no model was written");
     if (view->downpour.running)
         return error_set(ERROR_AGAIN,
                          "stopped after %llu minibatches, which are kept: the same command goes "

@@ -249,6 +249,26 @@ def a_run_that_was_told_to_stop_is_finished_by_the_next(folder):
 
 
 @test
+def a_run_that_was_told_to_stop_before_its_first_step_starts_where_it_would_have(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    nights.good()
+    nights.add(2)
+    fired = folder / 'fired'
+    process = nights.start('--cron', DML_FAILPOINT='replica0.receive_EVALUATE:1:delay:100000',
+                           DML_FAILPOINT_ONCE=str(fired))
+    process.until((folder / 'fired.0').exists, 'its first evaluation')
+    process.signal(signal.SIGTERM)
+    finished = process.wait()
+    process.end()
+    assert finished.status == AGAIN and 'before a step was kept' in finished.stderr, finished
+    nights.add(3)
+    result = nights.good()
+    assert result['run'] == 3 and result['start']['run'] == 2, result
+    assert query(nights, 'SELECT start_run FROM runs ORDER BY run') == [(0,), (1,), (2,)]
+
+
+@test
 def what_goes_on_from_a_live_run_is_finished_by_the_next_night_and_judged(folder):
     nights = Nights(folder, gate=['accuracy >= 0.7'], max_steps=3)
     nights.add(1, rows=1200)

@@ -144,8 +144,8 @@ static void a_run_goes_on_if_it_was_stopped_where_it_can(void **state) {
     assert_false(found);
     store_run_unfinished(store, "other job", "fingerprint", is_limit, &other, &found);
     assert_false(found);
-    store_run_end(store, number, "step limit", NULL, 1, 1, 1, 1);
-    assert_false(unfinished(store, &run));
+    store_run_end(store, number, "step limit", NULL, 0, 1, 1, 1);
+    assert_true(unfinished(store, &run)); /* from its start: no step is durable */
     store_attempt(store, number, 1);
     durable(store, number, 1, 1, 10);
     assert_true(unfinished(store, &run));
