@@ -425,7 +425,7 @@ static enum optimizer_want resume(struct lbfgs *o, struct bytes *program) {
     o->unconditioned = true;
     if (mutant(REFRESH_TWICE) && o->history.preconditioned)
         return lbfgs_refresh(o, program);
-    o->reason = REASON_NONE;
+    o->reason = o->closes = REASON_NONE; /* it was ended from outside, and goes on now */
     return lbfgs_by_rows(o) ? common_resume(o, program) : lbfgs_leave(o, program);
 }
 
@@ -575,7 +575,7 @@ static enum optimizer_end lbfgs_end(void *row, enum reason reason,
     struct lbfgs *o = row;
     if (!o->started)
         return END_TOO_EARLY;
-    if (common_is_within_step(o) && !mutant(ENDED_WITHIN_STEP)) {
+    if ((common_is_within_step(o) && !mutant(ENDED_WITHIN_STEP)) || lbfgs_has_tried(o)) {
         o->closes = reason;
         return END_COMING;
     }

@@ -333,6 +333,11 @@ enum reason lbfgs_reason_to_end(const struct lbfgs *o);
  * gap: it is made anew before the run ends. */
 bool lbfgs_ends_outdated(const struct lbfgs *o);
 
+/* Whether the run would do otherwise if it went on from x: second derivatives of the step under way
+ * have been counted, a step was given up, or P was made anew at x so that it would end there. So it
+ * is ended from outside where its next step is made. */
+bool lbfgs_has_tried(const struct lbfgs *o);
+
 /* Those of its row in optimizer.c: see struct optimizer_row. */
 void lbfgs_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint);
 void lbfgs_serialize(struct codec *codec, void *row);

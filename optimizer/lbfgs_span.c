@@ -137,11 +137,10 @@ enum optimizer_want common_begin(struct lbfgs *o, struct bytes *program) {
     return common_evaluate(o, o->data.upper ? COMMON_SIZES : COMMON_LABELS);
 }
 
-/* What was asked for from outside has been done: the run was ended, and goes on now. */
 enum optimizer_want common_resume(struct lbfgs *o, struct bytes *program) {
     o->common.stage = COMMON_NONE;
     o->common.checked = false;
-    o->common.ends = o->closes = REASON_NONE;
+    o->common.ends = REASON_NONE;
     return common_begin(o, program);
 }
 

@@ -190,11 +190,15 @@ bool lbfgs_ends_outdated(const struct lbfgs *o) {
     return newton_is_outdated(o, o->loss) && tolerance_reached(o, true);
 }
 
+static enum reason tolerance_that_ends(const struct lbfgs *o) {
+    bool ends = !o->settings.gap.waited_for || lbfgs_has_converged(o);
+    return lbfgs_ends_outdated(o) ? REASON_NONE : tolerance_reached(o, ends);
+}
+
 enum reason lbfgs_reason_to_end(const struct lbfgs *o) {
     assert(o->started && o->best.step <= o->step);
-    bool ends = !o->settings.gap.waited_for || lbfgs_has_converged(o);
-    enum reason tolerance = tolerance_reached(o, ends);
-    if (tolerance && !lbfgs_ends_outdated(o))
+    enum reason tolerance = tolerance_that_ends(o);
+    if (tolerance)
         return tolerance;
     if (o->settings.patience && o->step - o->best.step >= o->settings.patience)
         return REASON_EARLY_STOPPING;
@@ -203,6 +207,18 @@ enum reason lbfgs_reason_to_end(const struct lbfgs *o) {
     if (o->step >= o->settings.steps_max)
         return REASON_STEP_LIMIT;
     return REASON_NONE;
+}
+
+/* A step that was given up, from whose end the run did not go on. */
+#define GIVEN_UP                                                                                   \
+    (1u << SAFEGUARD_HISTORY_RESET | 1u << SAFEGUARD_SEARCH_RETRIED |                              \
+     1u << SAFEGUARD_PRECONDITIONER_LEFT | 1u << SAFEGUARD_WORKING_SET_LEFT)
+
+bool lbfgs_has_tried(const struct lbfgs *o) {
+    bool ending = o->common.ends || o->summary.stage || o->summary.polishing;
+    assert(o->started);
+    bool counted = o->working.stage == WORKING_STEP;
+    return counted || (!ending && (o->fired & GIVEN_UP || tolerance_that_ends(o)));
 }
 
 /* ---- what outlives the process ---- */

@@ -2,15 +2,19 @@
 """One coordinator at a time; signals that end a run where it can be taken up; workers that freeze,
 and workers whose coordinator does not come back."""
 
+import contextlib
+import math
+import random
 import re
 import signal
+import sqlite3
 import sys
 import time
 
 from faults import (ALL, PRECONDITIONED, REPLICAS, check_nothing_left, check_preconditioned,
                     conclude, is_free, kill, long_test, make_job, quiet, run_of, steps_of,
                     until_step, workers_at)
-from harness import AGAIN, REPLICA, SHARD, dml, main, test
+from harness import AGAIN, REPLICA, SHARD, dml, main, test, write_job
 
 SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '8000'}
 
@@ -151,6 +155,60 @@ def a_run_that_is_interrupted_while_a_factor_is_made_goes_on_from_its_last_step(
 @test
 def a_run_that_is_interrupted_in_an_evaluation_of_curvature_goes_on_from_its_last_step(folder):
     refreshing(folder, f'replica0.receive_EVALUATE:{CURVATURE_AGAIN}')
+
+
+# ---- between two accepted points ----
+
+# Rows, columns and values of a row; seed; settings; what is found since x was accepted that going on
+# from x would not find again.
+TRIED = [((1500, 3, 3), 0, {'l1': 1e-5, 'l2': 0, 'gradient_tolerance': 1e-9}, 'curvature'),
+         ((300, 40, 6), 5, {'l1': 1e-5, 'l2': 0, 'gradient_tolerance': 1e-9}, 'rejected'),
+         ((30, 300, 20), 0, {'precondition': 'block', 'l2': 1e-6, 'gradient_tolerance': 1e-3}, 'curvature')]
+
+
+def job_of_counts(folder, shape, seed, **settings):
+    """Many labels are 0: steps over working sets fail here and there, and rows come to be fitted."""
+    rows, columns, values = shape
+    rng = random.Random(seed)
+    weights = [rng.gauss(0, 1) for _ in range(columns + 1)]
+    with open(folder / 'counts.libsvm', 'w') as file:
+        for _ in range(rows):
+            row = {j: round(rng.gauss(0, 1), 2)
+                   for j in sorted(rng.sample(range(1, columns + 1), values))}
+            margin = sum(weights[j] * v for j, v in row.items())
+            file.write(f'{rng.choice([0, 1, 2]) * math.exp(min(4, margin / 2)):.4g} ' +
+                       ' '.join(f'{j}:{v}' for j, v in row.items()) + '\n')
+    return write_job(folder, data=['counts.libsvm'], objective='tweedie', replicas=REPLICAS,
+                     checkpoint_seconds=1000, **settings)
+
+
+def evaluations_after(state, outcome):
+    """Numbers of the evaluations that follow one of this outcome, but for the first of a run."""
+    with contextlib.closing(sqlite3.connect(state / 'dml.db')) as database:
+        found = database.execute('SELECT evaluation + 1 FROM evaluations WHERE outcome = ? AND evaluation > 2 '
+                                 'ORDER BY evaluation', (outcome,))
+        return [number for number, in found]
+
+
+@test
+def a_run_that_is_interrupted_behind_what_it_has_tried_goes_on_to_the_same_model(folder):
+    for number, (shape, seed, settings, outcome) in enumerate(TRIED):
+        place = folder / str(number)
+        place.mkdir()
+        job = job_of_counts(place, shape, seed, **settings)
+        expected = quiet(job)
+        places = evaluations_after(place / 'quiet.state', outcome)
+        assert places, f'{settings}: no evaluation is {outcome}'
+        for evaluation in places if ALL else places[:2]:
+            with run_of(job, str(evaluation)) as run:
+                run.start_held(evaluation)
+                run.now.signal(signal.SIGTERM)
+                run.go_on()
+                finished = run.now.wait()
+                if finished.status:  # it has not come to its end by the same step
+                    assert finished.status == AGAIN, finished
+                    run.start()
+                check_model(conclude(run, 0), expected)
 
 
 @test
