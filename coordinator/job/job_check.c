@@ -381,12 +381,24 @@ static int check_data(const struct job *job) {
     return 0;
 }
 
+/* Steps of a block's inverse leave any orthant, and bounds. Whether columns fit into it is seen
+ * when there is data. */
+static int check_block(const struct job *job) {
+    const char *other = job->l1.value > 0 ? "l1" : *job->bounds ? "bounds" : "monotone";
+    if (job->precondition != PRECONDITION_BLOCK || !job_has_orthants(job))
+        return 0;
+    return error_set(ERROR_CONFIG,
+                     "%s: key `precondition`: `block` and %s do not go together; take `auto` or "
+                     "`none`, or no %s",
+                     job->file, other, other);
+}
+
 /* Of a job with several errors the first in this order is told. */
 static int (*const checks[])(const struct job *job) = {
     check_data,         check_applies,  check_family, check_downpour,  check_summary,
     check_ordered,      check_weights,  check_own,    check_offsets,   check_beside,
     check_holdout,      check_path,     check_choice, host_list_check, check_gate,
-    column_rules_check, check_response,
+    column_rules_check, check_response, check_block,
 };
 
 int job_check(const struct job *job) {

@@ -244,17 +244,12 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
     int code = check_summary(job, data, parameters);
     if (code)
         return code;
+    assert(job->precondition != PRECONDITION_BLOCK || !job_has_orthants(job));
     if (job->precondition == PRECONDITION_BLOCK && !columns)
-        return error_set(ERROR_CONFIG, "%s: key `precondition`: %s; take `auto` or `none`",
-                         job->file,
-                         curved ? "not one column fits into `precondition_block`"
-                                : "the model has no second derivatives to make a block of");
-    if (job->precondition == PRECONDITION_BLOCK && job_has_orthants(job))
-        return error_set(
-            ERROR_CONFIG,
-            "%s: key `precondition`: `block` and %s do not go together; take `auto` or "
-            "`none`, or no %s",
-            job->file, job->l1.value > 0 ? "l1" : "bounds", job->l1.value > 0 ? "l1" : "bounds");
+        return error_set(ERROR_CONFIG,
+                         "%s: key `precondition`: not one column fits into `precondition_block`; "
+                         "take `auto` or `none`",
+                         job->file);
     if (job_has_orthants(job) && !data->strip_columns)
         set_listed(job, data, shape, settings);
     if (job->precondition == PRECONDITION_OFF || data->strip_columns ||

@@ -70,8 +70,8 @@ double sizing_second_first(const struct set_info *data, const struct objective_s
 /* Whether the run has a block preconditioner: from the job and the shape of the data alone. With
  * l1, or with minibatches, it has none. A model of at most `precondition_block` parameters has a
  * block of them all, and the settings are complete. A larger one may have a heavy block, of as many
- * columns as fit: sizing_heavy() then decides. ERROR_CONFIG if the job asks for one that the model
- * can not have, or with l1. */
+ * columns as fit: sizing_heavy() then decides. ERROR_CONFIG if the job asks for one into which not
+ * one column fits. */
 int sizing_precondition(const struct job *job, const struct set_info *data,
                         const struct objective_shape *shape,
                         struct preconditioner_settings *settings);

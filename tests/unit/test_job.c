@@ -180,6 +180,19 @@ static void a_key_in_the_wrong_place_is_told_where_it_stands(void **state) {
     setting_refused("sweep.bins=3", "--set sweep.bins=3: key `sweep.bins`: write `csv.bins`");
 }
 
+static void a_block_does_not_go_together_with_an_orthant_whatever_the_data_is(void **state) {
+    (void)state;
+    refused("data = a\nprecondition = block\nl1 = 0.1\n",
+            ": key `precondition`: `block` and l1 do not go together; take `auto` or `none`, or no "
+            "l1");
+    refused("data = a\nfolds = 2\nprecondition = block\nl1 = { 0, 0.1 }\n",
+            ": key `precondition`: `block` and l1 do not go together");
+    refused("data = a\nprecondition = block\nbounds = \"x = [0, 1]\"\n",
+            ": key `precondition`: `block` and bounds do not go together");
+    refused("data = a\nprecondition = block\ncsv { bins = 4 }\nmonotone = \"x = rising\"\n",
+            ": key `precondition`: `block` and monotone do not go together");
+}
+
 static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state) {
     (void)state;
     refused("data = a\nl2 = small\n",
@@ -530,6 +543,7 @@ SUITE(job) {
         TEST(words_stand_for_values),
         TEST(an_unknown_key_is_named_with_its_line_and_the_nearest),
         TEST(a_key_in_the_wrong_place_is_told_where_it_stands),
+        TEST(a_block_does_not_go_together_with_an_orthant_whatever_the_data_is),
         TEST(a_value_of_the_wrong_type_is_named_with_what_is_allowed),
         TEST(a_value_out_of_range_is_named_with_the_range),
         TEST(a_text_that_does_not_fit_is_named),

@@ -327,11 +327,6 @@ static void a_block_that_is_asked_for_and_cannot_be_is_an_error(void **state) {
     job.precondition_block = 2;
     assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
     assert_int_equal(settings.block_columns, 1);
-    job.l1.value = 1;
-    refuses_block(&job, &shape, "l1 do not go together");
-    job.l1.value = 0;
-    shape.network = (struct network){.layers = 1, .units = {4}};
-    refuses_block(&job, &shape, "no second derivatives");
 }
 
 /* The passes of a refresh with a block of these columns alone, whose rows have that many values. */
