@@ -149,6 +149,13 @@ static char *network_too_large(const struct job *job, const struct objective_sha
         (unsigned long long)PARAMETERS_MAX);
 }
 
+static char *network_not_finite(const struct job *job) {
+    return memory_copy_string(
+        job->standardise ? "labels or offsets are too large; scale them"
+                         : "a network is made for values of about 1; set standardise = true, or "
+                           "scale columns and labels");
+}
+
 static const struct job_family network = {
     .family = &family_network,
     .loss_key = "network.loss",
@@ -162,6 +169,7 @@ static const struct job_family network = {
     .words = network_words,
     .words_of_shape = network_words_of_shape,
     .too_large = network_too_large,
+    .not_finite = network_not_finite,
 };
 
 /* ---- plug-ins ---- */

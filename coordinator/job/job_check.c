@@ -218,8 +218,11 @@ static int check_response(const struct job *job) {
     if (wanted.threshold.kind != THRESHOLD_AUTO && !suits)
         return refuse_objective(job, "threshold", needs);
     if (cools && !response_has_temperature(objective_of(job->objective)))
-        return refuse_objective(job, "calibrate",
-                                "a softmax of the classes (others have platt and isotonic)");
+        return error_set(ERROR_CONFIG,
+                         "%s: key `calibrate`: temperature is for %s = softmax; take %s; the %s is "
+                         "%s",
+                         job->file, job_family(job)->loss_key, suits ? "platt or isotonic" : "none",
+                         job_family(job)->loss_short, objective_name(job->objective));
     if (calibrates && !cools && !suits)
         return refuse_objective(job, "calibrate",
                                 "two classes, or lists of them, and probabilities (a softmax has "

@@ -220,6 +220,11 @@ def a_temperature_is_where_the_loss_of_a_softmax_is_least(folder):
     finished = dml('run', write_job(folder, 'soft', data=['data'], holdout=['held'],
                                     objective='softmax', calibrate='platt'))
     assert finished.status == CONFIG and 'a softmax has temperature' in finished.stderr, finished
+    finished = dml('check', write_job(folder, 'two', data=['data'], holdout=['held'],
+                                      calibrate='temperature'))
+    assert finished.status == CONFIG, finished
+    assert 'for objective = softmax; take platt or isotonic; the objective is logistic' in finished.stderr, \
+        finished
 
 
 @test

@@ -189,6 +189,17 @@ def a_network_on_columns_of_thousands_is_warned_of(folder):
 
 
 @test
+def a_network_whose_loss_is_infinite_at_its_start_is_told_what_to_scale(folder):
+    (folder / 'counts.libsvm').write_text(''.join(f'{i % 3} 1:{(i % 7 - 3) * 1e6}\n' for i in range(60)))
+    job = write_job(folder, data=['counts.libsvm'], objective='network',
+                    network={'layers': [12], 'activation': 'relu', 'loss': 'poisson'}, max_steps=3)
+    finished = dml('run', job)
+    assert finished.status == BAD_DATA, finished
+    assert 'where the run starts: a network is made for values of about 1' in finished.stderr, finished
+    assert dml('run', job, '--set', 'standardise=true').status == 0
+
+
+@test
 def values_are_fitted_around_their_mean_in_any_unit(folder):
     rng = random.Random(6)
     points = [(rng.uniform(-1, 1), rng.uniform(-1, 1)) for _ in range(600)]
