@@ -42,7 +42,8 @@ struct batch {
     const char *copied; /* the text or the records, */
     char *copy;         /* and a copy of them, for the cells that go along with rows */
     size_t copy_capacity;
-    char *records; /* of JSON Lines: its lines as CSV; each is zero-terminated */
+    char *records; /* of JSON Lines: its lines as CSV, each zero-terminated; TEXT_END_BYTES zeros
+                      behind the last */
     size_t records_length, records_capacity;
     struct bytes tokens, key; /* workspace of json_lines.c */
     const char **carried;     /* row_capacity × carried_count such cells, row-major */

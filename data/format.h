@@ -123,8 +123,9 @@ bool csv_number(const struct format *format, char *cell, double *value);
 /* Whether a text looks like a number with a decimal comma. */
 bool csv_has_decimal_comma(const char *cell);
 
-/* Parses the line [line, end); *end may be overwritten, and is a line end or 0. True if a row was
- * added, else the line was rejected or holds none. A record of CSV ends on line `last`. */
+/* Parses the line [line, end); *end may be overwritten, and is a line end or 0. DIGITS_READ_PAST
+ * bytes behind it are read, too, and must have been written: other lines, or zeros. True if a row
+ * was added, else the line was rejected or holds none. A record of CSV ends on line `last`. */
 bool libsvm_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
                        uint64_t number);
 bool csv_parse_line(const struct format *format, struct batch *batch, char *line, char *end,

@@ -249,7 +249,7 @@ bool json_lines_parse(const struct format *format, struct batch *batch, char *li
     char *behind = write_record(format->keys, batch, record);
     batch->records_length += (size_t)(behind - record) + 1;
     assert(batch->records_length + TEXT_END_BYTES <= batch->records_capacity + 1);
-    memset(behind, 0, 1);
+    memset(behind, 0, TEXT_END_BYTES); /* of which the next record takes the place */
     if (format->carried_count)
         memcpy(batch->copy + (record - batch->records), record, (size_t)(behind - record));
     return csv_parse_line(format, batch, record, behind, number, number);

@@ -1,7 +1,9 @@
 /* Records of several lines: where they end, in a text and in its blocks. */
 #include "tests/unit/suites.h"
 #include "data/blocks.h"
+#include "data/format.h"
 
+#include <malloc.h>
 #include <stdlib.h>
 
 #include "tests/unit/data_fixture.h"
@@ -164,6 +166,29 @@ static void a_stray_quote_costs_its_row_and_is_named(void **state) {
     error_clear();
 }
 
+/* Numbers are read many bytes at a time, so some behind a record are read as well. New memory is
+ * filled, so that bytes that nobody writes are no zeros by chance. */
+static void behind_a_line_of_json_only_zeros_are_read(void **state) {
+    (void)state;
+    static const char zeros[TEXT_END_BYTES], text[] = "{\"a\":1,\"y\":0}\n{\"a\":25,\"y\":1}\n";
+    struct source_options options = {.format = FORMAT_JSONL};
+    struct format format;
+    struct batch batch;
+    mallopt(M_PERTURB, 0x37);
+    batch_init(&batch);
+    batch.first_line = 1;
+    batch.text = memory_new(sizeof text + TEXT_END_BYTES, 1);
+    batch.text_length = sizeof text - 1;
+    memcpy(batch.text, text, sizeof text);
+    assert_int_equal(format_find(&format, "rows", batch.text, batch.text_length, &options), 0);
+    format_parse(&format, &batch, format.header);
+    assert_int_equal(batch.row_count, 2);
+    assert_memory_equal(batch.records + batch.records_length - 1, zeros, sizeof zeros);
+    format_release(&format);
+    batch_release(&batch);
+    mallopt(M_PERTURB, 0);
+}
+
 SUITE(records) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_line_end_in_a_quoted_cell_ends_no_record),
@@ -173,6 +198,7 @@ SUITE(records) {
         cmocka_unit_test(a_cut_is_where_a_record_ends),
         cmocka_unit_test(blocks_end_with_records),
         cmocka_unit_test(a_stray_quote_costs_its_row_and_is_named),
+        cmocka_unit_test(behind_a_line_of_json_only_zeros_are_read),
     };
     return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
 }
