@@ -109,18 +109,16 @@ static void put_features(const struct pack_block_content *content, uint8_t *data
     memset(data + end, 0, layout->value - end);
 }
 
+/* With zeros up to the labels. */
 static void put_values(const struct pack_block *block, const struct pack_block_layout *layout,
                        const double *value, uint8_t *data) {
-    uint64_t count = block->values;
-    if (block->type == VALUE_DOUBLE)
-        put_array(data, layout->value, layout->label, value, count * sizeof *value);
+    uint64_t count = block->values, end = layout->value + count * value_bytes(block->type);
+    if (block->type == VALUE_DOUBLE && count)
+        memcpy(data + layout->value, value, count * sizeof *value);
     for (uint64_t i = 0; block->type == VALUE_BYTE && i < count; i++)
         data[layout->value + i] = (uint8_t)value[i];
-    if (block->type != VALUE_FLOAT)
-        return;
-    float *narrow = (float *)(void *)(data + layout->value);
-    put_floats(narrow, value, count);
-    uint64_t end = layout->value + count * sizeof *narrow;
+    if (block->type == VALUE_FLOAT)
+        put_floats((float *)(void *)(data + layout->value), value, count);
     memset(data + end, 0, layout->label - end);
 }
 

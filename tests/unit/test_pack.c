@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/stat.h>
 
 #include "data/pack_file.h"
@@ -395,6 +396,46 @@ static unsigned files_in(const char *path) {
     return count;
 }
 
+/* New memory is filled with another byte each time, so that what nobody writes differs. */
+static void assert_packed_alike(const char *source, const struct source_options *options) {
+    char *contents[2];
+    size_t length[2];
+    for (unsigned i = 0; i < 2; i++) {
+        struct pack *pack;
+        bool made;
+        const char *folder = fixture_path(i ? "filled-2" : "filled-1");
+        mallopt(M_PERTURB, i ? 0x55 : 0x22);
+        if (pack_of_source(folder, source, options, 1, &pack, &made))
+            fail_msg("%s", error_text());
+        assert_true(made);
+        assert_int_equal(file_read(pack->container.path, 1u << 20, &contents[i], &length[i]), 0);
+        pack_close(pack);
+    }
+    mallopt(M_PERTURB, 0);
+    assert_int_equal(length[0], length[1]);
+    assert_memory_equal(contents[0], contents[1], length[0]);
+    free(contents[0]);
+    free(contents[1]);
+}
+
+static void nothing_that_was_in_memory_comes_into_a_pack(void **state) {
+    (void)state;
+    static const uint8_t images[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 1, 7, 8};
+    char *weights = memory_copy_string(fixture_text("of-three", "1\n0.5\n2\n")),
+         *offsets = memory_copy_string(fixture_text("shifts", "1\n2\n3\n"));
+    const struct source_options none = {.label_optional = true},
+                                weighted = {.weights = weights, .offsets = offsets};
+    assert_packed_alike(fixture_bytes("images", images, sizeof images), &none);
+    assert_packed_alike(fixture_text("ones-3", "1 2:1\n0 1:1 3:1\n1 3:1\n"), &plain_options);
+    assert_packed_alike(fixture_text("floats-3", "1 2:2\n0 1:1 3:1\n1 3:1\n"), &weighted);
+    assert_packed_alike(fixture_text("doubles-3", "1 2:.1\n0 1:1 3:1\n1 3:1\n"), &weighted);
+    assert_packed_alike(fixture_text("table-3.csv", "a,b,y\n0.5,u,M\n3,v,B\n5,u,M\n"), &weighted);
+    assert_packed_alike(fixture_text("lines", "{\"a\":0.5,\"y\":1}\n{\"a\":2,\"y\":0}\n"),
+                        &plain_options);
+    free(weights);
+    free(offsets);
+}
+
 static void bad_data_leaves_no_file_behind(void **state) {
     (void)state;
     char *rows = fixture_rows(0, 20000);
@@ -455,6 +496,7 @@ SUITE(pack) {
         cmocka_unit_test(a_damaged_pack_is_named_and_made_again),
         cmocka_unit_test(a_shortened_pack_is_damaged),
         cmocka_unit_test(threads_do_not_change_a_pack),
+        cmocka_unit_test(nothing_that_was_in_memory_comes_into_a_pack),
         cmocka_unit_test(bad_data_leaves_no_file_behind),
     };
     return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
