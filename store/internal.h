@@ -10,7 +10,7 @@
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
  * to schema.h what brings a database of the version before up to it. */
-#define STORE_VERSION 10
+#define STORE_VERSION 11
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
@@ -24,6 +24,12 @@
     "iif(r.origin = 0, r.run, r.origin) "                                                          \
     "FROM runs r LEFT JOIN steps l ON l.run = r.run AND "                                          \
     "l.step = (SELECT max(step) FROM steps m WHERE m.run = r.run)"
+
+#define SWEEP_COLUMNS                                                                              \
+    "sweep, identity, settings, data, judged, sources, start_model, started_ms, ended_ms, "        \
+    "winner, result, checksum FROM sweeps"
+
+#define MODEL_COLUMNS "m.run, m.wall_ms, m.folder, m.sha256, m.removed_ms, m.figures FROM models m"
 
 /* Gives one run what the table has of another. */
 #define COPY(table, columns)                                                                       \
@@ -59,14 +65,26 @@
                "evaluations = ?, loss = ?, gradient_max = ? WHERE run = ?")                        \
     X(RUN_UNFINISHED,                                                                              \
       "SELECT " RUN_COLUMNS " WHERE r.identity = ? AND r.data = ? ORDER BY r.run DESC LIMIT 1")    \
-    X(RUN_OF_MEMBER, "SELECT " RUN_COLUMNS " WHERE r.sweep = ? AND r.member = ? "                  \
-                     "ORDER BY r.run DESC LIMIT 1")                                                \
+    X(RUN_OF_MEMBER, "SELECT " RUN_COLUMNS " WHERE r.sweep = ? AND r.sweep > 0 AND "               \
+                     "r.member = ? ORDER BY r.run DESC LIMIT 1")                                   \
+    X(RUN_LAST_OF, "SELECT " RUN_COLUMNS " WHERE r.run = "                                         \
+                   "(SELECT max(run) FROM runs WHERE identity = ? AND sweep = 0)")                 \
+    X(RUNS_COLD, "SELECT " RUN_COLUMNS " WHERE r.identity = ? AND r.sweep = 0 AND "                \
+                 "r.start_model = '' ORDER BY r.run DESC")                                         \
+    X(RUNS_OF_SWEEP, "SELECT " RUN_COLUMNS " WHERE r.sweep = ? AND r.sweep > 0 ORDER BY r.run")    \
+    X(RUN_TAGGED, "SELECT coalesce(max(run), 0) FROM runs WHERE tag = ? AND tag > ''")             \
+    X(REASONS, "SELECT reason FROM runs GROUP BY reason")                                          \
+    X(ORIGINS_OPEN, "SELECT iif(origin = 0, run, origin) FROM runs "                               \
+                    "WHERE reason IS NULL OR run = ?")                                             \
+    X(SWEEP_LAST, "SELECT coalesce(max(sweep), 0) FROM sweeps")                                    \
     X(SWEEP_INSERT, "INSERT INTO sweeps (sweep, identity, settings, data, judged, sources, "       \
                     "start_model, started_ms, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")       \
     X(SWEEP_NEXT, "SELECT coalesce(max(sweep), 0) + 1 FROM sweeps")                                \
     X(SWEEP_END, "UPDATE sweeps SET ended_ms = ?, winner = ?, result = ? WHERE sweep = ?")         \
-    X(SWEEPS, "SELECT sweep, identity, settings, data, judged, sources, start_model, started_ms, " \
-              "ended_ms, winner, result, checksum FROM sweeps ORDER BY sweep")                     \
+    X(SWEEPS, "SELECT " SWEEP_COLUMNS " ORDER BY sweep")                                           \
+    X(SWEEP, "SELECT " SWEEP_COLUMNS " WHERE sweep = ?")                                           \
+    X(SWEEP_LAST_OF, "SELECT " SWEEP_COLUMNS " WHERE sweep = "                                     \
+                     "(SELECT max(sweep) FROM sweeps WHERE identity = ?)")                         \
     X(RUN_RESUME, "UPDATE runs SET settings = ?, restarts = restarts + 1, ended_ms = NULL, "       \
                   "reason = NULL, result = NULL, steps = NULL, evaluations = NULL, "               \
                   "loss = NULL, gradient_max = NULL WHERE run = ?")                                \
@@ -123,8 +141,13 @@
     X(EVENTS, "SELECT event, wall_ms, kind, text FROM events WHERE run = ? AND event >= ? "        \
               "ORDER BY event")                                                                    \
     X(MODEL_INSERT, "INSERT INTO models (run, wall_ms, folder, sha256) VALUES (?, ?, ?, ?)")       \
-    X(MODELS, "SELECT run, wall_ms, folder, sha256, removed_ms, figures FROM models "              \
-              "ORDER BY model")                                                                    \
+    X(MODELS, "SELECT " MODEL_COLUMNS " ORDER BY m.model")                                         \
+    X(MODELS_OF_SWEEP, "SELECT " MODEL_COLUMNS " JOIN runs r ON r.run = m.run "                    \
+                       "WHERE r.sweep = ? AND r.sweep > 0 ORDER BY m.model")                       \
+    X(MODELS_KEPT, "SELECT m.run, r.sweep FROM models m JOIN runs r ON r.run = m.run "             \
+                   "WHERE m.removed_ms = 0 GROUP BY m.run ORDER BY min(m.model)")                  \
+    X(SWEEP_RUN_LAST, "SELECT coalesce(max(sweep), 0) FROM runs WHERE sweep > 0")                  \
+    X(MODEL_RUN, "SELECT run FROM models WHERE sha256 = ? ORDER BY model DESC LIMIT 1")            \
     X(MODEL_FIGURES, "UPDATE models SET figures = ? WHERE run = ?")                                \
     X(MODEL_REMOVED, "UPDATE models SET removed_ms = ? WHERE run = ?")                             \
     X(SOURCE_INSERT, "INSERT OR REPLACE INTO sources (run, position, path, fingerprint, bytes, "   \

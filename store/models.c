@@ -51,6 +51,39 @@ int store_models(struct store *store,
                                &(struct each_model){each, context});
 }
 
+int store_models_of_sweep(struct store *store, int64_t sweep,
+                          int (*each)(void *context, const struct store_model_row *model),
+                          void *context) {
+    return store_run_statement(store, STATEMENT_MODELS_OF_SWEEP, VALUES(integer(sweep)), take_model,
+                               &(struct each_model){each, context});
+}
+
+struct each_kept {
+    int (*each)(void *context, int64_t run, int64_t sweep);
+    void *context;
+};
+
+static int take_kept(void *context, sqlite3_stmt *row) {
+    const struct each_kept *kept = context;
+    return kept->each(kept->context, sqlite3_column_int64(row, 0), sqlite3_column_int64(row, 1));
+}
+
+int store_models_kept(struct store *store, int (*each)(void *context, int64_t run, int64_t sweep),
+                      void *context) {
+    return store_run_statement(store, STATEMENT_MODELS_KEPT, NULL, 0, take_kept,
+                               &(struct each_kept){each, context});
+}
+
+int store_sweep_run_last(struct store *store, int64_t *sweep) {
+    return store_run_statement(store, STATEMENT_SWEEP_RUN_LAST, NULL, 0, store_take_number, sweep);
+}
+
+int store_model_run(struct store *store, const char *sha256, int64_t *run) {
+    *run = 0;
+    return store_run_statement(store, STATEMENT_MODEL_RUN, VALUES(text(sha256)), store_take_number,
+                               run);
+}
+
 /* ---- what a run was made from ---- */
 
 int store_source(struct store *store, int64_t run, const struct store_source *source) {
@@ -199,4 +232,21 @@ int store_sweeps(struct store *store, int (*each)(void *context, const struct st
                  void *context) {
     return store_run_statement(store, STATEMENT_SWEEPS, NULL, 0, take_sweep,
                                &(struct each_sweep){store, each, context});
+}
+
+int store_sweep_find(struct store *store, int64_t sweep,
+                     int (*each)(void *context, const struct store_sweep *sweep), void *context) {
+    return store_run_statement(store, STATEMENT_SWEEP, VALUES(integer(sweep)), take_sweep,
+                               &(struct each_sweep){store, each, context});
+}
+
+int store_sweep_last_of(struct store *store, const char *identity,
+                        int (*each)(void *context, const struct store_sweep *sweep),
+                        void *context) {
+    return store_run_statement(store, STATEMENT_SWEEP_LAST_OF, VALUES(text(identity)), take_sweep,
+                               &(struct each_sweep){store, each, context});
+}
+
+int store_sweep_last(struct store *store, int64_t *sweep) {
+    return store_run_statement(store, STATEMENT_SWEEP_LAST, NULL, 0, store_take_number, sweep);
 }

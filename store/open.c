@@ -88,8 +88,8 @@ static int check(struct store *store, const char *pragma) {
 
 /* [n] brings a database of version n to the next. */
 static const char *const upgrades[STORE_VERSION] = {
-    [1] = UPGRADE_2, [2] = UPGRADE_3, [3] = UPGRADE_4, [4] = UPGRADE_5, [5] = UPGRADE_6,
-    [6] = UPGRADE_7, [7] = UPGRADE_8, [8] = UPGRADE_9, [9] = UPGRADE_10};
+    [1] = UPGRADE_2, [2] = UPGRADE_3, [3] = UPGRADE_4, [4] = UPGRADE_5,  [5] = UPGRADE_6,
+    [6] = UPGRADE_7, [7] = UPGRADE_8, [8] = UPGRADE_9, [9] = UPGRADE_10, [10] = UPGRADE_11};
 
 /* Version 0 is an empty file. */
 static int bring_up_to_date(struct store *store, int version) {

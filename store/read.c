@@ -57,6 +57,57 @@ int store_runs(struct store *store, int (*each)(void *context, const struct stor
                                &(struct each_run){each, context});
 }
 
+int store_runs_cold(struct store *store, const char *identity,
+                    int (*each)(void *context, const struct store_run *run), void *context) {
+    return store_run_statement(store, STATEMENT_RUNS_COLD, VALUES(text(identity)), take_run,
+                               &(struct each_run){each, context});
+}
+
+int store_runs_of_sweep(struct store *store, int64_t sweep,
+                        int (*each)(void *context, const struct store_run *run), void *context) {
+    return store_run_statement(store, STATEMENT_RUNS_OF_SWEEP, VALUES(integer(sweep)), take_run,
+                               &(struct each_run){each, context});
+}
+
+/* ---- what some runs have ---- */
+
+struct each_reason {
+    int (*each)(void *context, const char *reason);
+    void *context;
+};
+
+static int take_reason(void *context, sqlite3_stmt *row) {
+    const struct each_reason *reasons = context;
+    return reasons->each(reasons->context, column_text(row, 0));
+}
+
+int store_reasons(struct store *store, int (*each)(void *context, const char *reason),
+                  void *context) {
+    return store_run_statement(store, STATEMENT_REASONS, NULL, 0, take_reason,
+                               &(struct each_reason){each, context});
+}
+
+struct each_origin {
+    int (*each)(void *context, int64_t origin);
+    void *context;
+};
+
+static int take_origin(void *context, sqlite3_stmt *row) {
+    const struct each_origin *origins = context;
+    return origins->each(origins->context, sqlite3_column_int64(row, 0));
+}
+
+int store_origins_open(struct store *store, int64_t keep,
+                       int (*each)(void *context, int64_t origin), void *context) {
+    return store_run_statement(store, STATEMENT_ORIGINS_OPEN, VALUES(integer(keep)), take_origin,
+                               &(struct each_origin){each, context});
+}
+
+int store_run_tagged(struct store *store, const char *tag, int64_t *run) {
+    return store_run_statement(store, STATEMENT_RUN_TAGGED, VALUES(text(tag)), store_take_number,
+                               run);
+}
+
 /* ---- one run ---- */
 
 /* Copies the texts of a row, which go with it, into one block. */
@@ -107,6 +158,11 @@ int store_run_last(struct store *store, struct store_run *run, bool *found) {
 
 int store_run_find(struct store *store, int64_t number, struct store_run *run, bool *found) {
     return find_run(store, STATEMENT_RUN, VALUES(integer(number)), run, found);
+}
+
+int store_run_last_of(struct store *store, const char *identity, struct store_run *run,
+                      bool *found) {
+    return find_run(store, STATEMENT_RUN_LAST_OF, VALUES(text(identity)), run, found);
 }
 
 static int drop_ended(int code, bool (*can_resume)(const char *reason), struct store_run *run,

@@ -92,6 +92,21 @@
     "  wall_ms INTEGER NOT NULL,"                                                                  \
     "  PRIMARY KEY (run, epoch)) WITHOUT ROWID;"
 
+/* Rows of `runs` are as long as their results, so whoever wants few of them asks an index. The
+ * journal has none: it is written all the time, and is of the runs that are not over. */
+#define INDEXES                                                                                    \
+    "CREATE INDEX runs_by_identity ON runs (identity, sweep, start_model);"                        \
+    "CREATE INDEX runs_by_data ON runs (identity, data);"                                          \
+    "CREATE INDEX runs_by_reason ON runs (reason);"                                                \
+    "CREATE INDEX runs_by_sweep ON runs (sweep, member) WHERE sweep > 0;"                          \
+    "CREATE INDEX runs_by_tag ON runs (tag) WHERE tag > '';"                                       \
+    "CREATE INDEX sweeps_by_identity ON sweeps (identity);"                                        \
+    "CREATE INDEX durable_steps_by_run ON durable_steps (run);"                                    \
+    "CREATE INDEX events_by_run ON events (run);"                                                  \
+    "CREATE INDEX models_by_run ON models (run);"                                                  \
+    "CREATE INDEX models_kept ON models (run) WHERE removed_ms = 0;"                               \
+    "CREATE INDEX models_by_hash ON models (sha256);"
+
 #define SCHEMA                                                                                     \
     "CREATE TABLE epochs ("                                                                        \
     "  epoch INTEGER PRIMARY KEY,"                                                                 \
@@ -191,7 +206,7 @@
         TABLE_SOURCES TABLE_PUBLICATIONS TABLE_SWEEPS
 
 /* A literal may have 4,095 characters, so the rest is of its own. */
-#define SCHEMA_MORE TABLE_HOSTS TABLE_DOWNPOUR_EPOCHS
+#define SCHEMA_MORE TABLE_HOSTS TABLE_DOWNPOUR_EPOCHS INDEXES
 
 /* What a run resumes from. */
 #define UPGRADE_2                                                                                  \
@@ -239,5 +254,8 @@
 #define UPGRADE_10                                                                                 \
     "ALTER TABLE runs ADD COLUMN continues INTEGER NOT NULL DEFAULT 0;"                            \
     "ALTER TABLE runs ADD COLUMN origin INTEGER NOT NULL DEFAULT 0;"
+
+/* Ways to a few of many rows. */
+#define UPGRADE_11 INDEXES
 
 #endif

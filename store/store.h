@@ -208,6 +208,22 @@ struct store_model_row {
 int store_models(struct store *store,
                  int (*each)(void *context, const struct store_model_row *model), void *context);
 
+/* The same of the runs of a sweep. */
+int store_models_of_sweep(struct store *store, int64_t sweep,
+                          int (*each)(void *context, const struct store_model_row *model),
+                          void *context);
+
+/* Runs whose models were not removed, each once, in the order of their writing; and the sweep that
+ * each is of, or 0. */
+int store_models_kept(struct store *store, int (*each)(void *context, int64_t run, int64_t sweep),
+                      void *context);
+
+/* The newest sweep that has a run; 0 if there is none. */
+int store_sweep_run_last(struct store *store, int64_t *sweep);
+
+/* The newest run that had this model; 0 if there is none. */
+int store_model_run(struct store *store, const char *sha256, int64_t *run);
+
 struct store_source {
     uint32_t position; /* in the order of reading, from 0 */
     const char *path;
@@ -264,6 +280,15 @@ int store_sweep_end(struct store *store, int64_t sweep, int64_t winner, const ch
 int store_sweeps(struct store *store, int (*each)(void *context, const struct store_sweep *sweep),
                  void *context);
 
+/* The same of one sweep, or of none: by its number, and the newest of a job. */
+int store_sweep_find(struct store *store, int64_t sweep,
+                     int (*each)(void *context, const struct store_sweep *sweep), void *context);
+int store_sweep_last_of(struct store *store, const char *identity,
+                        int (*each)(void *context, const struct store_sweep *sweep), void *context);
+
+/* Its number; 0: there is none. */
+int store_sweep_last(struct store *store, int64_t *sweep);
+
 /* ---- what a run resumes from ---- */
 
 /* This attempt is in force from now on. Durable. */
@@ -318,6 +343,28 @@ int store_runs(struct store *store, int (*each)(void *context, const struct stor
 /* The newest run, or that of a number. Release it with store_run_release(). */
 int store_run_last(struct store *store, struct store_run *run, bool *found);
 int store_run_find(struct store *store, int64_t number, struct store_run *run, bool *found);
+
+/* The newest run of a job that is no member of a sweep. */
+int store_run_last_of(struct store *store, const char *identity, struct store_run *run,
+                      bool *found);
+
+/* Those of them that started from no model, newest first, as store_runs(); and the runs of a sweep,
+ * oldest first. */
+int store_runs_cold(struct store *store, const char *identity,
+                    int (*each)(void *context, const struct store_run *run), void *context);
+int store_runs_of_sweep(struct store *store, int64_t sweep,
+                        int (*each)(void *context, const struct store_run *run), void *context);
+
+/* The newest run with this tag; 0 if there is none, or the tag is empty. */
+int store_run_tagged(struct store *store, const char *tag, int64_t *run);
+
+/* Each reason that some run has, once; NULL of those that have not ended. */
+int store_reasons(struct store *store, int (*each)(void *context, const char *reason),
+                  void *context);
+
+/* The origins of run `keep` and of those that have not ended: whose checkpoints they go on with. */
+int store_origins_open(struct store *store, int64_t keep,
+                       int (*each)(void *context, int64_t origin), void *context);
 
 /* Epochs of Downpour from number `since` on, and steps likewise, oldest first. */
 int store_downpour_epochs(struct store *store, int64_t run, uint64_t since,

@@ -92,27 +92,13 @@ static struct publisher publisher_of(struct go_live *live) {
 
 /* ---- which run ---- */
 
-struct tag_search {
-    const char *tag;
-    int64_t run;
-};
-
-static int compare_tag(void *context, const struct store_run *run) {
-    struct tag_search *search = context;
-    if (strcmp(run->tag, search->tag) == 0)
-        search->run = run->run;
-    return 0;
-}
-
 int go_live_find(struct go_live *live, const char *text, const char *what, int64_t *run) {
-    struct tag_search search = {.tag = text};
     char *end;
     errno = 0;
     *run = strtoll(text, &end, 10);
     if (!errno && end != text && !*end && *run > 0)
         return 0;
-    int code = *text ? store_runs(live->store, compare_tag, &search) : 0;
-    *run = search.run;
+    int code = store_run_tagged(live->store, text, run);
     if (!code && !*run)
         code = error_set(*text == '-' || !*text || !*end ? ERROR_USAGE : ERROR_UNAVAILABLE,
                          "%s: allowed: the number or the tag of a run, as `jobs` lists them", what);

@@ -16,26 +16,21 @@ static bool has_model(const struct store_run *run) {
 
 /* ---- the last run ---- */
 
-struct last_run_search {
-    const char *identity;
-    struct last_run *last;
-};
-
-static int take_run(void *context, const struct store_run *run) {
-    const struct last_run_search *search = context;
-    if (run->sweep || strcmp(run->identity, search->identity) != 0)
-        return 0;
-    last_run_release(search->last);
-    *search->last =
-        (struct last_run){.run = run->run,
-                          .data = memory_copy_string(run->data),
-                          .start_model = memory_copy_string(run->start_model),
-                          .result = run->result ? memory_copy_string(run->result) : NULL,
-                          .concluded = has_model(run),
-                          .reason = reason_of(run->reason),
-                          .settings = json_loads(run->settings, 0, NULL),
-                          .over = run->reason && !reason_text_can_resume(run->reason)};
-    return 0;
+static int read_run(struct store *store, const char *identity, struct last_run *last) {
+    struct store_run run;
+    bool found;
+    int code = store_run_last_of(store, identity, &run, &found);
+    if (found)
+        *last = (struct last_run){.run = run.run,
+                                  .data = memory_copy_string(run.data),
+                                  .start_model = memory_copy_string(run.start_model),
+                                  .result = run.result ? memory_copy_string(run.result) : NULL,
+                                  .concluded = has_model(&run),
+                                  .reason = reason_of(run.reason),
+                                  .settings = json_loads(run.settings, 0, NULL),
+                                  .over = run.reason && !reason_text_can_resume(run.reason)};
+    store_run_release(&run);
+    return code;
 }
 
 static int read_decision(struct store *store, const char *state, struct last_run *last) {
@@ -83,10 +78,8 @@ static int read_sweep(struct store *store, const char *identity, const struct sw
 
 int last_run_read(struct store *store, const char *state, const char *identity,
                   const struct sweep_shape *shape, struct last_run *last) {
-    struct last_run_search search = {.identity = identity, .last = last};
     last_run_release(last);
-    int code =
-        shape ? read_sweep(store, identity, shape, last) : store_runs(store, take_run, &search);
+    int code = shape ? read_sweep(store, identity, shape, last) : read_run(store, identity, last);
     bool decidable = last->sweep ? last->concluded : last->run != 0;
     return code || !decidable ? code : read_decision(store, state, last);
 }
@@ -144,21 +137,14 @@ enum task task_next(const struct last_run *last, const char *data) {
 
 /* ---- the cost of a start from zero ---- */
 
-struct cold_start {
-    const char *identity;
-    int64_t evaluations;
-};
-
 static int take_cold_start(void *context, const struct store_run *run) {
-    struct cold_start *cold = context;
-    if (has_model(run) && !*run->start_model && strcmp(run->identity, cold->identity) == 0)
-        cold->evaluations = (int64_t)run->evaluations;
+    int64_t *evaluations = context;
+    if (!*evaluations && has_model(run))
+        *evaluations = (int64_t)run->evaluations;
     return 0;
 }
 
 int past_cold_evaluations(struct store *store, const char *identity, int64_t *evaluations) {
-    struct cold_start cold = {.identity = identity};
-    int code = store_runs(store, take_cold_start, &cold);
-    *evaluations = cold.evaluations;
-    return code;
+    *evaluations = 0;
+    return store_runs_cold(store, identity, take_cold_start, evaluations);
 }

@@ -16,14 +16,11 @@
 /* ---- what may go live ---- */
 
 struct fold_search {
-    int64_t sweep;
     uint32_t member, fold; /* fold: 0: the member is a full fit */
 };
 
 static int find_fold(void *context, const struct store_sweep *sweep) {
     struct fold_search *search = context;
-    if (sweep->sweep != search->sweep)
-        return 0;
     json_t *settings = json_loads(sweep->settings, 0, NULL);
     struct sweep_shape shape = sweep_shape_stored(settings);
     search->fold = sweep_place(&shape, search->member).fold;
@@ -33,8 +30,8 @@ static int find_fold(void *context, const struct store_sweep *sweep) {
 
 /* A model that was trained without the rows of a fold was made to be judged on these. */
 static int check_fold(struct go_live *live, const struct store_run *run) {
-    struct fold_search search = {.sweep = run->sweep, .member = run->member};
-    int code = run->sweep ? store_sweeps(live->store, find_fold, &search) : 0;
+    struct fold_search search = {.member = run->member};
+    int code = run->sweep ? store_sweep_find(live->store, run->sweep, find_fold, &search) : 0;
     if (!code && search.fold)
         code = error_set(ERROR_UNAVAILABLE,
                          "run %lld is fold %u of sweep %lld: its model was trained without the "

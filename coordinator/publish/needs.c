@@ -6,24 +6,46 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/machine/coordinator.h"
 #include "coordinator/run/model_removal.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/history.h"
+#include "coordinator/status/run_folder.h"
 #include "optimizer/row.h"
 
 #define KEEP_MODELS 5 /* if no run says how many */
 
+/* ---- numbers in their order ---- */
+
+static int compare_numbers(const void *a, const void *b) {
+    const int64_t *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void sort_numbers(int64_t *numbers, size_t count) {
+    if (count)
+        qsort(numbers, count, sizeof *numbers, compare_numbers);
+}
+
+static bool has_number(const int64_t *numbers, size_t count, int64_t number) {
+    return count && bsearch(&number, numbers, count, sizeof *numbers, compare_numbers);
+}
+
+/* ---- what runs need ---- */
+
+/* What runs have in common: the job, or settings and data. */
+enum aspect { OF_JOB, OF_DATA, ASPECTS };
+
 struct need {
     int64_t run, start_run, sweep, origin;
     char *job, *identity, *data;
-    bool open; /* it can go on and has no model yet */
-    bool needed;
+    bool open;                      /* it can go on and has no model yet */
+    bool replaced[ASPECTS], needed; /* replaced: a later run is of the same */
 };
 
 struct need_pack {
@@ -34,11 +56,7 @@ struct need_pack {
 static int needs_take_run(void *context, const struct store_run *run) {
     struct needs *needs = context;
     bool has_model = reason_has_model(reason_of(run->reason));
-    json_t *settings = json_loads(run->settings, 0, NULL);
-    json_int_t keep = json_integer_value(json_object_get(settings, "keep_models"));
-    json_decref(settings);
-    needs->keep_models = keep > 0 ? (uint32_t)keep : KEEP_MODELS;
-    needs->runs = memory_resize(needs->runs, needs->count + 1, sizeof *needs->runs);
+    MEMORY_ROOM(needs->runs, needs->count, needs->capacity);
     needs->runs[needs->count++] =
         (struct need){.run = run->run,
                       .start_run = run->start_run,
@@ -51,6 +69,18 @@ static int needs_take_run(void *context, const struct store_run *run) {
     return 0;
 }
 
+static int read_keep_models(struct store *store, struct needs *needs) {
+    struct store_run last;
+    bool found;
+    int code = store_run_last(store, &last, &found);
+    json_t *settings = found ? json_loads(last.settings, 0, NULL) : NULL;
+    json_int_t keep = json_integer_value(json_object_get(settings, "keep_models"));
+    needs->keep_models = keep > 0 ? (uint32_t)keep : KEEP_MODELS;
+    json_decref(settings);
+    store_run_release(&last);
+    return code;
+}
+
 /* For taking the sources of one run. */
 struct source_search {
     struct needs *needs;
@@ -60,7 +90,7 @@ struct source_search {
 static int needs_take_source(void *context, const struct store_source *source) {
     const struct source_search *search = context;
     struct needs *needs = search->needs;
-    needs->packs = memory_resize(needs->packs, needs->pack_count + 1, sizeof *needs->packs);
+    MEMORY_ROOM(needs->packs, needs->pack_count, needs->pack_capacity);
     needs->packs[needs->pack_count++] = (struct need_pack){
         .fingerprint = memory_copy_string(source->fingerprint), .needed = search->needed};
     return 0;
@@ -72,20 +102,49 @@ static int needs_take_sweep(void *context, const struct store_sweep *sweep) {
     return 0;
 }
 
-/* Whether no later run is of the same job, or of the same settings and data. Members of one sweep
- * do not replace each other. */
-static void look_ahead(const struct needs *needs, size_t i, bool *newest, bool *unreplaced) {
-    const struct need *run = &needs->runs[i];
-    *newest = *unreplaced = true;
-    for (size_t j = i + 1; j < needs->count; j++) {
-        const struct need *later = &needs->runs[j];
-        if (run->sweep && later->sweep == run->sweep)
-            continue;
-        if (strcmp(later->job, run->job) == 0)
-            *newest = false;
-        if (strcmp(later->identity, run->identity) == 0 && strcmp(later->data, run->data) == 0)
-            *unreplaced = false;
+/* ---- later runs of the same ---- */
+
+static int compare_aspect(enum aspect aspect, const struct need *x, const struct need *y) {
+    if (aspect == OF_JOB)
+        return strcmp(x->job, y->job);
+    int order = strcmp(x->identity, y->identity);
+    return order ? order : strcmp(x->data, y->data);
+}
+
+/* Those that are alike side by side, the newest first. */
+static int compare_needs(enum aspect aspect, const void *a, const void *b) {
+    const struct need *x = *(struct need *const *)a, *y = *(struct need *const *)b;
+    int order = compare_aspect(aspect, x, y);
+    return order ? order : (x->run < y->run) - (x->run > y->run);
+}
+
+static int compare_by_job(const void *a, const void *b) {
+    return compare_needs(OF_JOB, a, b);
+}
+
+static int compare_by_data(const void *a, const void *b) {
+    return compare_needs(OF_DATA, a, b);
+}
+
+/* Members of one sweep do not replace each other. Of the later runs it is enough to know the sweep
+ * of the newest, and whether others are of another. */
+static void find_replaced(struct needs *needs, enum aspect aspect) {
+    struct need **sorted = memory_new(needs->count, sizeof(struct need *));
+    bool several = false;
+    size_t newest = 0;
+    for (size_t i = 0; i < needs->count; i++)
+        sorted[i] = &needs->runs[i];
+    if (needs->count)
+        qsort(sorted, needs->count, sizeof *sorted,
+              aspect == OF_JOB ? compare_by_job : compare_by_data);
+    for (size_t i = 0; i < needs->count; i++) {
+        struct need *run = sorted[i];
+        bool first = i == 0 || compare_aspect(aspect, sorted[i - 1], run) != 0;
+        newest = first ? i : newest;
+        several = !first && (several || run->sweep != sorted[newest]->sweep);
+        run->replaced[aspect] = !first && (!run->sweep || several);
     }
+    free(sorted);
 }
 
 /* The run may have been saved by another version of this program, which alone can go on with it. It
@@ -109,18 +168,30 @@ static int find_needed(struct store *store, struct needs *needs) {
     int code = 0;
     for (size_t i = 0; i < needs->count && !code; i++) {
         struct need *run = &needs->runs[i];
-        bool newest, unreplaced;
-        look_ahead(needs, i, &newest, &unreplaced);
+        const bool newest = !run->replaced[OF_JOB];
         if (run->open)
             code = check_open(store, run, newest);
         if (code)
             break;
-        run->needed = newest || (run->open && unreplaced) || run->run > needs->decided;
+        run->needed = newest || (run->open && !run->replaced[OF_DATA]) || run->run > needs->decided;
         needs->unfinished |= run->needed && run->open;
         code = store_sources(store, run->run, needs_take_source,
                              &(struct source_search){needs, run->needed});
     }
     return code;
+}
+
+/* By which a model or a checkpoint is looked for. */
+static void list_needed(struct needs *needs) {
+    needs->starts = memory_new(needs->count, sizeof *needs->starts);
+    needs->origins = memory_new(needs->count, sizeof *needs->origins);
+    for (size_t i = 0; i < needs->count; i++)
+        if (needs->runs[i].needed) {
+            needs->starts[needs->needed] = needs->runs[i].start_run;
+            needs->origins[needs->needed++] = needs->runs[i].origin;
+        }
+    sort_numbers(needs->starts, needs->needed);
+    sort_numbers(needs->origins, needs->needed);
 }
 
 int needs_read(struct store *store, struct needs *needs) {
@@ -140,7 +211,15 @@ int needs_read(struct store *store, struct needs *needs) {
         code = store_runs(store, needs_take_run, needs);
     if (!code)
         code = store_sweeps(store, needs_take_sweep, needs);
-    return code ? code : find_needed(store, needs);
+    if (!code)
+        code = read_keep_models(store, needs);
+    if (code)
+        return code;
+    find_replaced(needs, OF_JOB);
+    find_replaced(needs, OF_DATA);
+    code = find_needed(store, needs);
+    list_needed(needs);
+    return code;
 }
 
 void needs_release(struct needs *needs) {
@@ -153,35 +232,41 @@ void needs_release(struct needs *needs) {
         free(needs->packs[i].fingerprint);
     free(needs->runs);
     free(needs->packs);
+    free(needs->starts);
+    free(needs->origins);
     *needs = (struct needs){0};
 }
 
+/* A run by its number, in whose order they are; NULL: there is none. */
+static const struct need *find_need(const struct needs *needs, int64_t run) {
+    size_t low = 0, high = needs->count;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (needs->runs[middle].run < run)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < needs->count && needs->runs[low].run == run ? &needs->runs[low] : NULL;
+}
+
 bool needs_run(const struct needs *needs, int64_t run) {
-    for (size_t i = 0; i < needs->count; i++)
-        if (needs->runs[i].needed && needs->runs[i].run == run)
-            return true;
-    return false;
+    const struct need *need = find_need(needs, run);
+    return need && need->needed;
 }
 
 bool needs_checkpoints(const struct needs *needs, int64_t origin) {
-    for (size_t i = 0; i < needs->count; i++)
-        if (needs->runs[i].needed && needs->runs[i].origin == origin)
-            return true;
-    return false;
+    return has_number(needs->origins, needs->needed, origin);
 }
 
 bool needs_failed(const struct needs *needs, int64_t run) {
-    for (size_t i = 0; i < needs->count; i++)
-        if (needs->runs[i].needed && needs->runs[i].open && needs->runs[i].run == run)
-            return true;
-    return false;
+    const struct need *need = find_need(needs, run);
+    return need && need->needed && need->open;
 }
 
 bool needs_model(const struct needs *needs, int64_t run) {
-    for (size_t i = 0; i < needs->count; i++)
-        if (needs->runs[i].needed && needs->runs[i].start_run == run)
-            return true;
-    return run == needs->live || run == needs->before || needs_run(needs, run);
+    return run == needs->live || run == needs->before || needs_run(needs, run) ||
+           has_number(needs->starts, needs->needed, run);
 }
 
 bool needs_set(const struct needs *needs, const char *fingerprint) {
@@ -209,29 +294,14 @@ struct version {
 
 struct version_list {
     struct version *items; /* oldest first, each once */
-    size_t count;
+    size_t count, capacity;
     int64_t newest; /* sweep */
 };
 
-static int take_model(void *context, const struct store_model_row *model) {
+static int take_version(void *context, int64_t run, int64_t sweep) {
     struct version_list *list = context;
-    if (model->removed_ms)
-        return 0;
-    for (size_t i = 0; i < list->count; i++)
-        if (list->items[i].run == model->run)
-            return 0;
-    list->items = memory_resize(list->items, list->count + 1, sizeof *list->items);
-    list->items[list->count++] = (struct version){.run = model->run};
-    return 0;
-}
-
-static int versions_take_sweep(void *context, const struct store_run *run) {
-    struct version_list *list = context;
-    for (size_t i = 0; run->sweep && i < list->count; i++)
-        if (list->items[i].run == run->run)
-            list->items[i].sweep = run->sweep;
-    if (run->sweep > list->newest)
-        list->newest = run->sweep;
+    MEMORY_ROOM(list->items, list->count, list->capacity);
+    list->items[list->count++] = (struct version){.run = run, .sweep = sweep};
     return 0;
 }
 
@@ -270,9 +340,9 @@ int versions_superfluous(struct store *store, const char *state, uint32_t keep, 
     struct history history;
     int code = history_read(store, &history);
     if (!code)
-        code = store_models(store, take_model, &list);
+        code = store_models_kept(store, take_version, &list);
     if (!code)
-        code = store_runs(store, versions_take_sweep, &list);
+        code = store_sweep_run_last(store, &list.newest);
     if (!code)
         select_superfluous(&list, &history, history_current(state), keep);
     *runs = memory_new(list.count, sizeof **runs);
@@ -296,39 +366,52 @@ int versions_prune(struct loop *loop, struct store *store, const char *state, ui
 
 /* ---- checkpoints ---- */
 
-/* Of a run that began anew, and of all that went on from its end. */
-struct checkpoints {
-    int64_t origin;
-    bool needed;
+struct origins {
+    int64_t *items;
+    size_t count, capacity;
 };
 
-struct checkpoint_list {
-    const char *state;
-    int64_t keep;
-    struct checkpoints *items;
-    size_t count;
-};
-
-static int checkpoints_take_run(void *context, const struct store_run *run) {
-    struct checkpoint_list *list = context;
-    size_t i = 0;
-    while (i < list->count && list->items[i].origin != run->origin)
-        i++;
-    if (i == list->count) {
-        list->items = memory_resize(list->items, ++list->count, sizeof *list->items);
-        list->items[i] = (struct checkpoints){.origin = run->origin};
-    }
-    list->items[i].needed |= !run->ended_ms || run->run == list->keep;
+static int take_origin(void *context, int64_t origin) {
+    struct origins *origins = context;
+    MEMORY_ROOM(origins->items, origins->count, origins->capacity);
+    origins->items[origins->count++] = origin;
     return 0;
 }
 
+/* Which checkpoints nothing needs, by the folders: after thousands of nights runs are many, and
+ * folders few. A folder of a run that is not recorded stays. */
+static int find_needless(struct store *store, const char *place, const struct origins *needed,
+                         struct origins *needless) {
+    char **names = NULL;
+    int code = 0;
+    if (folder_names(place, &names))
+        error_clear(); /* there are none */
+    for (char **name = names; names && *name && !code; name++) {
+        struct store_run run;
+        bool found = false;
+        int64_t origin = run_of_folder(*name);
+        if (!origin || has_number(needed->items, needed->count, origin))
+            continue;
+        code = store_run_find(store, origin, &run, &found);
+        store_run_release(&run);
+        if (found)
+            take_origin(needless, origin);
+    }
+    names_free(names);
+    return code;
+}
+
+struct checkpoint_removal {
+    const char *place;
+    struct origins origins;
+};
+
 static int work_on_checkpoints(void *context) {
-    const struct checkpoint_list *list = context;
-    for (size_t i = 0; i < list->count; i++) {
+    const struct checkpoint_removal *removal = context;
+    for (size_t i = 0; i < removal->origins.count; i++) {
         char *folder =
-            memory_format("%s/shards/%lld", list->state, (long long)list->items[i].origin);
-        if (!list->items[i].needed && access(folder, F_OK) == 0)
-            folder_remove(folder);
+            memory_format("%s/%lld", removal->place, (long long)removal->origins.items[i]);
+        folder_remove(folder);
         free(folder);
     }
     return 0;
@@ -336,10 +419,17 @@ static int work_on_checkpoints(void *context) {
 
 int versions_prune_checkpoints(struct loop *loop, struct store *store, const char *state,
                                int64_t keep) {
-    struct checkpoint_list list = {.state = state, .keep = keep};
-    int code = store_runs(store, checkpoints_take_run, &list);
+    struct origins needed = {0};
+    char *place = path_join(state, "shards");
+    struct checkpoint_removal removal = {.place = place};
+    int code = store_origins_open(store, keep, take_origin, &needed);
+    sort_numbers(needed.items, needed.count);
     if (!code)
-        code = loop_beside(loop, STAGE_ENDING, work_on_checkpoints, &list);
-    free(list.items);
+        code = find_needless(store, place, &needed, &removal.origins);
+    if (!code)
+        code = loop_beside(loop, STAGE_ENDING, work_on_checkpoints, &removal);
+    free(removal.origins.items);
+    free(needed.items);
+    free(place);
     return code;
 }

@@ -54,9 +54,11 @@ struct need_pack; /* of one source of one run; opaque */
 
 struct needs {
     struct need *runs; /* oldest first */
-    size_t count;
+    size_t count, capacity;
     struct need_pack *packs;
-    size_t pack_count;
+    size_t pack_count, pack_capacity;
+    int64_t *starts, *origins; /* of those that are needed: [needed], each in order */
+    size_t needed;
     bool unfinished;      /* some run or sweep can go on */
     int64_t decided;      /* the run that was decided about last */
     int64_t live, before; /* as the decisions have them; 0: none */

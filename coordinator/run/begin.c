@@ -106,26 +106,6 @@ static int open_model(struct training *run, struct model **model) {
     return code;
 }
 
-struct model_search {
-    const char *sha256;
-    int64_t run;
-};
-
-static int take_model(void *context, const struct store_model_row *row) {
-    struct model_search *search = context;
-    if (strcmp(row->sha256, search->sha256) == 0)
-        search->run = row->run;
-    return 0;
-}
-
-/* The newest run here that had this model. */
-static int find_run_of(struct store *store, const char *sha256, int64_t *number) {
-    struct model_search search = {.sha256 = sha256};
-    int code = store_models(store, take_model, &search);
-    *number = search.run;
-    return code;
-}
-
 static int open_start(struct training *run) {
     if (!*run->start_model)
         return 0;
@@ -206,7 +186,7 @@ static int begin_new(struct training *run, struct store_run *record, const struc
         code = prepare_folder(run, model, &record->run);
     run->start_model = memory_copy_string(model ? model->sha256 : "");
     if (!code && model)
-        code = find_run_of(run->store, model->sha256, &run->start_run);
+        code = store_model_run(run->store, model->sha256, &run->start_run);
     record->uuid = run->uuid;
     record->data = set_info(run->set)->fingerprint;
     record->build = numeric_description();

@@ -70,10 +70,10 @@ struct earlier {
     bool unfinished; /* one that may go on, with the shards that it had */
 };
 
-static int take_earlier(void *context, const struct store_run *run) {
+static int take_earlier(void *context, const char *reason) {
     struct earlier *earlier = context;
-    earlier->open |= !run->reason;
-    earlier->unfinished |= run->reason && reason_text_can_resume(run->reason);
+    earlier->open |= !reason;
+    earlier->unfinished |= reason && reason_text_can_resume(reason);
     return 0;
 }
 
@@ -84,7 +84,7 @@ int workers_prepare(struct training *run) {
     struct earlier earlier = {0};
     if (host_list_is_given(run->job))
         return 0;
-    int code = store_runs(run->store, take_earlier, &earlier);
+    int code = store_reasons(run->store, take_earlier, &earlier);
     if (!code)
         code = sizing_workers(run->job, 0, cpus_usable(), &sizing);
     if (code || earlier.open)

@@ -98,51 +98,43 @@ static int report_take_host(void *context, const struct store_host *host) {
 
 struct sweep_search {
     struct store *store;
-    int64_t sweep; /* 0: all */
     json_t *list;
 };
 
 static int report_take_sweep(void *context, const struct store_sweep *sweep) {
     const struct sweep_search *search = context;
     json_t *json;
-    if (search->sweep && search->sweep != sweep->sweep)
-        return 0;
     int code = sweep_read_json(search->store, sweep, &json);
     if (!code)
         json_array_append_new(search->list, json);
     return code;
 }
 
-/* The run of a sweep's member stands for the sweep once that has ended: the run that was chosen. */
-struct winner_search {
-    int64_t sweep, winner; /* 0: it has not ended */
-};
-
 static int take_winner(void *context, const struct store_sweep *sweep) {
-    struct winner_search *search = context;
-    if (sweep->sweep == search->sweep && sweep->ended_ms)
-        search->winner = sweep->winner;
+    *(int64_t *)context = sweep->ended_ms ? sweep->winner : 0;
     return 0;
 }
 
+/* The run of a sweep's member stands for the sweep once that has ended: the run that was chosen. */
 static int stand_for_sweep(struct store *store, struct store_run *run) {
-    struct winner_search search = {.sweep = run->sweep};
+    const int64_t sweep = run->sweep;
+    int64_t winner = 0;
     bool found = true;
-    int code = run->sweep && run->ended_ms ? store_sweeps(store, take_winner, &search) : 0;
-    if (!code && search.winner && search.winner != run->run) {
+    int code = sweep && run->ended_ms ? store_sweep_find(store, sweep, take_winner, &winner) : 0;
+    if (!code && winner && winner != run->run) {
         store_run_release(run);
-        code = store_run_find(store, search.winner, run, &found);
+        code = store_run_find(store, winner, run, &found);
     }
     if (!code && !found)
         code = error_set(ERROR_IO, "there is no record of run %lld, which sweep %lld has chosen",
-                         (long long)search.winner, (long long)search.sweep);
+                         (long long)winner, (long long)sweep);
     return code;
 }
 
 /* What is known of the sweep that the run is of. */
 static int add_sweep(struct store *store, const struct store_run *run, json_t *status) {
-    struct sweep_search search = {.store = store, .sweep = run->sweep, .list = json_array()};
-    int code = run->sweep ? store_sweeps(store, report_take_sweep, &search) : 0;
+    struct sweep_search search = {.store = store, .list = json_array()};
+    int code = run->sweep ? store_sweep_find(store, run->sweep, report_take_sweep, &search) : 0;
     const json_t *sweep = json_array_get(search.list, 0);
     json_object_set_new(status, "sweep", sweep_of_run(sweep, run->member));
     json_object_set_new(status, "chosen", sweep_chosen(sweep));
@@ -285,63 +277,8 @@ static json_t *changes_note(struct changes *changes, const struct store_run *run
     return changed;
 }
 
-/* The models of all runs, by their runs: to ask the store for each would read its table as often.
- */
-struct listed_model {
-    int64_t run;
-    size_t place; /* among all: of several of a run the last counts */
-    char *sha256;
-};
-
-struct models_listed {
-    struct listed_model *items;
-    size_t count, capacity;
-};
-
-static int report_take_model(void *context, const struct store_model_row *model) {
-    struct models_listed *models = context;
-    MEMORY_ROOM(models->items, models->count, models->capacity);
-    models->items[models->count] = (struct listed_model){
-        .run = model->run, .place = models->count, .sha256 = memory_copy_string(model->sha256)};
-    models->count++;
-    return 0;
-}
-
-static int compare_models(const void *a, const void *b) {
-    const struct listed_model *x = a, *y = b;
-    return x->run != y->run ? (x->run > y->run) - (x->run < y->run)
-                            : (x->place > y->place) - (x->place < y->place);
-}
-
-static int models_read(struct store *store, struct models_listed *models) {
-    int code = store_models(store, report_take_model, models);
-    if (models->count)
-        qsort(models->items, models->count, sizeof *models->items, compare_models);
-    return code;
-}
-
-/* The hash of the run's model; "" if it has none. */
-static const char *models_sha256(const struct models_listed *models, int64_t run) {
-    size_t low = 0, high = models->count; /* the last that is of no later run lies below `high` */
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (models->items[middle].run <= run)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low && models->items[low - 1].run == run ? models->items[low - 1].sha256 : "";
-}
-
-static void models_release(struct models_listed *models) {
-    for (size_t i = 0; i < models->count; i++)
-        free(models->items[i].sha256);
-    free(models->items);
-}
-
 struct runs_listed {
     struct store *store;
-    struct models_listed models;
     struct history history;
     int64_t current;
     struct changes changes;
@@ -351,11 +288,15 @@ struct runs_listed {
 static int report_take_run(void *context, const struct store_run *run) {
     static const char *const over[] = {"holdout", "test"};
     struct runs_listed *runs = context;
-    const char *sha256 = models_sha256(&runs->models, run->run);
+    char *sha256;
     int64_t wall_ms;
     int code = last_ms(runs->store, run, &wall_ms);
     if (code)
         return code;
+    if ((code = store_model_of(runs->store, run->run, NULL, &sha256))) {
+        free(sha256);
+        return code;
+    }
     json_t *result = run->result ? json_loads(run->result, 0, NULL) : NULL;
     struct figure_source source = {.record = run, .last_ms = wall_ms, .result = result};
     json_t *of_run = figures_json(IN_LISTED, &source);
@@ -363,6 +304,7 @@ static int report_take_run(void *context, const struct store_run *run) {
     json_decref(result);
     json_object_set_new(of_run, "model", model_folder(runs->store, run->run, *sha256));
     json_object_set_new(of_run, "model_sha256", text_or_null(sha256));
+    free(sha256);
     json_object_set_new(of_run, "publication",
                         publication_of(&runs->history, runs->current, run->run));
     if (run->sweep)
@@ -429,8 +371,6 @@ int report_runs(struct store *store, json_t **runs) {
     free(folder);
     int code = history_read(store, &list.history);
     if (!code)
-        code = models_read(store, &list.models);
-    if (!code)
         code = store_runs(store, report_take_run, &list);
     struct sweep_search sweeps = {.store = store, .list = json_array()};
     if (!code)
@@ -441,7 +381,6 @@ int report_runs(struct store *store, json_t **runs) {
     *runs = json_pack("{s:o, s:o, s:o}", "runs", list.list, "sweeps", sweeps.list, "decisions",
                       decisions_json(&list.history));
     history_release(&list.history);
-    models_release(&list.models);
     changes_release(&list.changes);
     if (code) {
         json_decref(*runs);

@@ -68,35 +68,27 @@ enum sweep_task sweep_next(const struct sweep_shape *shape, const struct sweep_m
 
 /* ---- the sweep ---- */
 
-struct sweep_search {
-    const char *identity;
-    struct sweep_record *record;
-};
-
 static char *copy(const char *text) {
     return text ? memory_copy_string(text) : NULL;
 }
 
 static int take_sweep(void *context, const struct store_sweep *sweep) {
-    const struct sweep_search *search = context;
-    if (strcmp(sweep->identity, search->identity) != 0)
-        return 0;
-    sweep_record_release(search->record);
-    *search->record = (struct sweep_record){.sweep = sweep->sweep,
-                                            .settings = copy(sweep->settings),
-                                            .data = copy(sweep->data),
-                                            .judged = copy(sweep->judged),
-                                            .sources = copy(sweep->sources),
-                                            .start_model = copy(sweep->start_model),
-                                            .result = copy(sweep->result),
-                                            .ended_ms = sweep->ended_ms,
-                                            .winner = sweep->winner};
+    struct sweep_record *record = context;
+    *record = (struct sweep_record){.sweep = sweep->sweep,
+                                    .settings = copy(sweep->settings),
+                                    .data = copy(sweep->data),
+                                    .judged = copy(sweep->judged),
+                                    .sources = copy(sweep->sources),
+                                    .start_model = copy(sweep->start_model),
+                                    .result = copy(sweep->result),
+                                    .ended_ms = sweep->ended_ms,
+                                    .winner = sweep->winner};
     return 0;
 }
 
 int sweep_record_read(struct store *store, const char *identity, struct sweep_record *record) {
     sweep_record_release(record);
-    return store_sweeps(store, take_sweep, &(struct sweep_search){identity, record});
+    return store_sweep_last_of(store, identity, take_sweep, record);
 }
 
 void sweep_record_release(struct sweep_record *record) {
@@ -144,7 +136,6 @@ bool limit_has_checkpoints(const char *state, int64_t origin) {
 /* ---- its members ---- */
 
 struct member_read {
-    int64_t sweep;
     uint32_t values;                   /* the full fits */
     const struct sweep_limits *limits; /* NULL: none was raised */
     struct sweep_runs *runs;
@@ -165,7 +156,7 @@ static enum member_state state_of(const struct member_read *reading, const struc
 static int take_run(void *context, const struct store_run *run) {
     const struct member_read *reading = context;
     struct sweep_runs *runs = reading->runs;
-    if (run->sweep != reading->sweep || run->member >= runs->count)
+    if (run->member >= runs->count)
         return 0;
     uint32_t at = run->member;
     const struct sweep_member *member = &runs->members[at];
@@ -208,10 +199,9 @@ int sweep_runs_read(struct store *store, int64_t sweep, const struct sweep_shape
 int sweep_runs_refresh(struct store *store, int64_t sweep, const struct sweep_shape *shape,
                        const struct sweep_limits *limits, struct sweep_runs *runs) {
     assert(sweep && runs->count == sweep_members(shape));
-    struct member_read reading = {
-        .sweep = sweep, .values = shape->values, .limits = limits, .runs = runs};
-    int code = store_runs(store, take_run, &reading);
-    return code ? code : store_models(store, take_model, &reading);
+    struct member_read reading = {.values = shape->values, .limits = limits, .runs = runs};
+    int code = store_runs_of_sweep(store, sweep, take_run, &reading);
+    return code ? code : store_models_of_sweep(store, sweep, take_model, &reading);
 }
 
 void sweep_runs_release(struct sweep_runs *runs) {

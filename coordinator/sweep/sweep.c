@@ -158,7 +158,6 @@ static const char *other_than(const struct sweep *sweep, const struct sweep_reco
 
 static int take_newest(void *context, const struct store_sweep *sweep) {
     struct sweep_record *newest = context;
-    free(newest->settings);
     *newest = (struct sweep_record){.sweep = sweep->sweep,
                                     .settings = memory_copy_string(sweep->settings),
                                     .ended_ms = sweep->ended_ms};
@@ -168,7 +167,10 @@ static int take_newest(void *context, const struct store_sweep *sweep) {
 /* Logs which setting differs, if the newest sweep is unfinished but of another job. */
 static int explain_other_job(const struct sweep *sweep) {
     struct sweep_record newest = {0};
-    int code = store_sweeps(sweep->training->store, take_newest, &newest);
+    int64_t number;
+    int code = store_sweep_last(sweep->training->store, &number);
+    if (!code)
+        code = store_sweep_find(sweep->training->store, number, take_newest, &newest);
     json_t *settings = newest.settings ? json_loads(newest.settings, 0, NULL) : NULL;
     const char *key = settings ? job_first_difference(sweep->training->job, settings) : NULL;
     if (key && !newest.ended_ms)

@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
 """`prune` removes what nothing needs, says what, and no kill leaves a state that cannot be used."""
 
+import contextlib
 import re
+import resource
 import signal
+import sqlite3
 import sys
 
 from harness import (AGAIN, COORDINATOR, UNAVAILABLE, Process, dml, endless_job, is_stopped, main,
@@ -192,6 +195,41 @@ def a_live_run_and_a_folder_without_runs_are_refused(folder):
         finished = dml(*command, empty)
         assert finished.status == UNAVAILABLE and 'empty.state' in finished.stderr, finished
     assert not list(empty.iterdir()), 'nothing is put into a folder that is none of ours'
+
+
+def add_runs(state, first, last):
+    """More runs like the first one, each decided about; of all but the last models were removed."""
+    with contextlib.closing(sqlite3.connect(state / 'dml.db')) as store, store:
+        names = [row[1] for row in store.execute('PRAGMA table_info(runs)')]
+        row = dict(zip(names, store.execute('SELECT * FROM runs WHERE run = 1').fetchone()))
+        for run in range(first, last + 1):
+            values = {**row, 'run': run, 'uuid': f'u{run}', 'data': f'd{run}', 'origin': run}
+            store.execute(f'INSERT INTO runs VALUES ({", ".join("?" * len(names))})',
+                          list(values.values()))
+            store.execute("INSERT INTO models (run, wall_ms, folder, sha256, removed_ms) "
+                          "VALUES (?, 1, 'f', ?, ?)", (run, f'h{run}', run < last))
+            store.execute("INSERT INTO publications (wall_ms, kind, run, previous_run, text, "
+                          "settled_ms) VALUES (?, 'refused', ?, 1, '', 1)", (run, run))
+
+
+def seconds_of_a_look(state):
+    def used():
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+    before = used()
+    prune(state, '--dry-run')
+    return used() - before
+
+
+@test
+def many_runs_are_looked_at_in_a_time_that_grows_as_they_do(folder):
+    train(small_job(folder))
+    state, few, many = folder / 'job.state', 5000, 20000
+    add_runs(state, 2, few)
+    first = min(seconds_of_a_look(state) for _ in range(2))
+    add_runs(state, few + 1, many)
+    second = min(seconds_of_a_look(state) for _ in range(2))
+    assert second < 2 * many / few * first, (first, second)
 
 
 if __name__ == '__main__':

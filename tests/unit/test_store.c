@@ -464,6 +464,89 @@ static void a_folder_that_is_missing_is_named(void **state) {
     assert_non_null(strstr(error_text(), "/tmp/test_store.none/none/dml.db"));
 }
 
+/* Steps of the plan of a statement that read a table, or all of an index, from end to end. */
+static int take_scan(void *context, int columns, char **values, char **names) {
+    (void)names;
+    assert_int_equal(columns, 4);
+    *(bool *)context |= strncmp(values[3], "SCAN", 4) == 0;
+    return 0;
+}
+
+static void only_what_wants_all_rows_reads_a_table_from_end_to_end(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *sql;
+    } statements[] = {
+#define X(name, sql) {#name, sql},
+        STATEMENT_TABLE(X)
+#undef X
+    };
+    /* Lists; the last run; few reasons of an index; and the journal, which is short: of a run that
+     * goes on it would be looked at for rows that refer to it, if such were known. */
+    static const char wanted[] = " SWEEPS MODELS MODELS_KEPT PUBLICATIONS RUNS RUN_LAST REASONS "
+                                 "JOURNAL JOURNAL_DELETE JOURNAL_LAST RUN_CONTINUE ";
+    struct store *store = opened();
+    for (size_t i = 3; i < sizeof statements / sizeof statements[0]; i++) { /* behind ROLLBACK */
+        bool scans = false;
+        char *plan = memory_format("EXPLAIN QUERY PLAN %s", statements[i].sql);
+        char *name = memory_format(" %s ", statements[i].name);
+        assert_int_equal(sqlite3_exec(store->database, plan, take_scan, &scans, NULL), SQLITE_OK);
+        if (scans && !strstr(wanted, name))
+            fail_msg("%s reads a whole table", statements[i].name);
+        free(name);
+        free(plan);
+    }
+    store_close(store);
+}
+
+static int take_number_of(void *context, const struct store_run *run) {
+    *(int64_t *)context = 10 * *(int64_t *)context + run->run;
+    return 0;
+}
+
+static int64_t begun_as(struct store *store, const char *uuid, const char *start, int64_t sweep) {
+    struct store_run run = {.uuid = uuid,
+                            .job = "j",
+                            .identity = "abc",
+                            .settings = "{}",
+                            .data = "d",
+                            .build = "b",
+                            .start_model = start,
+                            .sweep = sweep};
+    assert_int_equal(store_run_begin(store, &run), 0);
+    return run.run;
+}
+
+static void a_few_of_many_runs_are_found_by_what_they_are(void **state) {
+    (void)state;
+    struct store *store = opened();
+    struct store_run last;
+    bool found;
+    int64_t cold = 0, members = 0, run;
+    begun_as(store, "a", NULL, 0);
+    begun_as(store, "b", NULL, 0);
+    begun_as(store, "c", "sha", 0);
+    begun_as(store, "d", NULL, 7);
+    begun_as(store, "e", NULL, 7);
+    assert_int_equal(store_run_last_of(store, "abc", &last, &found), 0);
+    assert_true(found && last.run == 3);
+    store_run_release(&last);
+    assert_int_equal(store_run_last_of(store, "other", &last, &found), 0);
+    assert_false(found);
+    assert_int_equal(store_runs_cold(store, "abc", take_number_of, &cold), 0);
+    assert_int_equal(cold, 21);
+    assert_int_equal(store_runs_of_sweep(store, 7, take_number_of, &members), 0);
+    assert_int_equal(members, 45);
+    assert_int_equal(store_runs_of_sweep(store, 0, take_number_of, &members), 0);
+    assert_int_equal(members, 45);
+    assert_int_equal(store_run_label(store, 2, "best", NULL), 0);
+    assert_int_equal(store_run_tagged(store, "best", &run), 0);
+    assert_int_equal(run, 2);
+    assert_int_equal(store_run_tagged(store, "", &run), 0);
+    assert_int_equal(run, 0);
+    store_close(store);
+}
+
 SUITE(store) {
     const struct CMUnitTest tests[] = {
         TEST(terms_rise_across_openings),
@@ -489,6 +572,8 @@ SUITE(store) {
         TEST(a_newer_database_is_refused_by_its_version),
         TEST(a_full_disk_is_named_and_what_was_flushed_stays),
         TEST(a_folder_that_is_missing_is_named),
+        TEST(only_what_wants_all_rows_reads_a_table_from_end_to_end),
+        TEST(a_few_of_many_runs_are_found_by_what_they_are),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -321,7 +321,7 @@ static void a_database_of_version_1_is_brought_up_to_date(void **state) {
     }
 }
 
-/* All columns of all tables, in one text. */
+/* All columns of all tables, and the indexes, in one text. */
 static int take_column(void *context, int columns, char **values, char **names) {
     char **text = context;
     (void)names;
@@ -343,6 +343,11 @@ static char *columns_of(struct store *store) {
             "WHERE t.name NOT LIKE 'sqlite%' ORDER BY t.name, c.cid",
             take_column, &text, NULL),
         SQLITE_OK);
+    assert_int_equal(
+        sqlite3_exec(store->database,
+                     "SELECT sql FROM sqlite_schema WHERE type = 'index' ORDER BY name",
+                     take_column, &text, NULL),
+        SQLITE_OK);
     return text;
 }
 
@@ -351,6 +356,7 @@ static void an_upgraded_database_has_the_tables_of_a_new_one(void **state) {
     struct store *store = opened();
     char *made = columns_of(store);
     assert_non_null(strstr(made, "publications"));
+    assert_non_null(strstr(made, "INDEX models_by_run"));
     store_close(store);
     unlink(path);
 
