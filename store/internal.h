@@ -27,7 +27,7 @@
 
 #define SWEEP_COLUMNS                                                                              \
     "sweep, identity, settings, data, judged, sources, start_model, started_ms, ended_ms, "        \
-    "winner, result, checksum FROM sweeps"
+    "winner, result, checksum, decided FROM sweeps"
 
 #define MODEL_COLUMNS "m.run, m.wall_ms, m.folder, m.sha256, m.removed_ms, m.figures FROM models m"
 
@@ -80,7 +80,8 @@
     X(SWEEP_INSERT, "INSERT INTO sweeps (sweep, identity, settings, data, judged, sources, "       \
                     "start_model, started_ms, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")       \
     X(SWEEP_NEXT, "SELECT coalesce(max(sweep), 0) + 1 FROM sweeps")                                \
-    X(SWEEP_END, "UPDATE sweeps SET ended_ms = ?, winner = ?, result = ? WHERE sweep = ?")         \
+    X(SWEEP_END, "UPDATE sweeps SET ended_ms = ?, winner = ?, result = ?, decided = "              \
+                 "(SELECT coalesce(max(publication), 0) FROM publications) WHERE sweep = ?")       \
     X(SWEEPS, "SELECT " SWEEP_COLUMNS " ORDER BY sweep")                                           \
     X(SWEEP, "SELECT " SWEEP_COLUMNS " WHERE sweep = ?")                                           \
     X(SWEEP_LAST_OF, "SELECT " SWEEP_COLUMNS " WHERE sweep = "                                     \

@@ -219,6 +219,7 @@ static int take_sweep(void *context, sqlite3_stmt *row) {
         .ended_ms = sqlite3_column_int64(row, 8),
         .winner = sqlite3_column_int64(row, 9),
         .result = column_text(row, 10),
+        .decided = sqlite3_column_int64(row, 12),
     };
     if ((uint64_t)sqlite3_column_int64(row, 11) == checksum_of(&sweep))
         return sweeps->each(sweeps->context, &sweep);

@@ -64,7 +64,8 @@
     "  ended_ms INTEGER NOT NULL DEFAULT 0,"                                                       \
     "  winner INTEGER NOT NULL DEFAULT 0,"                                                         \
     "  result TEXT,"                                                                               \
-    "  checksum INTEGER NOT NULL);"
+    "  checksum INTEGER NOT NULL,"                                                                 \
+    "  decided INTEGER NOT NULL DEFAULT 0);"
 
 #define TABLE_HOSTS                                                                                \
     "CREATE TABLE hosts ("                                                                         \
@@ -203,10 +204,10 @@
     "  sha256 TEXT NOT NULL,"                                                                      \
     "  removed_ms INTEGER NOT NULL DEFAULT 0,"                                                     \
     "  figures TEXT NOT NULL DEFAULT '');" TABLE_ATTEMPTS TABLE_JOURNAL TABLE_DURABLE_STEPS        \
-        TABLE_SOURCES TABLE_PUBLICATIONS TABLE_SWEEPS
+        TABLE_SOURCES TABLE_PUBLICATIONS
 
 /* A literal may have 4,095 characters, so the rest is of its own. */
-#define SCHEMA_MORE TABLE_HOSTS TABLE_DOWNPOUR_EPOCHS INDEXES
+#define SCHEMA_MORE TABLE_SWEEPS TABLE_HOSTS TABLE_DOWNPOUR_EPOCHS INDEXES
 
 /* What a run resumes from. */
 #define UPGRADE_2                                                                                  \
@@ -228,10 +229,26 @@
     "ALTER TABLE models ADD COLUMN figures TEXT NOT NULL DEFAULT '';" TABLE_SOURCES                \
         TABLE_PUBLICATIONS
 
+/* As version 4 made it. */
+#define TABLE_SWEEPS_4                                                                             \
+    "CREATE TABLE sweeps ("                                                                        \
+    "  sweep INTEGER PRIMARY KEY,"                                                                 \
+    "  identity TEXT NOT NULL,"                                                                    \
+    "  settings TEXT NOT NULL,"                                                                    \
+    "  data TEXT NOT NULL,"                                                                        \
+    "  judged TEXT NOT NULL,"                                                                      \
+    "  sources TEXT NOT NULL,"                                                                     \
+    "  start_model TEXT NOT NULL,"                                                                 \
+    "  started_ms INTEGER NOT NULL,"                                                               \
+    "  ended_ms INTEGER NOT NULL DEFAULT 0,"                                                       \
+    "  winner INTEGER NOT NULL DEFAULT 0,"                                                         \
+    "  result TEXT,"                                                                               \
+    "  checksum INTEGER NOT NULL);"
+
 /* Sweeps, and the runs that they consist of. */
 #define UPGRADE_4                                                                                  \
     "ALTER TABLE runs ADD COLUMN sweep INTEGER NOT NULL DEFAULT 0;"                                \
-    "ALTER TABLE runs ADD COLUMN member INTEGER NOT NULL DEFAULT 0;" TABLE_SWEEPS
+    "ALTER TABLE runs ADD COLUMN member INTEGER NOT NULL DEFAULT 0;" TABLE_SWEEPS_4
 
 /* The hosts of runs. */
 #define UPGRADE_5 TABLE_HOSTS
@@ -255,7 +272,11 @@
     "ALTER TABLE runs ADD COLUMN continues INTEGER NOT NULL DEFAULT 0;"                            \
     "ALTER TABLE runs ADD COLUMN origin INTEGER NOT NULL DEFAULT 0;"
 
-/* Ways to a few of many rows. */
-#define UPGRADE_11 INDEXES
+/* Ways to a few of many rows; and which decisions came before the end of a sweep. */
+#define UPGRADE_11                                                                                 \
+    INDEXES                                                                                        \
+    "ALTER TABLE sweeps ADD COLUMN decided INTEGER NOT NULL DEFAULT 0;"                            \
+    "UPDATE sweeps SET decided = coalesce((SELECT max(publication) FROM publications p "           \
+    "WHERE p.wall_ms < sweeps.ended_ms), 0) WHERE ended_ms > 0;"
 
 #endif

@@ -268,6 +268,7 @@ struct store_sweep {
     int64_t ended_ms;   /* 0: it has not ended. Set by the store, as what follows */
     int64_t winner;     /* the run that was chosen; 0: none */
     const char *result; /* JSON; NULL: none */
+    int64_t decided; /* the last publication before its end; later ones are about its models, too */
 };
 
 /* Durable. */

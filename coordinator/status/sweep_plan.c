@@ -82,7 +82,8 @@ static int take_sweep(void *context, const struct store_sweep *sweep) {
                                     .start_model = copy(sweep->start_model),
                                     .result = copy(sweep->result),
                                     .ended_ms = sweep->ended_ms,
-                                    .winner = sweep->winner};
+                                    .winner = sweep->winner,
+                                    .decided = sweep->decided};
     return 0;
 }
 

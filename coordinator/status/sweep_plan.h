@@ -94,8 +94,8 @@ bool limit_has_checkpoints(const char *state, int64_t origin);
 struct sweep_record {
     int64_t sweep; /* 0: there is none */
     char *settings, *data, *judged, *sources, *start_model, *result;
-    int64_t ended_ms; /* 0: it has not ended */
-    int64_t winner;
+    int64_t ended_ms;        /* 0: it has not ended */
+    int64_t winner, decided; /* as in struct store_sweep */
 };
 
 /* Reads the newest sweep of the job with this job_identity(). *record is zeroed, or that of an

@@ -182,13 +182,13 @@ static int explain_other_job(const struct sweep *sweep) {
 }
 
 /* The winner of a sweep that has ended is the outcome, unless a decision was made about it since.
- */
+ * What came since is told by numbers: clocks may go back. */
 static int take_winner(struct sweep *sweep, const struct sweep_record *record,
                        struct sweep_outcome *outcome) {
     struct history history;
     int code = history_read(sweep->training->store, &history);
     const struct history_item *decision = code ? NULL : history_of(&history, record->winner);
-    if (!code && (!decision || decision->wall_ms < record->ended_ms)) {
+    if (!code && (!decision || decision->publication <= record->decided)) {
         outcome->winner = record->winner;
         outcome->result = json_loads(record->result, 0, NULL);
     }

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """Lists of l2: a path of runs, the choice among them, and sweeps that were broken off."""
 
+import contextlib
 import json
 import os
 import shutil
 import signal
+import sqlite3
 import sys
 
 from harness import AGAIN, CONFIG, COORDINATOR, Process, dml, is_stopped, main, test, train, \
@@ -241,6 +243,16 @@ def without_their_checkpoints_a_new_sweep_begins(folder):
 
 def nights(folder, **settings):
     return path_job(folder, data=['rows*.libsvm'], gate=['loss <= 1.5 * live'], **settings)
+
+
+@test
+def a_clock_that_goes_back_makes_no_decided_sweep_open_again(folder):
+    job = path_job(folder, l2=VALUES[:2])
+    train(job)
+    with contextlib.closing(sqlite3.connect(folder / 'job.state/dml.db')) as store, store:
+        store.execute('UPDATE sweeps SET ended_ms = ended_ms + 3600000')   # ahead, and then set
+    again = train(job)
+    assert again['sweep']['number'] == 2 and again['run'] > 2, again['sweep']
 
 
 @test
