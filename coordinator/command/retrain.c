@@ -251,6 +251,20 @@ static int do_task(struct retrain *r, enum task task) {
     return code ? code : decide(r);
 }
 
+/* A label is of the run that a command makes. Who says the same every night is not told so. */
+static void tell_label(const struct retrain *r) {
+    const struct options *options = r->training.options;
+    const char *option = options->tag ? "tag" : "note";
+    if (options->cron || (!options->tag && !options->note))
+        return;
+    char *word = shell_word(options->operands[0]);
+    log_warning("`--%s` has no effect: no run was made; `publish %lld %s --no-publish --%s %s` "
+                "labels run %lld",
+                option, (long long)r->last.run, word, option, options->tag ? "NAME" : "TEXT",
+                (long long)r->last.run);
+    free(word);
+}
+
 static int do_all(struct retrain *r) {
     const char *state = r->training.job->state;
     int code = look_back(r);
@@ -260,6 +274,7 @@ static int do_all(struct retrain *r) {
     code = sets_prune(&r->training.loop, state, fingerprint(r), r->last.data);
     if (task == TASK_NONE) {
         r->idle = true;
+        tell_label(r);
         outcome_set(&r->outcome, 0,
                     memory_format("no new data since run %lld%s", (long long)r->last.run,
                                   r->last.refused ? ", which was refused"

@@ -75,6 +75,23 @@ def a_model_that_the_gate_refuses_does_not_go_live(folder):
 
 
 @test
+def a_tag_of_a_night_without_a_run_is_told_to_name_none(folder):
+    nights = Nights(folder)
+    nights.add(1)
+    nights.good_nights(1)
+    for label, *option in (('tag', '--tag', 'b'), ('note', '--note', 'why'),
+                           ('tag', '--tag', 'b', '--json')):
+        idle = nights.retrain(*option)
+        assert f'`--{label}` has no effect: no run was made; `publish 1 ' in idle.stderr, idle
+    assert 'no effect' not in nights.retrain('--tag', 'b', '--cron').stderr
+    assert 'no effect' not in nights.retrain().stderr
+    assert dml('publish', 'b', nights.job, '--no-publish', '--tag', 'c').status == UNAVAILABLE
+    nights.add(2)
+    assert 'no effect' not in nights.retrain('--tag', 'b').stderr
+    assert dml('publish', 'b', nights.job, '--no-publish', '--tag', 'c').status == 0
+
+
+@test
 def a_gate_that_goes_on_refusing_is_told_each_night_until_somebody_acts(folder):
     nights = Nights(folder, gate=['loss <= 0.5 * live'])
     nights.good_nights(1)
