@@ -259,14 +259,17 @@ static int keep_slice(struct shard *shard, const struct message *message) {
     return 0;
 }
 
-/* Of the bits that are set, to free. */
+/* Of the bits that are set, to free. If they are not as many any more, the first is of no sum, and
+ * backends refuse the slice. */
 static uint32_t *offsets_of_bits(const uint64_t *words, size_t words_count, size_t set) {
     uint32_t *offsets = memory_new(set, sizeof *offsets);
     size_t found = 0;
     for (size_t i = 0; i < words_count; i++)
-        for (uint64_t bits = words[i]; bits; bits &= bits - 1)
-            offsets[found++] = (uint32_t)(i * 64 + (size_t)__builtin_ctzll(bits));
-    assert(found == set);
+        for (uint64_t bits = words[i]; bits; bits &= bits - 1, found++)
+            if (found < set)
+                offsets[found] = (uint32_t)(i * 64 + (size_t)__builtin_ctzll(bits));
+    if (set && found != set)
+        offsets[0] = UINT32_MAX;
     return offsets;
 }
 

@@ -503,9 +503,12 @@ static int fold(struct registers *registers, size_t count, const struct slice *s
         note_used(registers, slice->first + slice->entries);
     uint64_t last = 0;
     for (uint64_t i = 0; slice->offsets && i < slice->entries; i++) {
-        fixed_merge_one(&sum[slice->offsets[i]], slice->values[i]);
-        touched_add(&registers->sum_touched, slice->first + slice->offsets[i]);
-        last = slice->offsets[i] > last ? slice->offsets[i] : last;
+        const uint32_t offset = slice_offset(slice, i);
+        if (offset >= count - slice->first)
+            return slice_has_changed();
+        fixed_merge_one(&sum[offset], slice->values[i]);
+        touched_add(&registers->sum_touched, slice->first + offset);
+        last = offset > last ? offset : last;
     }
     if (slice->offsets && slice->entries)
         note_used(registers, slice->first + last + 1);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/clock.h"
+#include "base/error.h"
 #include "base/memory.h"
 #include "base/mutant.h"
 #include "shard/covariance.h"
@@ -417,4 +417,9 @@ void *registers_direction(const struct registers *registers, uint32_t slot) {
 void *registers_stored_direction(const struct registers *registers, uint32_t slot) {
     uint8_t *window = registers->resident ? registers->resident->window : registers->window;
     return window + window_offset(registers, slot);
+}
+
+int slice_has_changed(void) {
+    return error_set(ERROR_DATA,
+                     "a slice of sums was changed by its replica after this shard had taken it");
 }

@@ -33,6 +33,15 @@ struct slice {
     const uint32_t *offsets; /* one a value; NULL: of sums that follow one another */
 };
 
+/* Offsets may lie in memory of the replica, which can change them after they were checked if it is
+ * broken. So each is read once, and looked at as it is used. */
+static inline uint32_t slice_offset(const struct slice *slice, uint64_t number) {
+    return *(const volatile uint32_t *)&slice->offsets[number];
+}
+
+/* ERROR_DATA: one of them is outside of the sums now. */
+int slice_has_changed(void);
+
 /* A scalar of a program, while it is added up block by block. */
 struct yield {
     struct exact sum;
@@ -138,7 +147,8 @@ struct shard_backend {
     /* The first `count` elements of the sum, to the host's. */
     int (*pull_sum)(struct registers *registers, size_t count);
 
-    /* Adds a slice to the sum, which has `count` elements; the first one replaces what it held. */
+    /* Adds a slice to the sum, which has `count` elements; the first one replaces what it held. The
+     * sum is spoilt where this fails. */
     int (*fold)(struct registers *registers, size_t count, const struct slice *slice, bool first);
 
     /* Elements offset… of a register, to the host's vector and back. */

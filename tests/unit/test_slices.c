@@ -2,6 +2,7 @@
 #include "tests/unit/suites.h"
 #include "tests/unit/shard_bench.h"
 #include "base/random.h"
+#include "shard/state.h"
 
 enum { N = 100 };
 
@@ -159,6 +160,32 @@ static void slices_beyond_the_range_are_refused_and_not_kept(void **state) {
     tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
     bench_release(&bench);
+}
+
+/* What a shard has taken may lie in memory that a broken replica goes on writing. */
+static void a_slice_that_changes_after_it_was_taken_fails_by_name(void **state) {
+    (void)state;
+    for (unsigned kind = 0; kind < 4; kind++) {
+        struct bench bench;
+        uint64_t words[2 + N] = {0};
+        const bool bits = kind > 0;
+        bench_init(&bench, setup(N, 0, N));
+        begin(&bench, 1);
+        words[0] = bits ? 7 : 0;
+        struct message message = stage(flush(1, 1), (const int64_t *)words, 5);
+        message.stage.encoding = bits ? STAGE_BITMAP : STAGE_SPARSE;
+        message.stage.entries = 3;
+        tell(&bench, REPLICA_LINK, message);
+        assert_answer(&bench, 0, REPLICA_LINK, MESSAGE_STAGED);
+        uint64_t *taken = (uint64_t *)(uintptr_t)bench.shard->staging.staged[0].bulk.data;
+        taken[0] = kind == 0 ? (uint64_t)N << 32 : kind == 1 ? UINT64_MAX : kind == 2 ? 3 : 7;
+        if (kind == 3)
+            taken[0] = 3, taken[1] = UINT64_C(1) << 63;
+        tell(&bench, COORDINATOR_LINK, fold(flush(1, 1)));
+        assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
+        assert_non_null(strstr(answer(&bench, 0).failed.reason, "changed by its replica"));
+        bench_release(&bench);
+    }
 }
 
 static void a_slice_adds_to_the_sums_that_it_names_and_to_no_others(void **state) {
@@ -413,6 +440,7 @@ SUITE(slices) {
         cmocka_unit_test(an_evaluation_without_sums_takes_flushes_but_no_elements),
         cmocka_unit_test(sums_begin_at_zero_whatever_was_added_up_before),
         cmocka_unit_test(slices_beyond_the_range_are_refused_and_not_kept),
+        cmocka_unit_test(a_slice_that_changes_after_it_was_taken_fails_by_name),
         cmocka_unit_test(stale_and_strange_slices_are_counted_and_ignored),
         cmocka_unit_test(a_dropped_slice_leaves_no_trace_and_a_new_evaluation_none_of_the_last),
         cmocka_unit_test(of_many_slices_that_wait_each_is_folded_or_dropped_in_any_order),
