@@ -25,6 +25,8 @@ struct cell_counts {
     char *dress;       /* the first of them */
     char *padded;      /* the first number with a zero before it, as codes have, not quantities */
     char *foreign;     /* the first text that is not UTF-8 */
+    char *total;       /* the last text that names a sum of other rows, */
+    uint64_t totals, total_row; /* how many there are, and the row of the last */
 };
 
 /* Is shown the cells of a text, one after the other. */
@@ -67,12 +69,38 @@ static char *see_text(const struct sight *sight, const struct text_line *text) {
 struct cell_counter {
     const struct format *format;
     struct cell_counts *counts; /* of each column */
+    uint64_t row;               /* that is seen, from 1 */
 };
 
+/* What stands beside sums below a table. */
+static bool is_total(const char *cell) {
+    static const char *const words[] = {"total",    "totals",      "grand total",
+                                        "sum",      "summe",       "gesamt",
+                                        "subtotal", "gesamtsumme", "zwischensumme"};
+    char bare[16];
+    size_t length = strlen(cell);
+    length -= length && cell[length - 1] == ':';
+    if (length >= sizeof bare)
+        return false;
+    for (size_t i = 0; i < length; i++)
+        bare[i] = (char)(cell[i] >= 'A' && cell[i] <= 'Z' ? cell[i] | 0x20 : cell[i]);
+    bare[length] = '\0';
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (!strcmp(bare, words[i]))
+            return true;
+    return false;
+}
+
 static void count_cell(void *context, uint32_t column, char *cell) {
-    const struct cell_counter *counter = context;
+    struct cell_counter *counter = context;
     struct cell_counts *counts = &counter->counts[column];
     double value;
+    counter->row += column == 0;
+    if (is_total(cell)) {
+        counts->total = cell;
+        counts->totals++;
+        counts->total_row = counter->row;
+    }
     if (csv_number(counter->format, cell, &value)) {
         counts->numbers++;
         if (!counts->padded && *cell == '0' && cell[1] && !cell[strspn(cell, "0123456789")])
@@ -147,6 +175,19 @@ static void warn_of_foreign(const struct format *format, const char *path, uint3
                     path, table_describe(format->table, column, name), counts->foreign);
 }
 
+/* A sum of the rows above is no example, and its numbers are far beyond theirs. A text that other
+ * rows have, too, is a category. */
+static void warn_of_total(const struct format *format, const char *path, uint32_t column,
+                          const struct cell_counts *counts, uint64_t rows) {
+    char name[COLUMN_TEXT];
+    if (rows > 2 && counts->totals == 1 && counts->total_row == rows && !counts->numbers &&
+        format->table->column[column].kind == COLUMN_CATEGORY)
+        log_warning("%s: the last row of the first block of text has \"%.40s\" in %s, as no other "
+                    "row has: if it holds sums of the rows above, it is no example; take it out of "
+                    "the file",
+                    path, counts->total, table_describe(format->table, column, name));
+}
+
 /* A weight for each step of a postal code says nothing. */
 static void tell_of_codes(const struct format *format, const char *path, uint32_t column,
                           const struct cell_counts *counts) {
@@ -159,7 +200,7 @@ static void tell_of_codes(const struct format *format, const char *path, uint32_
 
 /* Finds the kind of a column, unless it is known. */
 static int find_kind(struct format *format, const char *path, uint32_t i,
-                     const struct cell_counts *counts, bool known) {
+                     const struct cell_counts *counts, uint64_t rows, bool known) {
     struct table_column *column = &format->table->column[i];
     int code = !known || i == format->label ? check_commas(format, path, counts, i) : 0;
     if (code)
@@ -167,6 +208,7 @@ static int find_kind(struct format *format, const char *path, uint32_t i,
     if (!known && counts->texts > counts->numbers)
         column->kind = COLUMN_CATEGORY;
     warn_of_foreign(format, path, i, counts);
+    warn_of_total(format, path, i, counts, rows);
     if (known)
         return 0;
     column->found = true;
@@ -183,11 +225,11 @@ static int find_kind(struct format *format, const char *path, uint32_t i,
 int csv_kinds_find(struct format *format, const char *path, const struct text_line *text,
                    const bool *known) {
     struct cell_counts *counts = memory_new(format->columns, sizeof *counts);
-    struct cell_counter counter = {format, counts};
+    struct cell_counter counter = {.format = format, .counts = counts};
     char *copy = see_text(&(struct sight){format, count_cell, &counter}, text);
     int code = 0;
     for (uint32_t i = 0; i < format->columns && !code; i++)
-        code = find_kind(format, path, i, &counts[i], known[i]);
+        code = find_kind(format, path, i, &counts[i], counter.row, known[i]);
     free(copy);
     free(counts);
     return code;

@@ -78,6 +78,24 @@ def a_first_line_that_nothing_parts_is_answered_with_what_may_part_it(folder):
         assert 'rows.txt:1: the label' in told and all(word in told for word in said), told
 
 
+@test
+def a_row_of_sums_below_a_table_is_told_of(folder):
+    rows = 'region,size,y\n' + ''.join(f'{"NSEW"[i % 4]},{i % 5},{i % 2}\n' for i in range(40))
+    job = write_job(folder, data=['rows.csv'], csv={'label': 'y'})
+    for last, told in (('Total,80,20', True), ('gesamt,80,20', True), ('Sum:,80,20', True),
+                       ('Totally,80,1', False), ('N,80,1', False)):
+        (folder / 'rows.csv').write_text(rows + last + '\n')
+        said = dml('check', job).stderr
+        assert ('it is no example; take it out of the file' in said) == told, (last, said)
+    # a text that other rows have, too, or in the middle is a category
+    for text in rows + 'total,1,1\nN,2,0\n', rows + 'total,1,1\nN,2,0\ntotal,1,0\n':
+        (folder / 'rows.csv').write_text(text)
+        assert 'no example' not in dml('check', job).stderr
+    (folder / 'rows.csv').write_text(rows + 'Total,80,1\n')
+    trained = dml('run', job)
+    assert trained.status == 0 and '"Total" in column 1 (region)' in trained.stderr, trained
+
+
 KINDS = {'rows.libsvm': '1 1:2 2:3\n0 1:1\n1 2:2\n0 1:3 2:1\n',
          'rows.csv': 'y,p,q\n1,2,3\n0,1,0\n1,0,2\n0,3,1\n',
          'rows.jsonl': '{"p":2,"q":3,"y":1}\n{"p":1,"y":0}\n{"q":2,"y":1}\n{"p":3,"q":1,"y":0}\n'}
