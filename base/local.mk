@@ -21,5 +21,5 @@ libbase_a_SOURCES = \
 	base/rows.h \
 	base/text.c base/text.h \
 	base/touched.c base/touched.h
-libbase_a_CFLAGS = $(AM_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS) $(JANSSON_CFLAGS)
+libbase_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS) $(JANSSON_CFLAGS)
 BASE_LIBS = libbase.a $(XXHASH_LIBS) $(CRYPTO_LIBS) $(JANSSON_LIBS)

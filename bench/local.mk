@@ -59,7 +59,8 @@ CLEANFILES += bench/efficiency
 # What a row costs by the library.
 EXTRA_PROGRAMS += bench/bench_library
 bench_bench_library_CPPFLAGS = $(AM_CPPFLAGS) -I$(srcdir)/library
-bench_bench_library_LDADD = libdml.la
+bench_bench_library_LDFLAGS = $(BESIDE_LIBDML)
+bench_bench_library_LDADD = libdml.so.0
 CLEANFILES += bench/bench_library
 
 # Rows of exactly so many columns.

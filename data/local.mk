@@ -51,6 +51,6 @@ libdata_a_SOURCES = \
 	data/tiles.c \
 	data/weigh_words.c \
 	data/words.c data/words.h
-libdata_a_CFLAGS = $(AM_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(SNAPPY_CFLAGS) $(LZ4_CFLAGS) $(JANSSON_CFLAGS) \
+libdata_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(SNAPPY_CFLAGS) $(LZ4_CFLAGS) $(JANSSON_CFLAGS) \
 	$(CURL_CFLAGS)
 DATA_LIBS = libdata.a $(ZLIB_LIBS) $(ZSTD_LIBS) $(SNAPPY_LIBS) $(LZ4_LIBS) $(JANSSON_LIBS) $(UNISTRING_LIBS)

@@ -1,76 +1,48 @@
-# The shared library: its own files, and those of base/, numeric/, data/, objective/ and model/ that
-# reading and scoring models takes, compiled again for a library. What these files have besides, as
-# writing models or gradients, the linker leaves out (--gc-sections).
-lib_LTLIBRARIES = libdml.la
-libdml_la_SOURCES = \
+# The shared library: its own files, and the objects of base/, numeric/, data/, objective/ and model/ that
+# reading and scoring models takes. They are those of the programs. What they have besides, as writing
+# models or gradients, the linker leaves out (--gc-sections).
+libdml_base = bounds bytes error file hash layout memory text
+libdml_data = batch blocks cells csv csv_date csv_kinds csv_layout csv_match csv_twins \
+	date dictionary format json_lines letters number properties source_files table table_json \
+	words
+libdml_model = calibration crosses description families margins offsets reader response \
+	tensors terms
+libdml_numeric = dense exact fixed matrix places product special vector
+libdml_objective = batch curvature dense distributions family kronecker linear listed \
+	loss_classes loss_targets network network_double network_float network_gradient plugin \
+	sparse table triangle
+libdml_objects = \
+	$(libdml_base:%=base/libbase_a-%.$(OBJEXT)) \
+	$(libdml_data:%=data/libdata_a-%.$(OBJEXT)) \
+	$(libdml_model:%=model/libmodel_a-%.$(OBJEXT)) \
+	$(libdml_numeric:%=numeric/libnumeric_a-%.$(OBJEXT)) \
+	$(libdml_objective:%=objective/libobjective_a-%.$(OBJEXT))
+
+# In the build folder it has the name by which programs load it. That number rises when they would have to
+# be compiled again: see doc/MODELS.md.
+noinst_PROGRAMS += libdml.so.0
+libdml_so_0_SOURCES = \
 	library/calls.c library/calls.h \
 	library/description.c \
 	library/instead.c \
 	library/model.c library/opened.h \
-	library/scorer.c \
-	base/bounds.c \
-	base/bytes.c \
-	base/error.c \
-	base/file.c \
-	base/hash.c \
-	base/layout.c \
-	base/memory.c \
-	base/text.c \
-	data/batch.c \
-	data/blocks.c \
-	data/cells.c \
-	data/csv.c data/csv_date.c data/csv_kinds.c data/csv_layout.c data/csv_match.c \
-	data/csv_twins.c \
-	data/date.c \
-	data/dictionary.c \
-	data/format.c \
-	data/json_lines.c \
-	data/letters.c \
-	data/number.c \
-	data/properties.c \
-	data/source_files.c \
-	data/table.c data/table_json.c \
-	data/words.c \
-	model/calibration.c \
-	model/crosses.c \
-	model/description.c \
-	model/families.c \
-	model/margins.c \
-	model/offsets.c \
-	model/reader.c \
-	model/response.c \
-	model/tensors.c \
-	model/terms.c \
-	numeric/dense.c \
-	numeric/exact.c \
-	numeric/fixed.c \
-	numeric/matrix.c \
-	numeric/places.c \
-	numeric/product.c \
-	numeric/special.c \
-	numeric/vector.c \
-	objective/batch.c \
-	objective/curvature.c \
-	objective/dense.c \
-	objective/distributions.c \
-	objective/family.c \
-	objective/kronecker.c \
-	objective/linear.c \
-	objective/listed.c \
-	objective/loss_classes.c objective/loss_targets.c \
-	objective/network.c objective/network_double.c objective/network_float.c \
-	objective/network_gradient.c \
-	objective/plugin.c \
-	objective/sparse.c \
-	objective/table.c \
-	objective/triangle.c
-libdml_la_CFLAGS = $(AM_CFLAGS) -fvisibility=hidden -ffunction-sections -fdata-sections \
-	$(JANSSON_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS)
-libdml_la_LIBADD = $(JANSSON_LIBS) $(XXHASH_LIBS) $(CRYPTO_LIBS) $(UNISTRING_LIBS)
-# The first number rises when a program would have to be compiled again: see doc/MODELS.md.
-libdml_la_LDFLAGS = $(AM_LDFLAGS) -version-info 0:0:0 -no-undefined $(LIBRARY_LDFLAGS) \
+	library/scorer.c
+libdml_so_0_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS) $(JANSSON_CFLAGS)
+libdml_so_0_LDADD = $(libdml_objects) $(JANSSON_LIBS) $(XXHASH_LIBS) $(CRYPTO_LIBS) $(UNISTRING_LIBS)
+libdml_so_0_LDFLAGS = $(AM_LDFLAGS) -shared -Wl,-soname,libdml.so.0 $(LIBRARY_LDFLAGS) \
 	-Wl,--gc-sections -Wl,--version-script=$(srcdir)/library/libdml.map
-EXTRA_libdml_la_DEPENDENCIES = $(srcdir)/library/libdml.map
+EXTRA_libdml_so_0_DEPENDENCIES = $(srcdir)/library/libdml.map
+
+# Programs of the build folder find it there.
+BESIDE_LIBDML = $(AM_LDFLAGS) -Wl,-rpath,$(abs_top_builddir)
+
+# Programs that start find it by the first link, those that are linked by the second.
+install-exec-local: libdml.so.0
+	$(MKDIR_P) '$(DESTDIR)$(libdir)'
+	$(INSTALL_PROGRAM) libdml.so.0 '$(DESTDIR)$(libdir)/libdml.so.0.0.0'
+	cd '$(DESTDIR)$(libdir)' && ln -sf libdml.so.0.0.0 libdml.so.0 && ln -sf libdml.so.0 libdml.so
+uninstall-local:
+	cd '$(DESTDIR)$(libdir)' && rm -f libdml.so.0.0.0 libdml.so.0 libdml.so
 EXTRA_DIST += library/libdml.map
 
 dmlinclude_HEADERS += library/dml/model.h

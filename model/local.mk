@@ -37,5 +37,5 @@ libmodel_a_SOURCES = \
 	model/threshold.c model/threshold.h \
 	model/weight_sum.c model/weight_sum.h \
 	model/writer.c
-libmodel_a_CFLAGS = $(AM_CFLAGS) $(JANSSON_CFLAGS)
+libmodel_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS) $(JANSSON_CFLAGS)
 MODEL_LIBS = libmodel.a $(JANSSON_LIBS)

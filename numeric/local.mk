@@ -16,4 +16,5 @@ libnumeric_a_SOURCES = \
 	numeric/scalar.h \
 	numeric/setup.c numeric/setup.h \
 	numeric/vector.c numeric/vector.h
+libnumeric_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS)
 NUMERIC_LIBS = libnumeric.a $(DEVICE_LIBS)

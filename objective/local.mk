@@ -36,4 +36,5 @@ libobjective_a_SOURCES = \
 if HAVE_CUDA
 libobjective_a_SOURCES += objective/device_kernels_cuda.cu
 endif
+libobjective_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS)
 OBJECTIVE_LIBS = libobjective.a $(PLUGIN_LIBS)

@@ -11,7 +11,7 @@ import zipfile
 HERE = pathlib.Path(__file__).resolve().parent
 MISSING = '''libdml.so.0 is not built. Build it first, in the source tree:
 
-    ./bootstrap && mkdir build && cd build && ../configure && make libdml.la
+    ./bootstrap && mkdir build && cd build && ../configure && make libdml.so.0
 
 or say where it is with DML_LIBRARY=/path/of/libdml.so.0'''
 

@@ -5,8 +5,7 @@ set -eu
 PATH=$PATH:/usr/sbin:/sbin # where daemons are
 
 # What to look for: a program (with the package it is in), or a pkg-config module.
-programs='cc:gcc make:make autoconf:autoconf automake:automake libtoolize:libtool
-    pkg-config:pkg-config'
+programs='cc:gcc make:make autoconf:autoconf automake:automake pkg-config:pkg-config'
 modules='libevent:libevent-dev sqlite3:libsqlite3-dev jansson:libjansson-dev
     libconfuse:libconfuse-dev libxxhash:libxxhash-dev zlib:zlib1g-dev libzstd:libzstd-dev
     snappy:libsnappy-dev liblz4:liblz4-dev libcurl:libcurl4-openssl-dev libcrypto:libssl-dev'

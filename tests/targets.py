@@ -41,8 +41,8 @@ def rules(text):
 
 def built(values):
     """What `make all`, `make check` and `make by-hand` build."""
-    lists = ('bin_PROGRAMS', 'check_PROGRAMS', 'check_DATA', 'noinst_LIBRARIES', 'check_LIBRARIES',
-             'EXTRA_PROGRAMS', 'EXTRA_LIBRARIES')
+    lists = ('bin_PROGRAMS', 'check_PROGRAMS', 'check_DATA', 'noinst_PROGRAMS', 'noinst_LIBRARIES',
+             'check_LIBRARIES', 'EXTRA_PROGRAMS', 'EXTRA_LIBRARIES')
     return {'all', 'all-am', *(name for names in lists for name in expand(values.get(names, ''), values))}
 
 

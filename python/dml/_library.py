@@ -44,7 +44,7 @@ def candidates():
         return
     tree = HERE.parents[1]
     builds = [os.environ.get('DML_BUILD'), tree / 'build', tree]
-    for folder in [HERE, *(pathlib.Path(build) / '.libs' for build in builds if build)]:
+    for folder in [HERE, *map(pathlib.Path, filter(None, builds))]:
         if (folder / NAME).exists():
             yield str(folder / NAME)
     yield NAME
@@ -62,5 +62,5 @@ def load():
             function.restype, function.argtypes = result, arguments
         return library
     raise ImportError(f'{refused}; build it with `./bootstrap && mkdir build && cd build && '
-                      f'../configure && make libdml.la`, install it (Debian: libdml0), or set '
+                      f'../configure && make libdml.so.0`, install it (Debian: libdml0), or set '
                       f'DML_LIBRARY to the path of {NAME}')

@@ -139,7 +139,7 @@ def no_program_loads_a_library_at_its_start_that_it_seldom_needs(folder):
 def the_library_has_no_symbols_but_its_own(folder):
     """Those of library/libdml.map, each in the version in which it came; nothing that ends, forks or
     writes, and no code of training."""
-    library = BUILD / '.libs/libdml.so.0'
+    library = BUILD / 'libdml.so.0'
     given = subprocess.run(['nm', '-D', '--defined-only', library], capture_output=True, text=True,
                            check=True).stdout
     found = {line.split()[-1] for line in given.splitlines()}

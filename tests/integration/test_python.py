@@ -213,7 +213,7 @@ def frames_of_pandas_are_scored(folder):
 @test
 def a_wheel_has_the_library_in_it(folder):
     """As pip makes it, without an index; and without a library it says what to build."""
-    environment = {**os.environ, 'DML_LIBRARY': str(BUILD / '.libs/libdml.so.0')}
+    environment = {**os.environ, 'DML_LIBRARY': str(BUILD / 'libdml.so.0')}
     made = subprocess.run([sys.executable, '-c', 'import sys; sys.path.insert(0, sys.argv[1]); import '
                            'build_wheel; print(build_wheel.build_wheel(sys.argv[2]))',
                            SOURCE / 'python', folder], env=environment, capture_output=True, text=True)
@@ -227,7 +227,7 @@ def a_wheel_has_the_library_in_it(folder):
     assert used.stdout.split()[0] == str(folder / 'site/dml/libdml.so.0'), used
     none = subprocess.run([sys.executable, '-c', 'import dml'], cwd=SOURCE / 'python', text=True,
                           capture_output=True, env={**os.environ, 'DML_LIBRARY': '/nowhere/libdml.so.0'})
-    assert none.returncode and 'make libdml.la' in none.stderr, none
+    assert none.returncode and 'make libdml.so.0' in none.stderr, none
 
 
 if __name__ == '__main__':
