@@ -35,13 +35,6 @@ bool csv_number(const struct format *format, char *cell, double *value) {
     return is_number;
 }
 
-bool csv_has_decimal_comma(const char *cell) {
-    cell += *cell == '-' || *cell == '+';
-    size_t whole = strspn(cell, "0123456789");
-    size_t digits = cell[whole] == ',' ? strspn(cell + whole + 1, "0123456789") : 0;
-    return whole && digits && !cell[whole + 1 + digits];
-}
-
 /* ---- cells that are refused ---- */
 
 static bool reject_cell(const struct table_row *row, uint32_t column, const char *cell) {
@@ -51,7 +44,7 @@ static bool reject_cell(const struct table_row *row, uint32_t column, const char
     if (*cell == '\0')
         return batch_reject(row->batch, row->number,
                             "%s is empty: every cell must be a number for this model", name);
-    if (!row->format->decimal_comma && csv_has_decimal_comma(cell))
+    if (!row->format->decimal_comma && number_has_decimal_comma(cell))
         return batch_reject(row->batch, row->number,
                             "%s holds \"%.40s\", which is not a finite number; if its comma is a "
                             "decimal point, set csv.decimal = \",\"",

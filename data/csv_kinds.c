@@ -107,8 +107,8 @@ static void count_cell(void *context, uint32_t column, char *cell) {
             counts->padded = cell;
     } else if (!csv_is_missing(counter->format, cell, strlen(cell))) {
         counts->texts++;
-        counts->comma = !counts->commas && csv_has_decimal_comma(cell) ? cell : counts->comma;
-        counts->commas += csv_has_decimal_comma(cell);
+        counts->comma = !counts->commas && number_has_decimal_comma(cell) ? cell : counts->comma;
+        counts->commas += number_has_decimal_comma(cell);
         counts->unit = counts->texts == 1 ? number_unit(cell) : counts->unit;
         const bool dressed = number_is_dressed(cell, counts->unit);
         counts->dress = !counts->dressed && dressed ? cell : counts->dress;
@@ -157,10 +157,10 @@ static void warn_of_dressed(const struct format *format, const char *path, uint3
                             const struct cell_counts *counts) {
     char name[COLUMN_TEXT];
     if (counts->dressed > counts->texts - counts->texts / 10)
-        log_warning("%s: %s holds numbers such as \"%.40s\", which are texts until all but digits "
-                    "and a point is taken out of them; if texts are meant, list it in "
-                    "csv.categories",
-                    path, table_describe(format->table, column, name), counts->dress);
+        log_warning("%s: %s holds numbers such as \"%.40s\", which are texts until all but %s is "
+                    "taken out of them; if texts are meant, list it in csv.categories",
+                    path, table_describe(format->table, column, name), counts->dress,
+                    number_bare_form(counts->dress, format->decimal_comma));
 }
 
 /* The rows that are to be scored may be in UTF-8, as most are, and would have none of these texts.
@@ -170,8 +170,8 @@ static void warn_of_foreign(const struct format *format, const char *path, uint3
     char name[COLUMN_TEXT];
     if (counts->foreign && format->table->column[column].kind == COLUMN_CATEGORY)
         log_warning("%s: %s holds texts that are not UTF-8, such as \"%.40s\": the same texts in "
-                    "UTF-8 are others; if they are Latin-1, this converts them: iconv -f "
-                    "ISO-8859-1 -t UTF-8 FILE > FILE.csv",
+                    "UTF-8 are others; if they are Latin-1 or Windows-1252, this converts them: "
+                    "iconv -f WINDOWS-1252 -t UTF-8 FILE > FILE.csv",
                     path, table_describe(format->table, column, name), counts->foreign);
 }
 

@@ -170,7 +170,7 @@ static bool fits_below(const struct text_line *second, const struct csv_cells *f
     for (uint32_t i = 0; !fits && i < cells.count && i < first->count; i++) {
         double value;
         fits = *first->cell[i] &&
-               (number_of_text(cells.cell[i], &value) || csv_has_decimal_comma(cells.cell[i]));
+               (number_of_text(cells.cell[i], &value) || number_has_decimal_comma(cells.cell[i]));
     }
     error_clear(); /* a line that is malformed will be reported as one */
     cells_release(&cells);

@@ -120,9 +120,6 @@ bool csv_is_missing(const struct format *format, const char *cell, size_t length
 /* Reads a cell that is a number as a whole; the cell stays as it is. */
 bool csv_number(const struct format *format, char *cell, double *value);
 
-/* Whether a text looks like a number with a decimal comma. */
-bool csv_has_decimal_comma(const char *cell);
-
 /* Parses the line [line, end); *end may be overwritten, and is a line end or 0. DIGITS_READ_PAST
  * bytes behind it are read, too, and must have been written: other lines, or zeros. True if a row
  * was added, else the line was rejected or holds none. A record of CSV ends on line `last`. */

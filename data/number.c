@@ -178,6 +178,13 @@ int compare_ids(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
+bool number_has_decimal_comma(const char *text) {
+    text += *text == '-' || *text == '+';
+    size_t whole = strspn(text, "0123456789");
+    size_t digits = text[whole] == ',' ? strspn(text + whole + 1, "0123456789") : 0;
+    return whole && digits && !text[whole + 1 + digits];
+}
+
 #define UNIT_MOST 6
 
 const char *number_unit(const char *text) {
@@ -197,17 +204,27 @@ bool number_is_dressed(const char *text, const char *unit) {
     char bare[64];
     size_t length = 0;
     double value;
-    const char *own = number_unit(text);
+    const char *own = number_unit(text), *comma = strrchr(text, ',');
     if (*own)
         return !strcmp(own, unit);
     while (*text && length + 1 < sizeof bare) {
         size_t sign = 0;
         for (size_t i = 0; i < sizeof signs / sizeof *signs && !sign; i++)
             sign = strncmp(text, signs[i], strlen(signs[i])) == 0 ? strlen(signs[i]) : 0;
+        sign += *text == '.' && comma && text < comma; /* it parts thousands */
         if (!sign)
             bare[length++] = *text;
         text += sign ? sign : 1;
     }
     bare[length] = '\0';
     return !*text && number_of_text(bare, &value);
+}
+
+const char *number_bare_form(const char *text, bool decimal_comma) {
+    const char *comma = strrchr(text, ',');
+    const bool thousands = comma && (strchr(comma, '.') || strspn(comma + 1, "0123456789") == 3);
+    const bool points = comma && memchr(text, '.', (size_t)(comma - text));
+    return decimal_comma || points || (comma && !thousands)
+               ? "digits and the comma of csv.decimal = \",\""
+               : "digits and a point";
 }

@@ -21,13 +21,22 @@ const char *number_parse(const char *at, double *value);
 /* Reads a text that is a number as a whole; false if it is not. */
 bool number_of_text(const char *text, double *value);
 
+/* Whether a text looks like a number with a decimal comma. */
+bool number_has_decimal_comma(const char *text);
+
 /* What stands behind a number, and perhaps a blank, if that is one word of a few letters, such as
  * the "kg" of "12 kg"; else "". */
 const char *number_unit(const char *text);
 
 /* Whether a text is a number but for the signs of a currency, "%", blanks, and commas or
- * apostrophes that part thousands; or but for its unit, if that is `unit`. */
+ * apostrophes that part thousands, or points before a decimal comma; or but for its unit, if that
+ * is `unit`. */
 bool number_is_dressed(const char *text, const char *unit);
+
+/* What such a text must be stripped to, for a message: without all but digits and its decimal
+ * point, or the comma that is one, as in "1.200,50 \u20ac" and, with `decimal_comma`, everywhere.
+ */
+const char *number_bare_form(const char *text, bool decimal_comma);
 
 #define NUMBER_TEXT 32
 

@@ -73,6 +73,13 @@ static void note_odd(struct column_profile *column, const char *text, uint64_t h
         snprintf(column->odd_example, sizeof column->odd_example, "%s", text);
 }
 
+/* Of numbers with a decimal comma, those with other signs as well are the better examples. */
+static void note_dressed(struct column_profile *column, const char *text) {
+    if (!column->dressed++ ||
+        (number_has_decimal_comma(column->example) && !number_has_decimal_comma(text)))
+        snprintf(column->example, sizeof column->example, "%s", text);
+}
+
 static void note_text(struct column_profile *column, const char *text) {
     const uint64_t hash = hash64(text, strlen(text));
     uint64_t blanks = 0;
@@ -84,8 +91,8 @@ static void note_text(struct column_profile *column, const char *text) {
         snprintf(column->unit, sizeof column->unit, "%s", number_unit(text));
     }
     note_date(column, text);
-    if (number_is_dressed(text, column->unit) && !column->dressed++)
-        snprintf(column->example, sizeof column->example, "%s", text);
+    if (number_is_dressed(text, column->unit))
+        note_dressed(column, text);
     column->clocks += is_clock(text);
     note_odd(column, text, hash);
     note_different(column, hash);

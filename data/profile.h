@@ -25,7 +25,7 @@ struct column_profile {
     char undated[24];   /* the first that is none */
     uint64_t dressed;   /* texts that would be numbers without "$", "%", blanks, commas, or the
                            unit that the first one has */
-    char example[24];   /* the first of them */
+    char example[24];   /* the first of them that is more than a number with a decimal comma */
     char unit[8];       /* "" if the first text has none */
     uint64_t clocks;    /* texts such as 12:05 or 7:30:15 */
     uint64_t numbers;   /* texts that are numbers */

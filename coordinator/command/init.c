@@ -18,6 +18,7 @@
 #include "data/address.h"
 #include "data/date.h"
 #include "data/input.h"
+#include "data/number.h"
 
 /* ---- writing ---- */
 
@@ -76,18 +77,18 @@ static void put_doubtful_labels(const struct profile *profile, FILE *file) {
 
 /* Texts that people wrote by hand may be one class in two spellings. */
 static void put_spellings(const struct profile *profile, FILE *file) {
-    for (uint32_t i = 0; i < profile->label_count; i++)
-        for (uint32_t k = 0; k < i; k++) {
-            const char *one = profile->label[k].text, *other = profile->label[i].text;
-            if (!one || !other || strcasecmp(one, other) != 0)
-                continue;
-            fputs("# ", file);
-            terminal_put_cut(file, false, STYLE_PLAIN, one, LABEL_SHOWN);
-            fputs(" and ", file);
-            terminal_put_cut(file, false, STYLE_PLAIN, other, LABEL_SHOWN);
-            fputs(" are two classes here: if they mean the same, write them alike in the data.\n",
-                  file);
-        }
+    for (uint32_t i = 0; i < profile->label_count; i++) {
+        const char *text = profile->label[i].text;
+        const char *other = text ? proposal_other_spelling(profile, i) : NULL;
+        if (!other)
+            continue;
+        fputs("# ", file);
+        terminal_put_cut(file, false, STYLE_PLAIN, other, LABEL_SHOWN);
+        fputs(" and ", file);
+        terminal_put_cut(file, false, STYLE_PLAIN, text, LABEL_SHOWN);
+        fputs(" are two classes here: if they mean the same, write them alike in the data.\n",
+              file);
+    }
 }
 
 /* Whether `part` is one of the texts between separators and blanks behind them. */
@@ -126,6 +127,8 @@ static void put_lists(const struct profile *profile, FILE *file) {
                 " are lists, so that a row can have several classes, or none:\n"
                 "# objective = multilabel, with multilabel { separator = \"%c\" }\n",
                 separator);
+        if (profile->unlabelled)
+            fputs("# Rows without a label then have no class, and need no bad_lines.\n", file);
         return;
     }
 }
@@ -207,8 +210,16 @@ static void put_mixed_dates(const struct column_profile *seen, FILE *file) {
     }
 }
 
-static void put_seen(const struct column_profile *seen, const struct table_column *column,
-                     uint64_t rows, FILE *file) {
+/* Whole numbers, as ids are, with all of their digits. */
+static void put_range(const struct column_profile *seen, FILE *file) {
+    const int digits = seen->whole && fmax(fabs(seen->least), fabs(seen->most)) < 1e15 ? 15 : 6;
+    fprintf(file, ", %.*g to %.*g", digits, seen->least, digits, seen->most);
+}
+
+static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
+    const struct column_profile *seen = &proposal->profile.column[i];
+    const struct table_column *column = &proposal->profile.report.table->column[i];
+    const uint64_t rows = proposal->profile.report.rows;
     const enum column_kind kind = column->kind;
     bool many = seen->different >= PROFILE_DIFFERENT_MAX;
     if (!seen->cells) {
@@ -216,7 +227,7 @@ static void put_seen(const struct column_profile *seen, const struct table_colum
         return;
     }
     if (kind == COLUMN_NUMBER)
-        fprintf(file, ", %.6g to %.6g", seen->least, seen->most);
+        put_range(seen, file);
     fprintf(file, ", %s%llu different", many ? "at least " : "",
             (unsigned long long)seen->different);
     if (seen->cells < rows)
@@ -234,7 +245,8 @@ static void put_seen(const struct column_profile *seen, const struct table_colum
     if (kind == COLUMN_CATEGORY && (double)seen->dressed > 0.9 * (double)seen->cells) {
         fputs("; numbers such as ", file);
         escape_put(seen->example, file);
-        fputs(" are texts until all but digits and a point is taken out", file);
+        fprintf(file, " are texts until all but %s is taken out",
+                number_bare_form(seen->example, proposal_has_commas(proposal)));
     }
     if (kind == COLUMN_NUMBER && seen->whole && seen->least >= 1000 * EPOCH_LEAST &&
         seen->most <= 1000 * EPOCH_MOST)
@@ -282,7 +294,7 @@ static void put_remarks(const struct proposal *proposal, FILE *file) {
         fprintf(file, "%s%s", column->name ? ", " : "",
                 column->kind <= COLUMN_SKIPPED ? kinds[column->kind] : "of its own use");
         if (table_uses(column)) {
-            put_seen(&profile->column[i], column, profile->report.rows, file);
+            put_seen(proposal, i, file);
             put_use(proposal, i, file);
         }
         putc('\n', file);
@@ -465,6 +477,18 @@ static int write_proposal(struct proposal *proposal, const char *path, bool as_j
     return code;
 }
 
+/* There is no job file yet in which a key that a message names could be set. */
+static int say_how_to_set(int code) {
+    char *why = memory_copy_string(error_text());
+    const bool lacks = code == ERROR_DATA && strstr(why, "csv.") && !strstr(why, "--set");
+    if (lacks)
+        error_clear(); /* the first text wins otherwise */
+    if (lacks)
+        error_set(code, "%s; here such a key is set by --set csv.KEY=VALUE", why);
+    free(why);
+    return code;
+}
+
 int command_init(const struct options *options) {
     char *data = address_shown(options->operands[0]);
     struct proposal proposal = {.data = data,
@@ -476,7 +500,7 @@ int command_init(const struct options *options) {
     int code = job_set_reading(options->settings, options->settings_count, READING_FOR_JOB,
                                &proposal.reading, &none);
     if (!code)
-        code = proposal_make(&proposal);
+        code = say_how_to_set(proposal_make(&proposal));
     if (!code)
         code = write_proposal(&proposal, path, options->json);
     proposal_release(&proposal);

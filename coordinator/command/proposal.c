@@ -12,6 +12,7 @@
 #include "base/resources.h"
 #include "coordinator/command/proposal.h"
 #include "data/date.h"
+#include "data/number.h"
 #include "model/score.h"
 
 /* ---- how columns are taken ---- */
@@ -22,6 +23,13 @@ static const char *const label_names[] = {
     "response", "click",  "survived", "diagnosis", "diag",      "fraud",    "is_fraud",
     "spam",     "bought", "churned",  "clicked",   "converted", "purchased"};
 
+/* Whether a column is the y of a place, behind an x and before what is found there. */
+static bool is_coordinate(const struct table *table, uint32_t i) {
+    const char *x = i ? table->column[i - 1].name : NULL;
+    return x && i + 1 < table->columns && !strcasecmp(x, "x") &&
+           !strcasecmp(table->column[i].name, "y");
+}
+
 /* One that has such a name is the label, unless the user said which. Columns of one name are warned
  * of here, and one that is not there is refused. */
 static int find_label(struct proposal *proposal) {
@@ -29,7 +37,8 @@ static int find_label(struct proposal *proposal) {
     int code = source_columns(proposal->data, &proposal->reading, false, &table);
     for (size_t k = 0; table && k < sizeof label_names / sizeof *label_names; k++)
         for (uint32_t i = 0; i < table->columns && !proposal->reading.label; i++)
-            if (table->column[i].name && !strcasecmp(table->column[i].name, label_names[k]))
+            if (table->column[i].name && !strcasecmp(table->column[i].name, label_names[k]) &&
+                !is_coordinate(table, i))
                 proposal->reading.label = memory_copy_string(table->column[i].name);
     table_free(table);
     return code;
@@ -67,11 +76,14 @@ static bool is_read_with(struct proposal *proposal, const char *const *missing, 
     return read;
 }
 
-/* Whether some column's texts are, most of them, numbers with commas. */
+/* Whether some column's texts are, most of them, numbers with decimal commas. "$1,200" rather has
+ * a thousand. */
 static bool has_commas(const struct profile *profile) {
     for (uint32_t i = 0; i < profile->columns; i++) {
         const struct column_profile *seen = &profile->column[i];
-        if (seen->dressed > seen->cells / 2 && strchr(seen->example, ','))
+        if (seen->dressed > seen->cells / 2 &&
+            (number_has_decimal_comma(seen->example) ||
+             strchr(number_bare_form(seen->example, false), ',')))
             return true;
     }
     return false;
@@ -100,6 +112,10 @@ static int look_past_words(struct proposal *proposal) {
     }
     free(why);
     return code;
+}
+
+bool proposal_has_commas(const struct proposal *proposal) {
+    return proposal->reading.decimal && *proposal->reading.decimal == ',';
 }
 
 /* ---- columns of numbers in which some cells are texts ---- */
@@ -319,6 +335,13 @@ const char *proposal_why_not(const struct proposal *proposal, uint32_t i) {
                                             : "nearly all texts differ";
 }
 
+const char *proposal_other_spelling(const struct profile *profile, uint32_t i) {
+    for (uint32_t k = 0; k < i; k++)
+        if (profile->label[k].text && !strcasecmp(profile->label[k].text, profile->label[i].text))
+            return profile->label[k].text;
+    return NULL;
+}
+
 /* ---- the objective ---- */
 
 static const char *objective_for(const struct profile *profile) {
@@ -346,17 +369,25 @@ static int check_labels(const struct proposal *proposal) {
     return 0;
 }
 
-/* A job that leaves out every column but the label can train nothing. */
+/* It tells no rows apart. */
+static bool is_constant(const struct profile *profile, uint32_t i) {
+    return profile->column[i].different == 1 && profile->column[i].cells == profile->report.rows;
+}
+
+/* A job that leaves out every column but the label, and those that are the same in all rows, can
+ * train nothing. */
 static int check_columns(const struct proposal *proposal) {
     const struct profile *profile = &proposal->profile;
     const struct table *table = profile->report.table;
     char name[COLUMN_TEXT], *why = memory_copy_string("");
-    uint32_t used = 0, left_out = 0;
+    uint32_t used = 0, left_out = 0, constant = 0;
     for (uint32_t i = 0; i < profile->columns && !used; i++) {
         if (!table_uses(&table->column[i]))
             continue;
-        used += proposal_use(proposal, i) != USE_NOT;
-        if (used || left_out++ >= 3)
+        const bool use = proposal_use(proposal, i) != USE_NOT;
+        constant += use && is_constant(profile, i);
+        used += use && !is_constant(profile, i);
+        if (use || left_out++ >= 3)
             continue;
         char *longer = memory_format("%s%s%s: %s", why, left_out > 1 ? "; " : "",
                                      table_describe(table, i, name), proposal_why_not(proposal, i));
@@ -364,7 +395,13 @@ static int check_columns(const struct proposal *proposal) {
         why = longer;
     }
     int code = 0;
-    if (left_out && !used)
+    if (constant && !used)
+        code = error_set(ERROR_DATA,
+                         "%s: nothing can be learnt from its columns: all that are used beside the "
+                         "label, %s, are the same in all rows",
+                         proposal->data,
+                         table_describe(table, profile->report.label_column - 1, name));
+    else if (left_out && !used)
         code =
             error_set(ERROR_DATA,
                       "%s: no column is left beside the label, %s (%s%s): take one nonetheless "
@@ -397,14 +434,29 @@ static void warn_of_amounts(const struct proposal *proposal, bool told) {
         if (!are_amounts(seen) || (told && i > label))
             continue;
         table_describe(profile->report.table, i, name);
+        const char *bare = number_bare_form(seen->example, proposal_has_commas(proposal));
         if (i == label)
             log_warning("%s: the labels in %s are texts such as %s, and so classes: take all but "
-                        "digits and a point out of the data if they are numbers",
-                        proposal->data, name, seen->example);
+                        "%s out of the data if they are numbers",
+                        proposal->data, name, seen->example, bare);
         else
             log_warning("%s: %s is not taken for the label: its numbers, such as %s, are texts "
-                        "until all but digits and a point is taken out of the data",
-                        proposal->data, name, seen->example);
+                        "until all but %s is taken out of the data",
+                        proposal->data, name, seen->example, bare);
+    }
+}
+
+/* Who runs a job without reading its remarks would have two classes of what is one. */
+static void warn_of_spellings(const struct profile *profile, const char *data) {
+    for (uint32_t i = 1; i < profile->label_count; i++) {
+        const char *text = profile->label[i].text;
+        const char *other = text ? proposal_other_spelling(profile, i) : NULL;
+        if (!other)
+            continue;
+        log_warning("%s: the labels \"%.40s\" and \"%.40s\" are two classes: if they mean the "
+                    "same, write them alike in the data; the job file lists all such labels",
+                    data, other, text);
+        return;
     }
 }
 
@@ -433,6 +485,8 @@ int proposal_make(struct proposal *proposal) {
     code = check_columns(proposal);
     if (!code && proposal->profile.columns && proposal->profile.report.label_column)
         warn_of_amounts(proposal, told);
+    if (!code)
+        warn_of_spellings(&proposal->profile, proposal->data);
     for (uint32_t i = 0; !code && i < proposal->profile.columns; i++)
         if (proposal_is_mixed(proposal, i))
             warn_of_texts(proposal, i);

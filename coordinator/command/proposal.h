@@ -38,6 +38,12 @@ bool proposal_holds_dates(const struct profile *profile, uint32_t i);
 /* Whether column i holds numbers, and texts in some of its cells. */
 bool proposal_is_mixed(const struct proposal *proposal, uint32_t i);
 
+/* Whether numbers have a decimal comma. */
+bool proposal_has_commas(const struct proposal *proposal);
+
+/* The first label before label i, which is a text, that is the same but for capitals; or NULL. */
+const char *proposal_other_spelling(const struct profile *profile, uint32_t i);
+
 /* Whether a label is a word for a missing one. */
 bool proposal_means_missing(const struct label_profile *label);
 

@@ -111,7 +111,7 @@ def dates_with_others_among_them_are_pointed_out(folder):
 def numbers_that_may_be_times_are_pointed_out(folder):
     table(folder / 'data.csv', ['at', 'id', 'y'], lambda k: (1600000000 + 977 * k, 10 ** 6 + 977 * k, k % 2))
     text, _ = proposed(folder)
-    assert '1 at, number, 1.6e+09 to ' in text and text.count('if these are seconds since 1970') == 1, text
+    assert '1 at, number, 1600000000 to ' in text and text.count('if these are seconds since 1970') == 1, text
     table(folder / 'data.csv', ['at', 'x', 'y'], lambda k: (1600000000123 + 977000 * k, k % 7, k // 3 % 2))
     assert proposed(folder)[0].count('if these are milliseconds since 1970') == 1
 
@@ -292,6 +292,59 @@ def commas_between_semicolons_are_decimal_points(folder):
     (folder / 'data.csv').write_text('a,label\n' + ''.join(f'"{k + 1},{k + 100}",{k % 2}\n' for k in range(100)))
     finished = dml('init', folder / 'data.csv', '-o', '-')
     assert finished.status == BAD_DATA and 'if it parts thousands' in finished.stderr, finished
+
+
+@test
+def amounts_are_to_be_stripped_to_what_is_a_number_where_they_come_from(folder):
+    """Without its comma, 60,36 € would be a hundred times as much."""
+    comma, point = 'digits and the comma of csv.decimal = ","', 'digits and a point'
+    for amount, form in ((lambda k: f'{k},50 €', comma), (lambda k: f'{k // 2},5 %', comma),
+                         (lambda k: f'{k}.000,50', comma), (lambda k: f'{k}.001.000,50 $', comma),
+                         (lambda k: f'${k}.50', point), (lambda k: f'{k}%', point), (lambda k: f'${k},200', point)):
+        rows = ''.join(f'{amount(k)};{k % 7};{k % 2}\n' for k in range(100))
+        (folder / 'data.csv').write_text('price;size;label\n' + rows)
+        text = made(folder, 'data.csv', '-o', '-')
+        assert f'are texts until all but {form} is taken out' in text, (amount(1), text)
+
+
+@test
+def columns_that_are_the_same_in_all_rows_are_no_table_to_learn_from(folder):
+    table(folder / 'data.csv', ['site', 'version', 'y'], lambda k: ('A', 1, k % 2))
+    finished = dml('init', folder / 'data.csv', '-o', '-')
+    assert finished.status == BAD_DATA and 'the same in all rows' in finished.stderr, finished
+    table(folder / 'data.csv', ['site', 'version', 'y'], lambda k: ('A' if k % 5 else '', 1, k % 2))
+    assert 'label = "y"' in made(folder, 'data.csv', '-o', '-')
+
+
+@test
+def a_column_y_between_x_and_others_is_a_place_and_no_label(folder):
+    for names, label in ((['x', 'y', 'inside'], 'inside'), (['x', 'y'], 'y'), (['y', 'x'], 'y'),
+                         (['a', 'y', 'x'], 'y')):
+        table(folder / 'data.csv', names, lambda k: [(k * 7919 + i * 31) % (97, 89, 2)[i] for i in range(len(names))])
+        assert f'label = "{label}"' in made(folder, 'data.csv', '-o', '-'), names
+
+
+@test
+def labels_that_differ_in_capitals_alone_are_warned_of(folder):
+    table(folder / 'data.csv', ['x', 'y'], lambda k: (k * k, ['yes', 'no', 'Yes', 'YES'][k % 4]))
+    finished = dml('init', folder / 'data.csv', '-o', '-')
+    assert finished.stderr.count('two classes') == 1 and '"yes" and "Yes"' in finished.stderr, finished
+    table(folder / 'data.csv', ['x', 'y'], lambda k: (k * k, ['yes', 'no'][k % 2]))
+    assert not dml('init', folder / 'data.csv', '-o', '-').stderr
+
+
+@test
+def a_key_that_a_message_names_is_set_by_what_the_message_says(folder):
+    (folder / 'data.jsonl').write_text('{"x": 1, "tags": ["a"], "y": 0}\n{"x": 2, "tags": [], "y": 1}\n' * 30)
+    finished = dml('init', folder / 'data.jsonl', '-o', '-')
+    assert finished.status == BAD_DATA and '--set csv.KEY=VALUE' in finished.stderr, finished
+    assert 'skip = { "tags" }' in made(folder, 'data.jsonl', '-o', '-', '--set', 'csv.skip=tags')
+
+
+@test
+def whole_numbers_have_all_their_digits_in_remarks(folder):
+    table(folder / 'data.csv', ['account', 'x', 'y'], lambda k: (1700000000 + k * k, k / 7, k % 2))
+    assert '1 account, number, 1700000000 to ' in made(folder, 'data.csv', '-o', '-')
 
 
 @test

@@ -233,6 +233,26 @@ static void a_number_is_written_as_short_as_it_can_be(void **state) {
     assert_string_equal(text, "0.30000000000000004");
 }
 
+static void an_amount_says_which_of_its_signs_is_the_point(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        bool decimal_comma, dressed, comma;
+    } amounts[] = {
+        {"60,36 \u20ac", false, true, true}, {"1.234,56", false, true, true},
+        {"1.234.567,89", false, true, true}, {"$1,200.50", false, true, false},
+        {"$1,200", false, true, false},      {"$1,200", true, true, true},
+        {"12%", false, true, false},         {"12 %", true, true, true},
+        {"1,234,567", false, true, false},   {"1.234.567", false, false, false},
+        {"12.05.2024", false, false, false}, {"a,b", false, false, true},
+    };
+    for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
+        assert_int_equal(number_is_dressed(amounts[i].text, ""), amounts[i].dressed);
+        assert_int_equal(!!strchr(number_bare_form(amounts[i].text, amounts[i].decimal_comma), ','),
+                         amounts[i].comma);
+    }
+}
+
 SUITE(number) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_read_correctly_rounded),
@@ -240,6 +260,7 @@ SUITE(number) {
         cmocka_unit_test(random_texts_of_every_shape_are_read_as_strtod_reads_them),
         cmocka_unit_test(random_numbers_of_every_length_are_read_correctly_rounded),
         cmocka_unit_test(what_is_no_finite_number_is_refused),
+        cmocka_unit_test(an_amount_says_which_of_its_signs_is_the_point),
         cmocka_unit_test(a_number_is_written_as_short_as_it_can_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
