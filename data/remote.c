@@ -193,6 +193,12 @@ static int judge_range(struct remote *remote) {
         remote->ended = true;
         return 0;
     }
+    if (remote->total == UNKNOWN)
+        return error_set(
+            ERROR_DATA,
+            "%s: the server has sent %llu bytes of it, and says when it is asked for the "
+            "rest that it does not have as many: it was changed, or the server is at fault",
+            remote->path, (unsigned long long)remote->offset);
     return error_set(ERROR_DATA,
                      "%s: the server says that it has %llu bytes, and sends no more than %llu: it "
                      "was changed, or the server is at fault",

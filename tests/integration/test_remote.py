@@ -88,13 +88,14 @@ def what_comes_again_may_take_longer_than_nothing_may_come(folder):
 def what_is_not_one_object_is_refused_with_its_reason(folder):
     data, other = table(), table(seed=2)
     cases = (
-        ('changed', data, {'cut': 1, 'becomes': other}, BAD_DATA, 'was changed while it was read'),
-        ('grown', data, {'cut': 1, 'becomes': data + b'1,2,x,1\n'}, BAD_DATA, 'was changed'),
+        ('changed', data, {'cut': 1, 'cut_at': 5000, 'becomes': other}, BAD_DATA, 'was changed while it was read'),
+        ('grown', data, {'cut': 1, 'cut_at': 5000, 'becomes': data + b'1,2,x,1\n'}, BAD_DATA, 'was changed'),
         ('untagged', data, {'cut': 1, 'becomes': other[:-9] + data[-9:], 'no_etag': True}, BAD_DATA,
          'was changed'),
         ('short', data, {'lie': 500}, BAD_DATA, 'sends no more than'),
         ('empty', b'', {}, BAD_DATA, 'is empty'),
         ('endless', data, {'endless': True}, BAD_DATA, 'longer than'),
+        ('shrunk', data, {'endless': 3}, BAD_DATA, 'has sent 3145728 bytes of it, and says'),
         ('silent', data, {'silent': True, 'no_range': True}, UNAVAILABLE, 'without progress'),
         ('trickle', data, {'trickle': True}, UNAVAILABLE, 'without progress'),
         ('throttled', data, {'throttled': 99, 'retry_after': 60}, UNAVAILABLE,
@@ -106,8 +107,9 @@ def what_is_not_one_object_is_refused_with_its_reason(folder):
     with objects.Store() as store:
         for name, content, ways, status, said in cases:
             store.put(f'b/{name}.csv', content, **ways)
+            patience = '30' if name == 'endless' else '1'  # what comes may be slow on a busy machine
             ended = trained(folder, [f's3://b/{name}.csv'],
-                            store.environment(DML_REMOTE_SECONDS='1'), name=name)
+                            store.environment(DML_REMOTE_SECONDS=patience), name=name)
             assert ended.status == status and said in ended.stderr, (name, ended)
             assert f's3://b/{name}.csv' in ended.stderr, ended
         ended = trained(folder, ['s3://b/none.csv'], store.environment())
