@@ -113,12 +113,13 @@ libcoordinator_a_CFLAGS = $(AM_CFLAGS) $(CONFUSE_CFLAGS) $(JANSSON_CFLAGS) $(EVE
 COORDINATOR_LIBS = libcoordinator.a $(OPTIMIZER_LIBS) $(CONFUSE_LIBS) $(JANSSON_LIBS)
 
 # The page for browsers is one file for whoever asks: style and scripts take the places that page.html
-# has for them. While a script is loaded it may use those before it, and later all of them.
+# has for them. A script uses what is in those before it alone.
 scripts_of_page = \
-	coordinator/status/page/tools.js coordinator/status/page/steps.js \
+	coordinator/status/page/tools.js coordinator/status/page/answers.js \
+	coordinator/status/page/frame.js coordinator/status/page/steps.js \
 	coordinator/status/page/known.js coordinator/status/page/scales.js \
 	coordinator/status/page/marks.js coordinator/status/page/charts.js \
-	coordinator/status/page/pointing.js coordinator/status/page/epochs.js \
+	coordinator/status/page/epochs.js coordinator/status/page/pointing.js \
 	coordinator/status/page/evaluation.js coordinator/status/page/table.js \
 	coordinator/status/page/workers.js coordinator/status/page/events.js \
 	coordinator/status/page/runs.js coordinator/status/page/head.js \
@@ -127,7 +128,7 @@ scripts_of_page = \
 	coordinator/status/page/sweep.js coordinator/status/page/outcome.js \
 	coordinator/status/page/connection.js coordinator/status/page/main.js
 parts_of_page = coordinator/status/page/page.html coordinator/status/page/style.css $(scripts_of_page)
-coordinator/status/page.html: $(parts_of_page)
+coordinator/status/page.html: $(parts_of_page) $(srcdir)/coordinator/local.mk
 	$(AM_V_GEN)$(MKDIR_P) coordinator/status && \
 	for script in $(scripts_of_page); do echo && cat $(srcdir)/$$script || exit; done >$@.js && \
 	sed -e '/^<!--style-->$$/{' -e 'r $(srcdir)/coordinator/status/page/style.css' -e d -e '}' \

@@ -279,6 +279,32 @@ def circles(files):
     return [', '.join(group) for group in survey.circles(product)]
 
 
+def page_scripts():
+    """The scripts of the status page in their order, as (path, text)."""
+    listed = re.search(r'^scripts_of_page = ((?:.*\\\n)*.*)', (source.ROOT / 'coordinator/local.mk').read_text(), re.M)
+    return [(path, (source.ROOT / path).read_text()) for path in re.findall(r'\S+\.js', listed[1])]
+
+
+def has_its_own(code, name):
+    """Whether a script has a variable, a parameter or a method of this name, which hides another's."""
+    word = re.escape(name)
+    return re.search(rf'^ +(?:const|let) [^;]*?\b{word}\b|\b{word}\b[^()\n]*\)? =>|^  {word}\(.*\) \{{$', code, re.M)
+
+
+def early_uses(scripts):
+    """Names that a script uses though only a later one defines them."""
+    define = re.compile(r'^(?:async )?(?:function|class|const|let) ([\w$]+)', re.M)
+    code = [re.sub(r"/\*(?:.|\n)*?\*/|//.*|'[^'\n]*'", '', text) for _, text in scripts]
+    names = [set(define.findall(text)) for text in code]
+    found = []
+    for at, (path, _) in enumerate(scripts):
+        used = set(re.findall(r'(?<![\w.$-])[A-Za-z_$][\w$]*(?!\w*:)', code[at]))
+        later = set().union(*names[at + 1:]) - set().union(*names[:at + 1])
+        found += [f'{path} uses {name}, which comes later' for name in sorted(used & later)
+                  if not has_its_own(code[at], name)]
+    return found
+
+
 def table():
     """The folders and rooms, in Markdown: chapter 4 of doc/ARCHITECTURE.md."""
     def code(name):
@@ -335,6 +361,8 @@ def planted(names):
         'a leave to ask after the family that nobody needs':
             needless_leave([(path, '/* shape->plugin */ "network.layers"') for path in MAY_ASK_FAMILY]),
         'a count of CPUs': strange_calls('replica/a.c', 'sysconf(_SC_NPROCESSORS_ONLN)'),
+        'a script that uses a later one': early_uses([('a.js', 'const a = () => b(1);'),
+                                                       ('b.js', 'function b(x) {\n}')]),
         'an objective in the coordinator':
             vector_calls('coordinator/a.c', 'objective_block(0);\n', names),
     }
@@ -362,6 +390,7 @@ def main():
         ('the coordinator calls no vector kernel and no objective', over(vector_calls, names)),
         ('the architecture has the table that --table prints', untold()),
         ('quoted includes are paths from the root', over(unresolved)),
+        ('scripts of the page use only those before them', early_uses(page_scripts())),
         ('every source is in a Makefile fragment', unlisted([path for path, _ in files])),
     ])
 

@@ -9,6 +9,7 @@ import sys
 import source
 
 FUNCTION_LINES_MAX = 60
+SCRIPT_LINES_MAX = 40
 FUNCTION_LINES_MEDIAN = 15
 FUNCTION_LINES_MEDIAN_MIN = 9
 FILE_LINES_MAX = 600
@@ -29,6 +30,19 @@ def functions(text):
         end = text.find('\n}', head.end() - 1)
         body = text[head.start():end if end > 0 else len(text)]
         yield re.match(r'(?s).*?(\w+)\s*\(', head[0])[1], body.count('\n') + 2
+
+
+# Of a script: its head, which names it, and what ends it.
+SCRIPT_FUNCTIONS = [(re.compile(r'^(?:async )?function (\w+)', re.M), '\n}\n'),
+                    (re.compile(r'^const (\w+) = .*=>', re.M), '\n\n'),
+                    (re.compile(r'^  (?:async )?(\w+)\(.*\) \{$', re.M), '\n  }\n')]
+
+
+def long_script_functions(path, text):
+    found = [(head[1], (text[head.start():].split(end)[0] + end).rstrip('\n').count('\n') + 1)
+             for pattern, end in SCRIPT_FUNCTIONS for head in pattern.finditer(text)]
+    return [f'{path}: {name}() has {lines} lines' for name, lines in found
+            if lines > SCRIPT_LINES_MAX]
 
 
 def long_functions(path, text):
@@ -62,6 +76,12 @@ def planted():
         'a long function': long_functions('base/a.c', function(FUNCTION_LINES_MAX + 1)),
         'a long function among others':
             long_functions('base/a.c', least + function(FUNCTION_LINES_MAX + 1, 'int *f(void) {')),
+        'a long function of a script':
+            long_script_functions('a.js', 'async function f(a) {' + '\n' * SCRIPT_LINES_MAX + '}\n'),
+        'a long arrow function':
+            long_script_functions('a.js', 'const f = a => {' + '\n//' * SCRIPT_LINES_MAX + '\n};\n\n'),
+        'a long method':
+            long_script_functions('a.js', '  f({ a = 1 }) {' + '\n' * SCRIPT_LINES_MAX + '  }\n'),
         'a long file': long_files('tests/a.py', '\n' * (FILE_LINES_MAX + 1)),
         'a large median': long_median([1, FUNCTION_LINES_MEDIAN + 1, FUNCTION_LINES_MEDIAN + 1]),
         'a small median': short_median([1, 1, 99], 2),
@@ -109,8 +129,10 @@ def main():
     return source.report([
         ('every rule notices a planted violation', planted()),
         (f'no function is longer than {FUNCTION_LINES_MAX} lines',
-         [found for path, text in files if path.endswith(('.c', '.h', '.js'))
-          for found in long_functions(path, text)]),
+         [found for path, text in code for found in long_functions(path, text)]),
+        (f'no function of a script is longer than {SCRIPT_LINES_MAX} lines',
+         [found for path, text in files if path.endswith('.js')
+          for found in long_script_functions(path, text)]),
         (f'half of all functions have at most {FUNCTION_LINES_MEDIAN} lines', long_median(lengths)),
         (f'half of all functions have at least {FUNCTION_LINES_MEDIAN_MIN} lines',
          short_median(lengths, FUNCTION_LINES_MEDIAN_MIN)),

@@ -79,6 +79,12 @@ def epochs_of_minibatches_are_shown_with_the_curve_of_the_holdout(mock, page):
     job.downpour |= {'epoch': 3}  # the run went back to a checkpoint
     tab.until(last.format(1) + " === '0.83333'")
     assert tab.run("known.epochs.reach(known.epochAxis)") == 3 * 422
+    press = "document.getElementById('epoch-loss-chart').dispatchEvent(new KeyboardEvent('keydown', {key: '%s'}))"
+    for key, epoch in [('ArrowLeft', 2), ('Home', 1), ('ArrowLeft', 1), ('End', 3)]:
+        tab.run(press % key)
+        assert tab.run(last.format(1)).startswith(f'epoch {epoch}: '), (key, tab.run(last.format(1)))
+    tab.run(press % 'Escape')
+    assert tab.run(last.format(1)) == '0.83333', 'the last one again'
     job.downpour |= {'epoch': 7, 'running': False, 'stopped_early': True, 'done': 2954}
     tab.until("document.getElementById('epochs-text').textContent"
               ".startsWith('7 epochs, stopped early of 12, ')")

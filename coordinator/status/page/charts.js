@@ -121,16 +121,7 @@ function drawHover(g, chart, shift, scale, xOf, yOf, height) {
   const step = known.stepHovered;
   if (step === null || step > known.steps.last) return;
   const x = Math.round(xOf(known.steps.along(known.axis, step))) + .5;
-  const y = yOf(known.steps.at(step, chart.column) - shift);
-  g.fillStyle = colour('muted');
-  g.fillRect(x - .5, TOP, 1, height - TOP - BOTTOM);
-  if (!Number.isFinite(x + y) || y > height - BOTTOM + 1) return;
-  g.fillStyle = colour('panel');
-  g.strokeStyle = colour('accent');
-  g.lineWidth = 2;
-  g.beginPath();
-  g.arc(x, y, 4, 0, 7);
-  g.fill(), g.stroke();
+  drawPointed(g, x, yOf(known.steps.at(step, chart.column) - shift), height);
 }
 
 function drawChart(chart) {

@@ -1,27 +1,6 @@
 /* Asks the coordinator, again and again, and says how the connection is. */
 
-const link = { failures: 0, answeredAt: null, timer: 0, busy: false, again: false };
-const STEPS_A_TICK = 10, ANSWER_MS = 5000, HIDDEN_MS = 15000, GIVE_UP_MS = 15000, RUNS_MS = 60000;
-
-class NoAnswer extends Error {}
-
-/* The answers by path, if this page is a file that needs no server. */
-const record = JSON.parse($('record') ? $('record').textContent : 'null');
-
-/* A report compares runs, whatever machine they were made on. */
-if (record) document.querySelector('input[name=axis][value=evaluations]').click();
-
-async function get(path) {
-  if (record) {
-    if (path in record) return record[path];
-    throw new NoAnswer(path);
-  }
-  try {
-    const answer = await fetch(path, { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_MS) });
-    if (answer.ok) return await answer.json();
-  } catch (error) { /* refused, cut off, too late or incomplete: there is no answer */ }
-  throw new NoAnswer(path);
-}
+const STEPS_A_TICK = 10, HIDDEN_MS = 15000, GIVE_UP_MS = 15000, RUNS_MS = 60000;
 
 /* Another run, or another coordinator: what was fetched before is forgotten. */
 function begin(status, before) {
@@ -32,7 +11,7 @@ function begin(status, before) {
   known.epochs = new Steps();
   known.nextEpoch = 0;
   known.overlays.clear();
-  known.stepHovered = known.replicaChosen = null;
+  known.stepHovered = known.epochHovered = known.replicaChosen = null;
 }
 
 /* Fetches the new steps. Steps after that of the status were rolled back, or are newer than the
@@ -98,16 +77,6 @@ async function fetchRuns() {
   if (Date.now() - known.runsAt < RUNS_MS) return;
   known.runsAt = Date.now();
   ({ runs: known.runs, sweeps: known.sweeps = [] } = await get('api/v1/runs'));
-}
-
-/* An empty object where there is no answer: the model was removed, or is none that has this. */
-async function getIfAny(path) {
-  try {
-    return await get(path);
-  } catch (error) {
-    if (error instanceof NoAnswer) return {};
-    throw error;
-  }
 }
 
 /* Of the model of a run that has ended. */

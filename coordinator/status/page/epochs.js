@@ -22,11 +22,19 @@ function epochsText(downpour) {
 
 const epochLook = () => ({ run: null, dash: [], width: 2, colour: colour('accent') });
 
+/* Where the charts end. */
+const epochReach = () =>
+  Math.max(known.epochAxis === 'seconds' ? 1e-3 : 3, known.epochs.reach(known.epochAxis));
+
+/* The epoch that is read: the one that is pointed at, or the last. */
+const epochShown = () => known.epochHovered === null || known.epochHovered > known.epochs.last
+  ? known.epochs.last : known.epochHovered;
+
 /* The first column as the curve of this run, the second as that of the holdout. */
 function drawEpochChart({ columns, canvas }) {
   if (!canvas.clientWidth) return;
   const { epochs, epochAxis: axis } = known, { g, width, height } = fit(canvas);
-  const last = Math.max(axis === 'seconds' ? 1e-3 : 3, epochs.reach(axis));
+  const last = epochReach();
   const shown = columns.filter(epochsHave), bounds = shown.map(column => epochs.range(column));
   const least = Math.min(...bounds.map(([low]) => low));
   const most = Math.max(...bounds.map(([, high]) => high));
@@ -39,12 +47,22 @@ function drawEpochChart({ columns, canvas }) {
               column === 'holdout_loss' ? holdoutLook() : epochLook(), yOf);
   const judged = shown.find(column => column !== 'loss');
   if (judged) drawBest(g, epochs, judged, axis, xOf, yOf);
-  const value = column => epochs.last < 0 ? '–' : figure(epochs.at(epochs.last, column), 5);
+  if (known.epochHovered !== null && scale)
+    drawPointed(g, Math.round(xOf(epochs.along(axis, epochShown()))) + .5,
+                yOf(epochs.at(epochShown(), shown[0])), height);
+  describeEpochChart(canvas, shown);
+}
+
+/* Figure and description of a chart. */
+function describeEpochChart(canvas, shown) {
+  const { epochs } = known, epoch = epochShown();
+  const value = column => epochs.last < 0 ? '–' : figure(epochs.at(epoch, column), 5);
   const text = shown.map(column => (column === 'holdout_loss' ? 'holdout ' : '') + value(column))
     .join(', ');
-  setText(canvas.parentNode.querySelector('output'), text);
+  const at = known.epochHovered === null ? '' : `epoch ${integer(epoch)}: `;
+  setText(canvas.parentNode.querySelector('output'), at + text);
   const title = canvas.parentNode.querySelector('h3').textContent;
-  const label = `${title}: ${text} after epoch ${integer(Math.max(0, epochs.last))}`;
+  const label = `${title}: ${text} after epoch ${integer(Math.max(0, epoch))}`;
   if (canvas.getAttribute('aria-label') !== label) canvas.setAttribute('aria-label', label);
 }
 
@@ -67,8 +85,3 @@ function drawEpochs() {
   drawEpochLegend();
   for (const chart of epochCharts) drawEpochChart(chart);
 }
-
-onChoice('epoch-axis', value => {
-  known.epochAxis = value;
-  drawEpochs();
-});

@@ -7,6 +7,7 @@ const known = {
   runs: [], sweeps: [], runsAt: 0, overlays: new Map(), stepHovered: null, replicaChosen: null,
   lossAs: 'above', axis: 'step', epochAxis: 'step',
   epochs: new Steps(), nextEpoch: 0,   // of minibatches: the number of an epoch is that of a step
+  epochHovered: null,
   weights: [], weightsOf: null,   // the hash of their model
   weightsShown: { output: 0, by: 'deviation' },
   summary: null,                  // the table of that model, as `summary --json` has it

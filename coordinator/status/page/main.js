@@ -1,17 +1,5 @@
 /* Draws all of it. */
 
-let drawing = false;
-
-/* Draws everything once with the next frame, however often it is called before. */
-function draw() {
-  if (drawing) return;
-  drawing = true;
-  requestAnimationFrame(() => {
-    drawing = false;
-    drawAll();
-  });
-}
-
 function drawAll() {
   const has = column => known.steps.range(column)[1] > -Infinity;
   const holds = has('holdout_loss'), judges = has('holdout_accuracy');
@@ -40,6 +28,7 @@ function drawAll() {
   drawChunks();
 }
 
+frame.draw = drawAll;
 dark.addEventListener('change', () => { colours.clear(); draw(); });
 document.addEventListener('visibilitychange', () => {
   if (document.visibilityState === 'visible') tick();

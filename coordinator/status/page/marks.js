@@ -130,6 +130,19 @@ function bestStep(steps) {
   return best;
 }
 
+/* A line and a ring where somebody points. */
+function drawPointed(g, x, y, height) {
+  g.fillStyle = colour('muted');
+  g.fillRect(x - .5, TOP, 1, height - TOP - BOTTOM);
+  if (!Number.isFinite(x + y) || y > height - BOTTOM + 1) return;
+  g.fillStyle = colour('panel');
+  g.strokeStyle = colour('accent');
+  g.lineWidth = 2;
+  g.beginPath();
+  g.arc(x, y, 4, 0, 7);
+  g.fill(), g.stroke();
+}
+
 /* A ring around the best step. */
 function drawBest(g, steps, column, axis, xOf, yOf) {
   const step = bestStep(steps);
