@@ -127,20 +127,31 @@ scripts_of_page = \
 	coordinator/status/page/weights.js coordinator/status/page/summary.js \
 	coordinator/status/page/sweep.js coordinator/status/page/outcome.js \
 	coordinator/status/page/connection.js coordinator/status/page/main.js
-parts_of_page = coordinator/status/page/page.html coordinator/status/page/style.css $(scripts_of_page)
+page_folder = coordinator/status/page
+parts_of_page = $(page_folder)/page.html $(page_folder)/colours.css $(page_folder)/style.css $(scripts_of_page)
+parts_of_index = $(page_folder)/index.html $(page_folder)/colours.css $(page_folder)/index.css
+put_style = -e '/^<!--style-->$$/{' -e 'r $(srcdir)/$(page_folder)/colours.css'
+end_style = -e d -e '}'
 coordinator/status/page.html: $(parts_of_page) $(srcdir)/coordinator/local.mk
 	$(AM_V_GEN)$(MKDIR_P) coordinator/status && \
 	for script in $(scripts_of_page); do echo && cat $(srcdir)/$$script || exit; done >$@.js && \
-	sed -e '/^<!--style-->$$/{' -e 'r $(srcdir)/coordinator/status/page/style.css' -e d -e '}' \
+	sed $(put_style) -e 'r $(srcdir)/$(page_folder)/style.css' $(end_style) \
 	    -e '/^<!--script-->$$/{' -e 'r $@.js' -e d -e '}' \
-	    $(srcdir)/coordinator/status/page/page.html >$@.new && rm $@.js && mv $@.new $@
-# It is built into the program: its bytes as numbers, a line each sixteen.
+	    $(srcdir)/$(page_folder)/page.html >$@.new && rm $@.js && mv $@.new $@
+coordinator/status/index.html: $(parts_of_index) $(srcdir)/coordinator/local.mk
+	$(AM_V_GEN)$(MKDIR_P) coordinator/status && \
+	sed $(put_style) -e 'r $(srcdir)/$(page_folder)/index.css' $(end_style) \
+	    $(srcdir)/$(page_folder)/index.html >$@.new && mv $@.new $@
+# They are built into the program: their bytes as numbers, a line each sixteen.
+bytes_as_numbers = LC_ALL=C od -An -v -tu1 $< | sed 's/[0-9][0-9]*/&,/g' >$@.new && mv $@.new $@
 coordinator/status/page.inc: coordinator/status/page.html
-	$(AM_V_GEN)LC_ALL=C od -An -v -tu1 coordinator/status/page.html | \
-	sed 's/[0-9][0-9]*/&,/g' >$@.new && mv $@.new $@
-coordinator/status/libcoordinator_a-page.$(OBJEXT): coordinator/status/page.inc
-EXTRA_DIST += $(parts_of_page)
-CLEANFILES += coordinator/status/page.html coordinator/status/page.inc
+	$(AM_V_GEN)$(bytes_as_numbers)
+coordinator/status/index.inc: coordinator/status/index.html
+	$(AM_V_GEN)$(bytes_as_numbers)
+coordinator/status/libcoordinator_a-page.$(OBJEXT): coordinator/status/page.inc coordinator/status/index.inc
+EXTRA_DIST += $(parts_of_page) $(page_folder)/index.html $(page_folder)/index.css
+CLEANFILES += coordinator/status/page.html coordinator/status/page.inc \
+	coordinator/status/index.html coordinator/status/index.inc
 
 bin_PROGRAMS += dml-coordinator
 dml_coordinator_SOURCES = coordinator/main.c

@@ -2,6 +2,7 @@
 
 #include "coordinator/status/page.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,31 +23,11 @@ const unsigned char page_html[] = {
 };
 const size_t page_html_length = sizeof page_html;
 
-static const char head[] =
-    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-    "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">"
-    "<meta name=\"color-scheme\" content=\"light dark\"><title>dml: state folders</title><style>"
-    ":root { --page: #f4f6f7; --panel: #fff; --text: #17212b; --muted: #55626e; --line: #dde3e8;"
-    " --accent: #1667a8; --good: #0b6f5f; --bad: #b3173d; }"
-    "@media (prefers-color-scheme: dark) { :root { --page: #0e1317; --panel: #151c22;"
-    " --text: #e6ecf1; --muted: #9dabb8; --line: #2a353f; --accent: #62b1f0; --good: #4cc9ae;"
-    " --bad: #ff7d93; } }"
-    "body { font: 14px/1.45 system-ui, sans-serif; max-width: 1280px; margin: 0 auto;"
-    " padding: 20px 16px; overflow-wrap: anywhere; background: var(--page); color: var(--text); }"
-    "main { display: grid; gap: 12px;"
-    " grid-template-columns: repeat(auto-fill, minmax(min(100%, 380px), 1fr)); }"
-    "article { background: var(--panel); border: 1px solid var(--line); border-radius: 6px;"
-    " padding: 12px 16px; display: flex; flex-direction: column; }"
-    "h1 { font-size: 22px; } h2 { font-size: 16px; margin: 0; } a { color: var(--accent); }"
-    "p { margin: 4px 0 0; } .muted { color: var(--muted); } .good { color: var(--good); }"
-    ".bad { color: var(--bad); }"
-    "svg { display: block; width: 100%; height: 52px; margin-top: auto; padding-top: 8px; }"
-    "polyline { fill: none; stroke: var(--accent); stroke-width: 1.6;"
-    " vector-effect: non-scaling-stroke; }"
-    "dl { display: flex; flex-wrap: wrap; gap: 4px 20px; margin: 8px 0 0; } dt {"
-    " color: var(--muted); font-size: 12px; } dd { margin: 0; font-size: 17px; }"
-    "</style></head><body><h1>State folders</h1><main>\n";
-static const char tail[] = "</main></body></html>\n";
+/* The same of index.html, in which entries take the place of a line. */
+static const char index_html[] = {
+#include <coordinator/status/index.inc>
+    '\0'};
+static const char place_of_entries[] = "<!--entries-->\n";
 
 /* Writes a text from outside as text, never as markup. */
 static void put_text(const char *text, FILE *out) {
@@ -217,10 +198,12 @@ void index_answer(const struct index_entry *entries, uint32_t count, struct http
     FILE *out = open_memstream(&text, &answer->length);
     if (!out)
         abort(); /* as without memory */
-    fputs(head, out);
+    const char *place = strstr(index_html, place_of_entries);
+    assert(place);
+    fwrite(index_html, 1, (size_t)(place - index_html), out);
     for (uint32_t i = 0; i < count; i++)
         put_entry(&entries[i], i + 1, out);
-    fputs(tail, out);
+    fputs(place + strlen(place_of_entries), out);
     fclose(out);
     answer->status = 200;
     answer->type = "text/html; charset=utf-8";
