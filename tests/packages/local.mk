@@ -2,6 +2,7 @@
 PACKAGES_TESTS = tests/packages/test_packages.py
 EXTRA_DIST += $(PACKAGES_TESTS) tests/packages/machine.py
 
+# It needs no program of the tests, so none is compiled.
 check-packages: all
-	$(MAKE) check-TESTS TESTS=$(PACKAGES_TESTS)
+	$(MAKE) check-TESTS TESTS=$(PACKAGES_TESTS) check_PROGRAMS= check_LIBRARIES=
 .PHONY: check-packages
