@@ -1,5 +1,6 @@
 """Makes a wheel of the package and of the library that was built beside it, for `pip install
-./python`. It needs nothing but Python, so that no package index is asked."""
+./python`; where the system has the library, of the package alone. It needs nothing but Python, so that
+no package index is asked."""
 
 import base64
 import hashlib
@@ -9,21 +10,17 @@ import sysconfig
 import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
-MISSING = '''libdml.so.0 is not built. Build it first, in the source tree:
-
-    ./bootstrap && mkdir build && cd build && ../configure && make libdml.so.0
-
-or say where it is with DML_LIBRARY=/path/of/libdml.so.0'''
 
 
 def library():
-    """The file that was built; that of the system needs no copy."""
+    """The bytes of the one that was built; None where the system has it, which needs no copy."""
     namespace = {'__file__': str(HERE / 'dml/_library.py'), '__name__': 'dml._library'}
     exec((HERE / 'dml/_library.py').read_text(), namespace)
-    for path in map(pathlib.Path, namespace['candidates']()):
-        if path.is_file():
-            return path.read_bytes()
-    raise SystemExit(MISSING)
+    try:
+        path = namespace['load']()._name
+    except ImportError as error:
+        raise SystemExit(f'error: {error}') from None
+    return None if path == namespace['NAME'] else pathlib.Path(path).read_bytes()
 
 
 def version():
@@ -36,15 +33,17 @@ def entry(name, data):
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    platform = re.sub('[-.]', '_', sysconfig.get_platform())
+    built = library()
+    platform = re.sub('[-.]', '_', sysconfig.get_platform()) if built else 'any'
     info, tag = f'dml-{version()}.dist-info', f'py3-none-{platform}'
     files = {f'dml/{path.name}': path.read_bytes() for path in sorted((HERE / 'dml').glob('*.py'))}
-    files['dml/libdml.so.0'] = library()
+    if built:
+        files['dml/libdml.so.0'] = built
     files[f'{info}/METADATA'] = (f'Metadata-Version: 2.1\nName: dml\nVersion: {version()}\n'
                                  'Summary: Scores rows with the models of dml\n'
                                  'Requires-Python: >=3.9\n').encode()
-    files[f'{info}/WHEEL'] = (f'Wheel-Version: 1.0\nGenerator: dml\nRoot-Is-Purelib: false\n'
-                              f'Tag: {tag}\n').encode()
+    files[f'{info}/WHEEL'] = ('Wheel-Version: 1.0\nGenerator: dml\n'
+                              f'Root-Is-Purelib: {str(not built).lower()}\nTag: {tag}\n').encode()
     record = ''.join(entry(*file) for file in files.items()) + f'{info}/RECORD,,\n'
     name = f'dml-{version()}-{tag}.whl'
     with zipfile.ZipFile(pathlib.Path(wheel_directory) / name, 'w', zipfile.ZIP_DEFLATED) as wheel:

@@ -50,17 +50,23 @@ def candidates():
     yield NAME
 
 
+def declared(library):
+    """It, with the types of its functions. One of another version may lack some."""
+    for name, (result, arguments) in FUNCTIONS.items():
+        function = getattr(library, name)
+        function.restype, function.argtypes = result, arguments
+    return library
+
+
 def load():
+    refused = []
     for path in candidates():
         try:
-            library = ctypes.CDLL(path)
+            return declared(ctypes.CDLL(path))
         except OSError as error:
-            refused = f'{path}: {error}'
-            continue
-        for name, (result, arguments) in FUNCTIONS.items():
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
-        return library
-    raise ImportError(f'{refused}; build it with `./bootstrap && mkdir build && cd build && '
-                      f'../configure && make libdml.so.0`, install it (Debian: libdml0), or set '
-                      f'DML_LIBRARY to the path of {NAME}')
+            refused.append(f'{path}: {error}' if path not in str(error) else str(error))
+        except AttributeError as error:
+            refused.append(f'{error}; it is of another version than this package')
+    raise ImportError(f'{"; ".join(refused)}. Build it with `./bootstrap && mkdir build && cd build && '
+                      f'../configure && make libdml.so.0`, install it (Debian: libdml0, of the version of '
+                      f'python3-dml), or set DML_LIBRARY to the path of {NAME}')

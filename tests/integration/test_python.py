@@ -210,24 +210,58 @@ def frames_of_pandas_are_scored(folder):
     assert model.predict_values(frame.iloc[:0]).tolist() == []
 
 
+def python(*arguments, **settings):
+    """A Python of its own, with these environment variables."""
+    return subprocess.run([sys.executable, *map(str, arguments)], capture_output=True, text=True,
+                          env={**os.environ, **{name: str(value) for name, value in settings.items()}})
+
+
+def wheel(folder, **settings):
+    """The folder that a wheel was unpacked to, made as pip makes it, without an index."""
+    made = python('-c', 'import sys; sys.path.insert(0, sys.argv[1]); import build_wheel; '
+                  'print(build_wheel.build_wheel(sys.argv[2]))', SOURCE / 'python', folder, **settings)
+    assert made.returncode == 0, made
+    with zipfile.ZipFile(folder / made.stdout.strip()) as packed:
+        packed.extractall(folder / 'site')
+    return made.stdout.strip(), folder / 'site'
+
+
+def library_and_score(folder, site, **settings):
+    used = python('-c', f'import dml; print(dml._library.load()._name, dml.open({str(folder / "job.state")!r})'
+                  '.predict([[1] * 20])[0])', PYTHONPATH=site, **settings)
+    assert used.returncode == 0, used
+    return used.stdout.split()
+
+
 @test
 def a_wheel_has_the_library_in_it(folder):
-    """As pip makes it, without an index; and without a library it says what to build."""
-    environment = {**os.environ, 'DML_LIBRARY': str(BUILD / 'libdml.so.0')}
-    made = subprocess.run([sys.executable, '-c', 'import sys; sys.path.insert(0, sys.argv[1]); import '
-                           'build_wheel; print(build_wheel.build_wheel(sys.argv[2]))',
-                           SOURCE / 'python', folder], env=environment, capture_output=True, text=True)
-    assert made.returncode == 0, made
-    with zipfile.ZipFile(folder / made.stdout.strip()) as wheel:
-        wheel.extractall(folder / 'site')
+    name, site = wheel(folder, DML_LIBRARY=BUILD / 'libdml.so.0')
+    assert 'linux' in name, name
     train(small_job(folder))
-    used = subprocess.run([sys.executable, '-c', 'import dml; print(dml._library.load()._name, '
-                           'dml.open("job.state").predict([[1] * 20])[0])'], cwd=folder, text=True,
-                          capture_output=True, env={**os.environ, 'PYTHONPATH': str(folder / 'site')})
-    assert used.stdout.split()[0] == str(folder / 'site/dml/libdml.so.0'), used
-    none = subprocess.run([sys.executable, '-c', 'import dml'], cwd=SOURCE / 'python', text=True,
-                          capture_output=True, env={**os.environ, 'DML_LIBRARY': '/nowhere/libdml.so.0'})
-    assert none.returncode and 'make libdml.so.0' in none.stderr, none
+    assert library_and_score(folder, site)[0] == str(site / 'dml/libdml.so.0')
+
+
+@test
+def a_wheel_takes_the_library_of_the_system_where_none_was_built(folder):
+    system = {'LD_LIBRARY_PATH': BUILD, 'DML_BUILD': folder}
+    name, site = wheel(folder, DML_LIBRARY='libdml.so.0', **system)
+    assert name.endswith('-py3-none-any.whl') and not (site / 'dml/libdml.so.0').exists(), name
+    train(small_job(folder))
+    assert library_and_score(folder, site, **system)[0] == 'libdml.so.0'
+
+
+@test
+def a_library_that_is_missing_damaged_or_another_is_named_with_what_to_do(folder):
+    (folder / 'libdml.so.0').write_bytes(b'no library')
+    for library, says in (('/nowhere/libdml.so.0', 'No such file'), (folder / 'libdml.so.0', 'too short'),
+                          ('libc.so.6', 'undefined symbol: dml_error_text; it is of another version')):
+        for code in 'import dml', f'import build_wheel; build_wheel.build_wheel({str(folder)!r})':
+            none = python('-c', f'import sys; sys.path.insert(0, {str(SOURCE / "python")!r}); {code}',
+                          DML_LIBRARY=library)
+            last = none.stderr.strip().splitlines()[-1]
+            assert none.returncode and last.count(str(library)) == 1 and says in last, none
+            assert 'make libdml.so.0' in last and 'Debian: libdml0' in last, none
+        assert not list(folder.glob('*.whl'))
 
 
 if __name__ == '__main__':
