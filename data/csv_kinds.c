@@ -6,6 +6,7 @@
  * is an error that names its line. */
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/error.h"
 #include "base/log.h"
@@ -77,16 +78,10 @@ static bool is_total(const char *cell) {
     static const char *const words[] = {"total",    "totals",      "grand total",
                                         "sum",      "summe",       "gesamt",
                                         "subtotal", "gesamtsumme", "zwischensumme"};
-    char bare[16];
     size_t length = strlen(cell);
     length -= length && cell[length - 1] == ':';
-    if (length >= sizeof bare)
-        return false;
-    for (size_t i = 0; i < length; i++)
-        bare[i] = (char)(cell[i] >= 'A' && cell[i] <= 'Z' ? cell[i] | 0x20 : cell[i]);
-    bare[length] = '\0';
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!strcmp(bare, words[i]))
+        if (strlen(words[i]) == length && !strncasecmp(cell, words[i], length))
             return true;
     return false;
 }

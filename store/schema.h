@@ -51,7 +51,8 @@
     "  text TEXT NOT NULL,"                                                                        \
     "  settled_ms INTEGER NOT NULL DEFAULT 0);"
 
-#define TABLE_SWEEPS                                                                               \
+/* The columns of version 4, to which others are added. */
+#define SWEEPS_OF_4                                                                                \
     "CREATE TABLE sweeps ("                                                                        \
     "  sweep INTEGER PRIMARY KEY,"                                                                 \
     "  identity TEXT NOT NULL,"                                                                    \
@@ -64,8 +65,9 @@
     "  ended_ms INTEGER NOT NULL DEFAULT 0,"                                                       \
     "  winner INTEGER NOT NULL DEFAULT 0,"                                                         \
     "  result TEXT,"                                                                               \
-    "  checksum INTEGER NOT NULL,"                                                                 \
-    "  decided INTEGER NOT NULL DEFAULT 0);"
+    "  checksum INTEGER NOT NULL"
+
+#define TABLE_SWEEPS SWEEPS_OF_4 ", decided INTEGER NOT NULL DEFAULT 0);"
 
 #define TABLE_HOSTS                                                                                \
     "CREATE TABLE hosts ("                                                                         \
@@ -229,26 +231,10 @@
     "ALTER TABLE models ADD COLUMN figures TEXT NOT NULL DEFAULT '';" TABLE_SOURCES                \
         TABLE_PUBLICATIONS
 
-/* As version 4 made it. */
-#define TABLE_SWEEPS_4                                                                             \
-    "CREATE TABLE sweeps ("                                                                        \
-    "  sweep INTEGER PRIMARY KEY,"                                                                 \
-    "  identity TEXT NOT NULL,"                                                                    \
-    "  settings TEXT NOT NULL,"                                                                    \
-    "  data TEXT NOT NULL,"                                                                        \
-    "  judged TEXT NOT NULL,"                                                                      \
-    "  sources TEXT NOT NULL,"                                                                     \
-    "  start_model TEXT NOT NULL,"                                                                 \
-    "  started_ms INTEGER NOT NULL,"                                                               \
-    "  ended_ms INTEGER NOT NULL DEFAULT 0,"                                                       \
-    "  winner INTEGER NOT NULL DEFAULT 0,"                                                         \
-    "  result TEXT,"                                                                               \
-    "  checksum INTEGER NOT NULL);"
-
 /* Sweeps, and the runs that they consist of. */
 #define UPGRADE_4                                                                                  \
     "ALTER TABLE runs ADD COLUMN sweep INTEGER NOT NULL DEFAULT 0;"                                \
-    "ALTER TABLE runs ADD COLUMN member INTEGER NOT NULL DEFAULT 0;" TABLE_SWEEPS_4
+    "ALTER TABLE runs ADD COLUMN member INTEGER NOT NULL DEFAULT 0;" SWEEPS_OF_4 ");"
 
 /* The hosts of runs. */
 #define UPGRADE_5 TABLE_HOSTS

@@ -78,14 +78,13 @@ static void put_doubtful_labels(const struct profile *profile, FILE *file) {
 /* Texts that people wrote by hand may be one class in two spellings. */
 static void put_spellings(const struct profile *profile, FILE *file) {
     for (uint32_t i = 0; i < profile->label_count; i++) {
-        const char *text = profile->label[i].text;
-        const char *other = text ? proposal_other_spelling(profile, i) : NULL;
+        const char *other = proposal_other_spelling(profile, i);
         if (!other)
             continue;
         fputs("# ", file);
         terminal_put_cut(file, false, STYLE_PLAIN, other, LABEL_SHOWN);
         fputs(" and ", file);
-        terminal_put_cut(file, false, STYLE_PLAIN, text, LABEL_SHOWN);
+        terminal_put_cut(file, false, STYLE_PLAIN, profile->label[i].text, LABEL_SHOWN);
         fputs(" are two classes here: if they mean the same, write them alike in the data.\n",
               file);
     }

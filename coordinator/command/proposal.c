@@ -336,8 +336,9 @@ const char *proposal_why_not(const struct proposal *proposal, uint32_t i) {
 }
 
 const char *proposal_other_spelling(const struct profile *profile, uint32_t i) {
-    for (uint32_t k = 0; k < i; k++)
-        if (profile->label[k].text && !strcasecmp(profile->label[k].text, profile->label[i].text))
+    const char *text = profile->label[i].text;
+    for (uint32_t k = 0; text && k < i; k++)
+        if (profile->label[k].text && !strcasecmp(profile->label[k].text, text))
             return profile->label[k].text;
     return NULL;
 }
@@ -449,13 +450,12 @@ static void warn_of_amounts(const struct proposal *proposal, bool told) {
 /* Who runs a job without reading its remarks would have two classes of what is one. */
 static void warn_of_spellings(const struct profile *profile, const char *data) {
     for (uint32_t i = 1; i < profile->label_count; i++) {
-        const char *text = profile->label[i].text;
-        const char *other = text ? proposal_other_spelling(profile, i) : NULL;
+        const char *other = proposal_other_spelling(profile, i);
         if (!other)
             continue;
         log_warning("%s: the labels \"%.40s\" and \"%.40s\" are two classes: if they mean the "
                     "same, write them alike in the data; the job file lists all such labels",
-                    data, other, text);
+                    data, other, profile->label[i].text);
         return;
     }
 }

@@ -41,7 +41,7 @@ bool proposal_is_mixed(const struct proposal *proposal, uint32_t i);
 /* Whether numbers have a decimal comma. */
 bool proposal_has_commas(const struct proposal *proposal);
 
-/* The first label before label i, which is a text, that is the same but for capitals; or NULL. */
+/* The first label before label i that is the same text but for capitals; NULL if there is none. */
 const char *proposal_other_spelling(const struct profile *profile, uint32_t i);
 
 /* Whether a label is a word for a missing one. */

@@ -42,7 +42,8 @@ static bool has_number(const int64_t *numbers, size_t count, int64_t number) {
 enum aspect { OF_JOB, OF_DATA, ASPECTS };
 
 struct need {
-    int64_t run, start_run, sweep, origin;
+    int64_t run; /* first, for compare_numbers() */
+    int64_t start_run, sweep, origin;
     char *job, *identity, *data;
     bool open;                      /* it can go on and has no model yet */
     bool replaced[ASPECTS], needed; /* replaced: a later run is of the same */
@@ -239,15 +240,9 @@ void needs_release(struct needs *needs) {
 
 /* A run by its number, in whose order they are; NULL: there is none. */
 static const struct need *find_need(const struct needs *needs, int64_t run) {
-    size_t low = 0, high = needs->count;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (needs->runs[middle].run < run)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < needs->count && needs->runs[low].run == run ? &needs->runs[low] : NULL;
+    return needs->count
+               ? bsearch(&run, needs->runs, needs->count, sizeof *needs->runs, compare_numbers)
+               : NULL;
 }
 
 bool needs_run(const struct needs *needs, int64_t run) {

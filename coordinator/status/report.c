@@ -288,12 +288,12 @@ struct runs_listed {
 static int report_take_run(void *context, const struct store_run *run) {
     static const char *const over[] = {"holdout", "test"};
     struct runs_listed *runs = context;
-    char *sha256;
+    char *sha256 = NULL;
     int64_t wall_ms;
     int code = last_ms(runs->store, run, &wall_ms);
-    if (code)
-        return code;
-    if ((code = store_model_of(runs->store, run->run, NULL, &sha256))) {
+    if (!code)
+        code = store_model_of(runs->store, run->run, NULL, &sha256);
+    if (code) {
         free(sha256);
         return code;
     }

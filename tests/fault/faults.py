@@ -7,6 +7,7 @@ repeats one run of a script that draws them at random.
 
 import contextlib
 import fcntl
+import math
 import os
 import pathlib
 import random
@@ -55,13 +56,15 @@ def label(objective, rng, margin):
         return round(margin + rng.gauss(0, 1), 3)
     if objective == 'softmax':
         return min(3, max(0, int(margin + rng.gauss(0, 1) + 2)))
+    if objective == 'tweedie':  # many are 0
+        return f'{rng.choice([0, 1, 2]) * math.exp(min(4, margin / 2)):.4g}'
     return int(margin + rng.gauss(0, 1.5) > 0)
 
 
-def write_data(folder, objective='logistic', rows=4000, features=FEATURES, values=10, seed=1):
+def write_data(folder, objective='logistic', rows=4000, features=FEATURES, values=10, seed=1, spread=0.5):
     path = folder / f'{objective}.libsvm'
     rng = random.Random(seed)
-    weights = [rng.gauss(0, 0.5) for _ in range(features + 1)]
+    weights = [rng.gauss(0, spread) for _ in range(features + 1)]
     with open(path, 'w') as file:
         for _ in range(rows):
             row = {j: round(rng.gauss(0, 1), 2)

@@ -3,8 +3,6 @@
 and workers whose coordinator does not come back."""
 
 import contextlib
-import math
-import random
 import re
 import signal
 import sqlite3
@@ -13,7 +11,7 @@ import time
 
 from faults import (ALL, PRECONDITIONED, REPLICAS, check_nothing_left, check_preconditioned,
                     conclude, is_free, kill, long_test, make_job, quiet, run_of, steps_of,
-                    until_step, workers_at)
+                    until_step, workers_at, write_data)
 from harness import AGAIN, REPLICA, SHARD, dml, main, test, write_job
 
 SLOW = {'DML_SHUFFLE': '3', 'DML_PAUSE_US': '8000'}
@@ -168,17 +166,8 @@ TRIED = [((1500, 3, 3), 0, {'l1': 1e-5, 'l2': 0, 'gradient_tolerance': 1e-9}, 'c
 
 def job_of_counts(folder, shape, seed, **settings):
     """Many labels are 0: steps over working sets fail here and there, and rows come to be fitted."""
-    rows, columns, values = shape
-    rng = random.Random(seed)
-    weights = [rng.gauss(0, 1) for _ in range(columns + 1)]
-    with open(folder / 'counts.libsvm', 'w') as file:
-        for _ in range(rows):
-            row = {j: round(rng.gauss(0, 1), 2)
-                   for j in sorted(rng.sample(range(1, columns + 1), values))}
-            margin = sum(weights[j] * v for j, v in row.items())
-            file.write(f'{rng.choice([0, 1, 2]) * math.exp(min(4, margin / 2)):.4g} ' +
-                       ' '.join(f'{j}:{v}' for j, v in row.items()) + '\n')
-    return write_job(folder, data=['counts.libsvm'], objective='tweedie', replicas=REPLICAS,
+    data = write_data(folder, 'tweedie', *shape, seed=seed, spread=1)
+    return write_job(folder, data=[data.name], objective='tweedie', replicas=REPLICAS,
                      checkpoint_seconds=1000, **settings)
 
 

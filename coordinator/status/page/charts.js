@@ -160,9 +160,7 @@ function describeChart(chart) {
   if (chart.name === 'loss')
     setText($('loss-title'), known.lossAs === 'above' ? 'Loss above the lowest' : 'Loss F');
   const title = chart.canvas.parentNode.querySelector('h3').textContent;
-  const label = `${title}: ${figure(value, 6)} at step ${integer(step)}`;
-  if (chart.canvas.getAttribute('aria-label') !== label)
-    chart.canvas.setAttribute('aria-label', label);
+  setLabel(chart.canvas, `${title}: ${figure(value, 6)} at step ${integer(step)}`);
 }
 
 function drawRead() {

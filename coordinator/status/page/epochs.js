@@ -62,8 +62,7 @@ function describeEpochChart(canvas, shown) {
   const at = known.epochHovered === null ? '' : `epoch ${integer(epoch)}: `;
   setText(canvas.parentNode.querySelector('output'), at + text);
   const title = canvas.parentNode.querySelector('h3').textContent;
-  const label = `${title}: ${text} after epoch ${integer(Math.max(0, epoch))}`;
-  if (canvas.getAttribute('aria-label') !== label) canvas.setAttribute('aria-label', label);
+  setLabel(canvas, `${title}: ${text} after epoch ${integer(Math.max(0, epoch))}`);
 }
 
 function drawEpochLegend() {

@@ -115,7 +115,7 @@ function describeChunks(evaluation, layout) {
       `${counted(grid.chunks, 'chunk')} counted (${Math.floor(100 * done / grid.chunks)} %)` +
       (isNumber(ago) ? `, begun ${duration(ago)} ago` : '');
   setText($('evaluation-text'), text);
-  if ($('chunks').getAttribute('aria-label') !== text) $('chunks').setAttribute('aria-label', text);
+  setLabel($('chunks'), text);
   const names = ['waiting', 'running', 'with a backup copy', 'counted'];
   ['waiting', 'running', 'backup', 'counted'].forEach((state, i) =>
     setText($('state-' + state), `${names[i]} ${evaluation.map ? integer(sums[i]) : ''}`));

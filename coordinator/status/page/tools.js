@@ -27,6 +27,11 @@ function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/* The text for who cannot see a drawing. */
+function setLabel(element, text) {
+  if (element.getAttribute('aria-label') !== text) element.setAttribute('aria-label', text);
+}
+
 /* A colour of the style sheet, by its name there. */
 const colours = new Map();
 function colour(name) {
