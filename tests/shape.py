@@ -8,11 +8,11 @@ import sys
 
 import source
 
-FUNCTION_LINES_MAX = 60
+FUNCTION_LINES_MAX = 80
 SCRIPT_LINES_MAX = 40
-FUNCTION_LINES_MEDIAN = 15
+FUNCTION_LINES_MEDIAN = 25
 FUNCTION_LINES_MEDIAN_MIN = 9
-FILE_LINES_MAX = 600
+FILE_LINES_MAX = 800
 FILE_LINES_MEDIAN_MIN = 120
 TESTS = ('tests/', 'bench/')  # the median leaves them out
 SUFFIXES = ('.c', '.h', '.def', '.py', '.mk', '.sh', '.js', '.css', '.html')
