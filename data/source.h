@@ -278,9 +278,11 @@ int source_columns(const char *path, const struct source_options *options, bool 
                    struct table **table);
 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
- * regular file, or lead to a pipe, or be "-". What a glob cannot look at is ERROR_IO or
- * ERROR_PERMISSION. A file that is met again, under whatever name, is left out with a warning. The
- * list is NULL-terminated; free with names_free(). */
+ * regular file, or lead to a pipe, or be "-". The name of a file that is there, and the folders at
+ * the beginning of an entry that are there under their very names, with `folder`, are no patterns.
+ * What a glob cannot look at is ERROR_IO or ERROR_PERMISSION. A file that is met again, under
+ * whatever name, is left out with a warning. The list is NULL-terminated; free with names_free().
+ */
 int source_paths(const char *folder, const char *const *patterns, char ***paths);
 
 /* The same of files alone, with those that are met again. */

@@ -103,17 +103,48 @@ static int stop_at(const char *folder, int error) {
     return 1;
 }
 
+/* The length of the longest beginning of a pattern that is a folder by this very name. */
+static size_t folder_length(const char *pattern) {
+    size_t length = 0, end = 0;
+    struct stat status;
+    bool is_folder = true;
+    while (is_folder && pattern[end]) {
+        end += strcspn(pattern + end, "/");
+        end += pattern[end] == '/';
+        char *folder = memory_format("%.*s", (int)end, pattern);
+        is_folder = stat(folder, &status) == 0 && S_ISDIR(status.st_mode);
+        length = is_folder ? end : length;
+        free(folder);
+    }
+    return length;
+}
+
+/* What glob() is asked for. Characters in the folder that is there stand for themselves: that of
+ * the job may have any name, and `v[1]` read as a pattern means the folder `v1`. Free it. */
+static char *glob_of(const char *pattern) {
+    const size_t folder = folder_length(pattern);
+    char *glob = memory_new(strlen(pattern) + folder + 1, 1), *to = glob;
+    for (size_t i = 0; pattern[i]; i++) {
+        if (i < folder && strchr("*?[]\\", pattern[i]))
+            *to++ = '\\';
+        *to++ = pattern[i];
+    }
+    return glob;
+}
+
 static int expand(struct path_list *list, const char *pattern) {
     if (is_regular(pattern)) { /* whatever is in its name */
         add_path(list, pattern);
         return 0;
     }
     glob_t matches = {0};
-    int answer = glob(pattern, GLOB_NOSORT, stop_at, &matches);
+    char *asked = glob_of(pattern);
+    int answer = glob(asked, GLOB_NOSORT, stop_at, &matches);
     int code = answer && answer != GLOB_NOMATCH
                    ? error_set_errno(ERROR_IO, "cannot look for %s", pattern)
                    : add_matches(list, pattern, &matches);
     globfree(&matches);
+    free(asked);
     return code;
 }
 

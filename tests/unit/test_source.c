@@ -303,6 +303,55 @@ static void globs_are_expanded_bytewise_each_file_once(void **state) {
     names_free(paths);
 }
 
+/* Makes FOLDER/NAME with `text`. */
+static void put_file(const char *folder, const char *name, const char *text) {
+    char *path = path_join(fixture_path(folder), name);
+    assert_int_equal(folder_make(fixture_path(folder), 0755), 0);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    free(path);
+}
+
+static void assert_only_match(const char *folder, const char *pattern, const char *expected) {
+    const char *const patterns[] = {pattern, NULL};
+    char **paths;
+    assert_int_equal(source_paths(folder, patterns, &paths), 0);
+    assert_string_equal(paths[0], expected);
+    assert_null(paths[1]);
+    names_free(paths);
+}
+
+static void only_what_was_written_is_a_pattern_and_no_folder_that_is_there(void **state) {
+    (void)state;
+    const char *const names[] = {"v[1]", "v?", "v*", "v\\[1]", "v[!2]"};
+    put_file("v1", "rows.csv", "1");
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *folder = memory_copy_string(fixture_path(names[i]));
+        char *expected = path_join(folder, "rows.csv");
+        char *behind = memory_format("%s/*.csv", names[i]);
+        char *whole = memory_format("%s/*.csv", folder);
+        put_file(names[i], "rows.csv", "1");
+        assert_only_match(folder, "*.csv", expected);
+        assert_only_match(fixture_folder, behind, expected);
+        assert_only_match("elsewhere", whole, expected);
+        free(folder);
+        free(expected);
+        free(behind);
+        free(whole);
+    }
+    const char *const missing[] = {"w[1]/*.csv", NULL}, *const there[] = {"v[1]", NULL};
+    char **paths;
+    assert_only_match(fixture_folder, "[v]1/r*", fixture_path("v1/rows.csv"));
+    assert_int_equal(source_paths(fixture_folder, missing, &paths), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "w[1]/*.csv"));
+    error_clear();
+    assert_int_equal(source_paths(fixture_folder, there, &paths), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "v[1] is not a regular file"));
+    error_clear();
+}
+
 static void a_glob_without_match_is_an_error(void **state) {
     (void)state;
     const char *const none[] = {"nothing-*", NULL}, *const folder[] = {".", NULL};
@@ -419,6 +468,7 @@ SUITE(source) {
         cmocka_unit_test(the_report_says_what_was_read),
         cmocka_unit_test(the_taker_can_end_the_reading),
         cmocka_unit_test(globs_are_expanded_bytewise_each_file_once),
+        cmocka_unit_test(only_what_was_written_is_a_pattern_and_no_folder_that_is_there),
         cmocka_unit_test(a_glob_without_match_is_an_error),
         cmocka_unit_test(what_a_glob_cannot_look_at_is_an_error_and_not_left_out),
     };
