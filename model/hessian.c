@@ -230,6 +230,37 @@ static void add_score(struct pass *pass, struct row_room *room, const struct row
     hessian->score[number] = weight_of(hessian, rows, i) * sum;
 }
 
+/* Behind the elements of the vector that a pass sums up. */
+enum { MOVED_CHANGE, MOVED_SQUARE, MOVED_SECOND, MOVED_TRACE, MOVED_WEIGHT, MOVED_SCALARS };
+
+static void add_move(struct pass *pass, struct row_room *room, const struct rows *rows, uint32_t i,
+                     uint64_t number, double *const *sums) {
+    const struct hessian *hessian = pass->hessian;
+    const uint32_t outputs = hessian->outputs;
+    const double weight = weight_of(hessian, rows, i);
+    double *scalar = sums[0] + hessian->count, all, most = 0;
+    find_margins(hessian, rows, i, pass->v, room->margin);
+    find_square(hessian, rows->label[i], number, room->square);
+    for (uint32_t k = 0; k < outputs; k++) {
+        double margin = room->margin[k], change = fabs(margin);
+        most = fmax(most, weight > 0 ? change : 0);
+        scalar[MOVED_TRACE] += weight * room->square[k * outputs + k];
+        room->by[k] = change >= MOVED_LEAST ? copysign(weight, margin) : 0;
+    }
+    scalar[MOVED_WEIGHT] += weight * outputs;
+    if (most < MOVED_LEAST)
+        return;
+    for (uint32_t k = 0; k < outputs; k++) {
+        double margin = room->margin[k], product = 0;
+        for (uint32_t other = 0; other < outputs; other++)
+            product += room->square[k * outputs + other] * room->margin[other];
+        scalar[MOVED_CHANGE] += room->by[k] * margin;
+        scalar[MOVED_SQUARE] += weight * margin * margin;
+        scalar[MOVED_SECOND] += weight * margin * product;
+    }
+    add_row(hessian, rows, i, false, of_weights(hessian, room->by, &all), room->by, sums[0]);
+}
+
 /* ---- passes ---- */
 
 static int read_group(struct pass *pass, uint32_t group, struct row_room *room) {
@@ -268,7 +299,7 @@ static int run_pass(struct hessian *hessian, row_function *add, const double *v,
     *pass = (struct pass){.hessian = hessian, .add = add, .v = v, .vectors = vectors};
     for (uint32_t g = 0; g < hessian->groups; g++)
         for (uint32_t i = 0; i < vectors; i++)
-            pass->group[g][i] = memory_new(hessian->count, sizeof(double));
+            pass->group[g][i] = memory_new(hessian->count + MOVED_SCALARS, sizeof(double));
     threads_run(hessian->threads < hessian->groups ? hessian->threads : hessian->groups,
                 read_groups, pass);
     for (uint32_t g = 0; g < hessian->groups && !code; g++)
@@ -276,7 +307,7 @@ static int run_pass(struct hessian *hessian, row_function *add, const double *v,
             code = error_set(pass->code[g], "%s", pass->text[g]);
     for (uint32_t g = 1; g < hessian->groups; g++)
         for (uint32_t i = 0; i < vectors; i++)
-            for (uint64_t j = 0; j < hessian->count; j++)
+            for (uint64_t j = 0; j < hessian->count + MOVED_SCALARS; j++)
                 pass->group[0][i][j] += pass->group[g][i][j];
     return code;
 }
@@ -373,6 +404,24 @@ int hessian_multiply(struct hessian *hessian, const double *v, double *out) {
     memcpy(out, pass.group[0][0], hessian->count * sizeof *out);
     release_pass(&pass);
     return code;
+}
+
+int hessian_moves(struct hessian *hessian, const double *v, struct moved_sums *sums) {
+    struct pass pass;
+    int code = run_pass(hessian, add_move, v, 1, &pass);
+    const double *scalar = pass.group[0][0] + hessian->count;
+    *sums = (struct moved_sums){.toward = pass.group[0][0],
+                                .change = scalar[MOVED_CHANGE],
+                                .square = scalar[MOVED_SQUARE],
+                                .second = scalar[MOVED_SECOND],
+                                .typical = scalar[MOVED_TRACE] / scalar[MOVED_WEIGHT]};
+    pass.group[0][0] = NULL;
+    release_pass(&pass);
+    return code;
+}
+
+void moved_sums_release(struct moved_sums *sums) {
+    free(sums->toward);
 }
 
 /* Σ (Σ of the rows of a cluster)². */

@@ -36,6 +36,22 @@ void hessian_sums_release(struct hessian_sums *sums);
 /* out = H·v, another vector. ERROR_DATA. */
 int hessian_multiply(struct hessian *hessian, const double *v, double *out);
 
+/* What a step along v does to rows whose margins it changes by MOVED_LEAST or more. */
+#define MOVED_LEAST 0.5
+
+struct moved_sums {
+    double *toward; /* Σ w·±x over those rows, by elements, + where the margin of the output rises;
+                       owned */
+    double change;  /* Σ w·Σ_k |m_k|, m the margins of v without offsets */
+    double square;  /* Σ w·Σ_k m_k² */
+    double second;  /* Σ w·mᵀSm, S the second derivatives of the row by its margins */
+    double typical; /* of all rows: the mean element of the diagonal of S */
+};
+
+/* ERROR_DATA. The sums are released by the next, in any case. */
+int hessian_moves(struct hessian *hessian, const double *v, struct moved_sums *sums);
+void moved_sums_release(struct moved_sums *sums);
+
 /* How many numbers a row is given in the next. */
 struct score_sums {
     double independent; /* Σ (w·Σ_k g_k·m_k)², m the margins of v without offsets */

@@ -18,6 +18,7 @@
 #define INFLATION_MOST 1e11
 
 struct solver {
+    struct set *set;
     struct hessian *hessian;
     struct hessian_sums sums;
     const struct model_layout *layout;
@@ -182,13 +183,60 @@ static int find_error(struct solver *solver, uint64_t element, struct single_err
     return code;
 }
 
-static int find_distance(struct solver *solver, struct single_totals *totals) {
-    double square;
+static void take_gradient(struct solver *solver) {
     for (uint64_t i = 0; i < solver->count; i++)
         solver->residual[i] =
             solver->sums.gradient[i] + ridge_at(solver, i) * solver->point->parameters[i];
+}
+
+static int find_distance(struct solver *solver, struct single_totals *totals) {
+    double square;
     int code = solve(solver, INFINITY, &square);
     totals->distance = sqrt(square);
+    return code;
+}
+
+/* ---- what runs away ---- */
+
+/* Σ g²/H of columns without their means, for each unit of weight, below which a gradient is but
+ * rounding. */
+#define ROUNDING 1e-20
+/* Rows that run away have at most this share of the second derivative that rows have. */
+#define INFORMATION_MOST 0.1
+/* A column is named that has this share of what their margins change by. */
+#define SHARE_NAMED 0.05
+
+static bool has_gradient(const struct solver *solver) {
+    double sum = 0, weight = set_info(solver->set)->weight_total;
+    for (uint64_t i = 0; i < solver->count; i++) {
+        double own = solver->residual[i] * solver->residual[i] / spread_of(solver, i);
+        sum += is_left_out(solver, i) ? 0 : own;
+    }
+    return sum > ROUNDING * weight;
+}
+
+/* Shares are of columns without their means. The intercept beside them has an error of its own only
+ * where nothing else runs away: all labels are 0. */
+static void name_runaways(const struct solver *solver, const struct moved_sums *sums,
+                          bool *runs_away) {
+    bool any = false;
+    for (uint64_t i = 0; i < solver->biases; i++) {
+        double mean = mean_of(solver, i);
+        double toward = sums->toward[i] - (mean != 0 ? mean * sums->toward[bias_of(solver, i)] : 0);
+        runs_away[i] = solver->solution[i] * toward >= SHARE_NAMED * sums->change;
+        any |= runs_away[i];
+    }
+    for (uint64_t i = solver->biases; i < solver->count && !any; i++)
+        runs_away[i] = solver->solution[i] * sums->toward[i] >= SHARE_NAMED * sums->change;
+}
+
+/* The solution is Newton's step. */
+static int find_runaways(struct solver *solver, bool *runs_away) {
+    struct moved_sums sums;
+    int code = hessian_moves(solver->hessian, solver->solution, &sums);
+    if (!code && sums.change > 0 && sums.second <= INFORMATION_MOST * sums.typical * sums.square)
+        name_runaways(solver, &sums, runs_away);
+    moved_sums_release(&sums);
     return code;
 }
 
@@ -211,8 +259,9 @@ static void release(struct solver *solver) {
 
 int single_errors_find(struct set *set, const struct model_layout *layout,
                        const struct single_point *point, const uint64_t *element, size_t count,
-                       struct single_error *errors, struct single_totals *totals) {
-    struct solver solver = {.layout = layout,
+                       struct single_error *errors, bool *runs_away, struct single_totals *totals) {
+    struct solver solver = {.set = set,
+                            .layout = layout,
                             .point = point,
                             .count = model_parameters(layout),
                             .weights = model_rows(layout),
@@ -223,7 +272,12 @@ int single_errors_find(struct set *set, const struct model_layout *layout,
         hessian_new(set, layout, point->parameters, point->threads, &solver.hessian, &solver.sums);
     make_room(&solver);
     if (!code)
+        take_gradient(&solver);
+    bool moves = !code && has_gradient(&solver);
+    if (!code && (count || moves))
         code = find_distance(&solver, totals);
+    if (!code && moves)
+        code = find_runaways(&solver, runs_away);
     for (size_t i = 0; i < count && !code; i++)
         code = find_error(&solver, element[i], &errors[i], totals);
     totals->products = solver.products;

@@ -35,9 +35,15 @@ struct single_totals {
     uint64_t clusters, single_rows;
 };
 
-/* errors[count] of these elements. ERROR_DATA. */
+/* errors[count] of these elements; and which parameters run away, one for each that there is:
+ * without bound the likelihood rises with them. ERROR_DATA.
+ *
+ * Rows that run away have lost their second derivatives, and Newton's step still changes their
+ * margins by about 1, however far the run has gone: logistic, softmax and ordered classes that
+ * columns separate, and under a log link labels of 0. At an optimum, also of columns that are
+ * nearly collinear, it changes the margins of rows with so little information by nothing. */
 int single_errors_find(struct set *set, const struct model_layout *layout,
                        const struct single_point *point, const uint64_t *element, size_t count,
-                       struct single_error *errors, struct single_totals *totals);
+                       struct single_error *errors, bool *runs_away, struct single_totals *totals);
 
 #endif

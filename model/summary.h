@@ -42,6 +42,8 @@ struct summary_covariance {
     const double *estimate;  /* the parameters, restated so that those that are aliased are 0, and
                                 the margins of all training rows are the same: with r those that are
                                 not aliased, b_r + (H_rr)⁻¹·H_ra·b_a. NULL: as in the file */
+    const bool *runs_away;   /* no finite estimate is the best one: single_errors_find(); NULL: all
+                                are   finite */
     const uint64_t *elements; /* the parameters, rising, that the first three lists are of, and have
                                  one element each for; NULL: of all */
     uint64_t element_count;   /* 0 without */

@@ -28,11 +28,11 @@ static void add_numbers(json_t *object, const char *member, const double *value,
     json_object_set_new(object, member, list);
 }
 
-/* The numbers of aliased parameters, in their order. */
-static json_t *aliased_json(const struct summary_covariance *covariance) {
+/* The numbers of the parameters that are marked, rising; `marked` may be NULL. */
+static json_t *numbers_json(const struct summary_covariance *covariance, const bool *marked) {
     json_t *list = json_array();
-    for (uint64_t i = 0; covariance->aliased && i < covariance->parameters; i++)
-        if (covariance->aliased[i])
+    for (uint64_t i = 0; marked && i < covariance->parameters; i++)
+        if (marked[i])
             json_array_append_new(list, json_integer((json_int_t)i));
     return list;
 }
@@ -58,12 +58,13 @@ static json_t *covariance_json(const struct summary_covariance *covariance) {
     uint64_t all = covariance->parameters;
     uint64_t count = covariance->elements ? covariance->element_count : all;
     json_t *object = json_pack("{s:I, s:o, s:o, s:b}", "parameters", (json_int_t)all, "aliased",
-                               aliased_json(covariance), "trace", number_or_null(covariance->trace),
-                               "expected", covariance->expected);
+                               numbers_json(covariance, covariance->aliased), "trace",
+                               number_or_null(covariance->trace), "expected", covariance->expected);
     add_numbers(object, "variance", covariance->variance, count);
     add_numbers(object, "robust", covariance->robust, count);
     add_numbers(object, "clustered", covariance->clustered, count);
     add_numbers(object, "estimate", covariance->estimate, all);
+    json_object_set_new(object, "runs_away", numbers_json(covariance, covariance->runs_away));
     if (covariance->elements)
         add_elements(object, covariance);
     if (covariance->clustered)
@@ -119,10 +120,12 @@ static bool is_covariance(const json_t *covariance, const struct model_layout *l
     size_t count =
         model_rows(layout) * layout->features + (layout->intercept ? layout->outputs : 0);
     const json_t *elements = json_object_get(covariance, "elements");
+    const json_t *running = json_object_get(covariance, "runs_away"); /* not of older models */
     size_t listed = elements ? json_array_size(elements) : count;
     return json_integer_value(json_object_get(covariance, "parameters")) == (json_int_t)count &&
            are_numbers(json_object_get(covariance, "aliased"), count) &&
-           (!elements || are_numbers(elements, count)) && is_list(covariance, "variance", listed) &&
+           (!elements || are_numbers(elements, count)) &&
+           (!running || are_numbers(running, count)) && is_list(covariance, "variance", listed) &&
            is_list(covariance, "robust", listed) && is_list(covariance, "clustered", listed) &&
            is_list(covariance, "estimate", count);
 }

@@ -10,14 +10,6 @@
 
 #define NAMES_MOST 5 /* that a note lists */
 
-/* Log odds over a typical value: an estimate beyond the first that is not even twice its error,
- * which is beyond the second, comes from classes that a column parts: Hauck and Donner, "Wald's
- * test as applied to hypotheses in logit analysis" (1977). Where the run stops on the way to
- * infinity depends on its tolerances. */
-#define SEPARATED_ESTIMATE 4.0
-#define SEPARATED_ERROR 10.0
-#define SEPARATED_STATISTIC 2.0
-
 struct notes {
     const struct model *model;
     const json_t *summary, *covariance, *rows, *result;
@@ -151,37 +143,33 @@ static void tell_single(struct notes *notes) {
             distance);
 }
 
-/* How large values of a row's column are; 1 if it is not known, as of texts. */
-static double scale_of(const json_t *row) {
-    double scale = number_of(row, "scale");
-    return scale > 0 ? scale : 1;
-}
+/* The deviance of a fit in which the columns predict every label, as a share of that without them.
+ */
+#define COMPLETE_SHARE 1e-3
 
 static void tell_separation(struct notes *notes) {
     struct names names = {0};
     size_t i;
     json_t *row;
     bool of_classes = notes->distribution && notes->distribution->null_margin == NULL_OF_CLASSES;
-    double deviance = number_of(json_object_get(notes->summary, "fit"), "deviance");
-    double rows = number_of(json_object_get(notes->summary, "fit"), "rows");
-    if (!of_classes || number_of(notes->result, "l2") > 0)
-        return;
-    json_array_foreach(notes->rows, i, row) {
-        double scale = scale_of(row);
-        if (fabs(number_of(row, "estimate")) * scale > SEPARATED_ESTIMATE &&
-            number_of(row, "error") * scale > SEPARATED_ERROR &&
-            fabs(number_of(row, "statistic")) < SEPARATED_STATISTIC)
-            name_row(&names, row);
-    }
-    if (deviance < 1e-6 * rows)
-        add(notes, "The columns part the classes completely: no finite estimate is the best one, "
-                   "and errors and tests mean nothing. Use l2 > 0.");
+    const json_t *fit = json_object_get(notes->summary, "fit");
+    bool complete =
+        of_classes && number_of(fit, "deviance") < COMPLETE_SHARE * number_of(fit, "null_deviance");
+    json_array_foreach(notes->rows, i, row) if (json_object_get(row, "runs_away"))
+        name_row(&names, row);
+    if (names.count && complete)
+        add(notes, "The columns separate the classes completely: no finite estimate is the best "
+                   "one, and errors and tests of any kind mean nothing. Use l2 > 0.");
     else if (names.count)
         add(notes,
-            "Huge estimates with huge errors: %s%s. Where such a column has a value, the classes "
-            "are probably parted without exception; then no finite estimate is the best one, and "
-            "its error and test mean nothing. Use l2 > 0, or leave the column out.",
-            names.text, and_more(&names));
+            "No finite estimate is the best one for %s%s: %s, and the likelihood rises as long as "
+            "the estimate grows. What is shown is where the run ended; error and test, of any "
+            "kind, mean nothing. Use l2 > 0, or leave the column out.",
+            names.text, and_more(&names),
+            of_classes ? "rows in which such a column has a value have the same class without "
+                         "exception"
+                       : "rows in which such a column has a value have the label 0 without "
+                         "exception");
     free(names.text);
 }
 

@@ -76,8 +76,8 @@ struct computing {
     double freedom;           /* of Student's t; infinity: the normal distribution */
     double critical;          /* half the width of an interval, in errors */
     bool has_ratio;
-    bool *aliased;    /* by number; owned, as the next */
-    double *estimate; /* likewise */
+    bool *aliased, *runs_away; /* by number; owned, as the next */
+    double *estimate;          /* by number */
 };
 
 static double number_at(const json_t *list, uint64_t i) {
@@ -175,6 +175,8 @@ static json_t *row_of(const struct computing *computing, const struct standing *
     } else {
         set_tests(computing, estimate, sqrt(computing->factor * variance), row);
     }
+    if (computing->runs_away[place->number])
+        json_object_set_new(row, "runs_away", json_true());
     return row;
 }
 
@@ -236,12 +238,13 @@ static json_t *rows_of(const struct computing *computing, uint64_t count, const 
     return rows;
 }
 
-static bool *aliased_of(const json_t *covariance, uint64_t count) {
-    const json_t *list = json_object_get(covariance, "aliased");
-    bool *aliased = memory_new(count, sizeof *aliased);
+/* Which parameters a list of numbers names. Free it. */
+static bool *marked_by(const json_t *covariance, const char *member, uint64_t count) {
+    const json_t *list = json_object_get(covariance, member);
+    bool *marked = memory_new(count, sizeof *marked);
     for (size_t i = 0; i < json_array_size(list); i++)
-        aliased[json_integer_value(json_array_get(list, i))] = true;
-    return aliased;
+        marked[json_integer_value(json_array_get(list, i))] = true;
+    return marked;
 }
 
 static json_t *head_of(const struct model *model, const json_t *summary,
@@ -280,11 +283,13 @@ int summary_table(const struct model *model, const json_t *summary, const struct
         .freedom = distribution && distribution->has_dispersion ? fit_number(summary, "freedom")
                                                                 : INFINITY,
         .has_ratio = distribution && distribution->ratio,
-        .aliased = aliased_of(covariance, count)};
+        .aliased = marked_by(covariance, "aliased", count),
+        .runs_away = marked_by(covariance, "runs_away", count)};
     computing.critical = quantile_student(1 - view->level, computing.freedom);
     computing.estimate = estimates_of(model, covariance, computing.aliased, count);
     json_t *rows = rows_of(&computing, count, view->only);
     free(computing.aliased);
+    free(computing.runs_away);
     free(computing.estimate);
     if (view->only && !json_array_size(rows)) {
         json_decref(rows);

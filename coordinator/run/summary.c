@@ -4,8 +4,10 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "model/clusters.h"
+#include "base/resources.h"
 #include "coordinator/run/summary_parts.h"
+#include "model/clusters.h"
+#include "model/single_errors.h"
 #include "model/summary.h"
 
 /* How many parameters the fit has: with a penalty the effective ones, but where nobody knows the
@@ -117,6 +119,35 @@ static int find_clusters(const struct training *run, struct cluster_errors *erro
     return code;
 }
 
+/* Which estimates run away, by the run's elements. */
+static int find_runaways(struct training *run, bool *runs_away) {
+    struct model view;
+    struct single_totals totals;
+    uint64_t count = model_parameters(&run->layout);
+    int code = model_writer_view(run->recorder.writer, &view);
+    if (code)
+        return code;
+    double *parameters = memory_new(count, sizeof *parameters), *ridge = summary_ridge(run);
+    bool *aliased = memory_new(count, sizeof *aliased);
+    for (uint64_t i = 0; i < count; i++)
+        aliased[i] = isnan(run->recorder.variance[i]);
+    model_spread(&view, &run->layout, parameters);
+    const struct single_point point = {parameters, ridge, aliased, cpus_usable()};
+    code = single_errors_find(run->set, &run->layout, &point, NULL, 0, NULL, runs_away, &totals);
+    free(parameters);
+    free(ridge);
+    free(aliased);
+    return code;
+}
+
+bool *summary_in_order(const struct training *run, const bool *marked) {
+    const struct model_writer *writer = run->recorder.writer;
+    bool *ordered = memory_new(model_writer_parameters(writer), sizeof *ordered);
+    for (uint64_t i = 0; i < layout_parameters(&run->parameters); i++)
+        ordered[model_writer_number(writer, i)] = marked[i];
+    return ordered;
+}
+
 static int summarise_all(struct training *run) {
     const struct recorder *recorder = &run->recorder;
     struct coordinator_view view = coordinator_view(run->coordinator);
@@ -126,13 +157,19 @@ static int summarise_all(struct training *run) {
                              "they are not finite");
     struct cluster_errors errors = {0};
     int code = find_clusters(run, &errors);
-    if (code)
+    bool *running = memory_new(model_parameters(&run->layout), sizeof *running);
+    if (!code)
+        code = find_runaways(run, running);
+    if (code) {
+        free(errors.variance);
+        free(running);
         return code;
+    }
     double *clustered = in_order_of_model(run, errors.variance);
     double *variance = in_units_of_weights(run, in_order_of_model(run, recorder->variance));
     double *robust = in_order_of_model(run, recorder->robust);
     double *estimate = in_order_of_model(run, recorder->estimate);
-    bool *aliased = find_aliased(run);
+    bool *aliased = find_aliased(run), *runs_away = summary_in_order(run, running);
     const struct summary_covariance covariance = {
         .parameters = model_writer_parameters(recorder->writer),
         .variance = variance,
@@ -143,6 +180,7 @@ static int summarise_all(struct training *run) {
         .single_rows = errors.single_rows,
         .aliased = aliased,
         .estimate = estimate,
+        .runs_away = runs_away,
         .trace = view.summary.trace,
         .expected = objective_of(run->shape.kind)->expected != NULL};
     code = summary_write(run, &covariance, NULL);
@@ -152,6 +190,8 @@ static int summarise_all(struct training *run) {
     free(robust);
     free(estimate);
     free(aliased);
+    free(runs_away);
+    free(running);
     return code;
 }
 

@@ -159,7 +159,7 @@ static void put_in_order(const struct training *run, struct choice *choice) {
 }
 
 static int find_errors(const struct training *run, const struct choice *choice, const double *ridge,
-                       const bool *aliased, struct single_error *errors,
+                       const bool *aliased, struct single_error *errors, bool *runs_away,
                        struct single_totals *totals) {
     struct model view;
     int code = model_writer_view(run->recorder.writer, &view);
@@ -171,8 +171,8 @@ static int find_errors(const struct training *run, const struct choice *choice, 
     for (size_t i = 0; i < choice->count; i++)
         element[i] = choice->list[i].element;
     const struct single_point point = {parameters, ridge, aliased, cpus_usable()};
-    code =
-        single_errors_find(run->set, &run->layout, &point, element, choice->count, errors, totals);
+    code = single_errors_find(run->set, &run->layout, &point, element, choice->count, errors,
+                              runs_away, totals);
     free(parameters);
     free(element);
     return code;
@@ -182,26 +182,25 @@ static int find_errors(const struct training *run, const struct choice *choice, 
 struct lists {
     uint64_t *elements;
     double *variance, *robust, *clustered;
-    bool *aliased;
+    bool *aliased, *runs_away;
 };
 
 static struct lists lists_of(const struct training *run, const struct choice *choice,
-                             const bool *aliased, const struct single_error *errors) {
-    const struct model_writer *writer = run->recorder.writer;
+                             const bool *aliased, const bool *runs_away,
+                             const struct single_error *errors) {
     size_t n = choice->count;
     struct lists lists = {.elements = memory_new(n, sizeof *lists.elements),
                           .variance = memory_new(n, sizeof(double)),
                           .robust = memory_new(n, sizeof(double)),
                           .clustered = memory_new(n, sizeof(double)),
-                          .aliased = memory_new(model_writer_parameters(writer), sizeof(bool))};
+                          .aliased = summary_in_order(run, aliased),
+                          .runs_away = summary_in_order(run, runs_away)};
     for (size_t i = 0; i < n; i++) {
         lists.elements[i] = choice->list[i].number;
         lists.variance[i] = errors[i].variance;
         lists.robust[i] = errors[i].robust;
         lists.clustered[i] = errors[i].clustered;
     }
-    for (uint64_t i = 0; i < layout_parameters(&run->parameters); i++)
-        lists.aliased[model_writer_number(writer, i)] = aliased[i];
     return lists;
 }
 
@@ -211,12 +210,14 @@ static void lists_release(struct lists *lists) {
     free(lists->robust);
     free(lists->clustered);
     free(lists->aliased);
+    free(lists->runs_away);
 }
 
 static int write_errors(struct training *run, const struct choice *choice, const bool *aliased,
-                        const struct single_error *errors, const struct single_totals *totals) {
+                        const bool *runs_away, const struct single_error *errors,
+                        const struct single_totals *totals) {
     const struct job *job = run->job;
-    struct lists lists = lists_of(run, choice, aliased, errors);
+    struct lists lists = lists_of(run, choice, aliased, runs_away, errors);
     const struct summary_covariance covariance = {
         .parameters = model_writer_parameters(run->recorder.writer),
         .variance = lists.variance,
@@ -226,6 +227,7 @@ static int write_errors(struct training *run, const struct choice *choice, const
         .clusters = totals->clusters,
         .single_rows = totals->single_rows,
         .aliased = lists.aliased,
+        .runs_away = lists.runs_away,
         .elements = lists.elements,
         .element_count = choice->count,
         .distance = totals->distance,
@@ -239,6 +241,7 @@ static int write_errors(struct training *run, const struct choice *choice, const
 int summarise_columns(struct training *run) {
     struct single_totals totals;
     bool *aliased = memory_new(layout_parameters(&run->parameters), sizeof *aliased);
+    bool *runs_away = memory_new(layout_parameters(&run->parameters), sizeof *runs_away);
     size_t patterns = 0;
     while (run->job->summary_columns[patterns])
         patterns++;
@@ -251,13 +254,14 @@ int summarise_columns(struct training *run) {
     put_in_order(run, &choice);
     struct single_error *errors = memory_new(choice.count, sizeof *errors);
     if (!code)
-        code = find_errors(run, &choice, ridge, aliased, errors, &totals);
+        code = find_errors(run, &choice, ridge, aliased, errors, runs_away, &totals);
     if (!code)
-        code = write_errors(run, &choice, aliased, errors, &totals);
+        code = write_errors(run, &choice, aliased, runs_away, errors, &totals);
     free(errors);
     free(choice.list);
     free(fitting);
     free(ridge);
     free(aliased);
+    free(runs_away);
     return code;
 }

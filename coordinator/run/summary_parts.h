@@ -9,6 +9,9 @@
  * those of the scaled model. Free it. */
 double *summary_ridge(const struct training *run);
 
+/* From the run's elements to the order of the model's file. Free it. */
+bool *summary_in_order(const struct training *run, const bool *marked);
+
 /* Writes what is known beside the model, with the statistics of the fit. `covariance` may be NULL;
  * then `why` says why. */
 int summary_write(struct training *run, const struct summary_covariance *covariance,
