@@ -497,8 +497,9 @@ static void sum_rows(struct column_sums *sums, bool weighted) {
     pass_over_rows(sums, weighted ? STEP_ADD_WEIGHTED : STEP_ADD);
 }
 
-/* Means are rounded to the 24 digits of a float: data that is otherwise stored as floats stays so.
- * Columns without a number in any row whose weight is not 0 keep the plain mean. */
+/* A mean has all digits of a double: rounded to fewer, the mean of a column far from 0, such as a
+ * time in seconds, would lie far from the column's other values. A column without a number in any
+ * row whose weight is not 0 keeps the plain mean. */
 static void find_means(struct column_sums *sums, bool weighted) {
     sum_rows(sums, weighted);
     for (uint32_t i = 0; i < sums->count; i++) {
@@ -507,10 +508,7 @@ static void find_means(struct column_sums *sums, bool weighted) {
             continue;
         double rows = weighted ? (double)sum->weights.sum / sum->weights.unit : (double)sum->values;
         double mean = (double)sum->numbers.sum / rows / sum->numbers.unit;
-        int exponent;
-        double digits = frexp(mean, &exponent);
-        sums->table->column[sums->first + i].mean =
-            ldexp(nearbyint(ldexp(digits, 24)), exponent - 24) + 0.0;
+        sums->table->column[sums->first + i].mean = mean + 0.0;
     }
 }
 

@@ -210,9 +210,8 @@ int columns_find(struct columns *columns, const struct split *split,
                  const struct set_options *options);
 void columns_release(struct columns *columns);
 
-/* Finds the means of the numbers over the training rows, to the 24 digits of a float, and with
- * `bins` the edges that part them into so many (data/bins.h). Neither depends on how rows are
- * ordered or spread. */
+/* Finds the means of the numbers over the training rows, and with `bins` the edges that part them
+ * into so many (data/bins.h). Neither depends on how rows are ordered or spread. */
 void column_stats_find(struct table *table, const struct split *split, uint32_t bins,
                        unsigned threads);
 

@@ -77,9 +77,8 @@ def check(found, awaited):
         sorted(awaited, key=lambda name: -awaited[name][0]), found
     for column in found['columns']:
         deviation, share = awaited[column['column']]
-        # The mean of a missing number has 24 binary digits.
-        assert math.isclose(column['deviation'], deviation, rel_tol=1e-6), (column, deviation)
-        assert math.isclose(column['share'], share, rel_tol=1e-5, abs_tol=1e-7), (column, share)
+        assert math.isclose(column['deviation'], deviation, rel_tol=1e-9), (column, deviation)
+        assert math.isclose(column['share'], share, rel_tol=1e-9, abs_tol=1e-12), (column, share)
     assert math.isclose(sum(column['share'] for column in found['columns']), 1, rel_tol=1e-9)
 
 

@@ -237,6 +237,22 @@ def a_number_that_training_never_missed_takes_its_mean(folder):
 
 
 @test
+def the_mean_of_a_column_far_from_0_has_all_its_digits(folder):
+    """A mean of 24 bits would be up to 64 seconds away from times of today."""
+    rows = [[1_700_000_000 + 3 * i, 2 * (i % 3), i] for i in range(20)]
+    write_table(folder / 'data.csv', rows, ['t', 'z', 'y'])
+    new = write_table(folder / 'new.csv', [['', 2]], ['t', 'z'])
+    result = train(write_job(folder, objective='squared', data=['data.csv']))
+    preparation = model_of(folder / 'job.state')['preparation']
+    assert preparation['columns'][0]['mean'] == 1_700_000_028.5, preparation
+    assert abs(float(predicted(folder / result['model'], new)[0]) - 9.5) < 0.01
+    result = train(write_job(folder, objective='squared', data=['data.csv'], csv={'weight': 'z'}))
+    preparation = json.loads((folder / result['model'] / 'model.json').read_text())['preparation']
+    mean = sum(z * t for t, z, _ in rows) / sum(z for _, z, _ in rows)
+    assert math.isclose(preparation['columns'][0]['mean'], mean, rel_tol=1e-15), preparation
+
+
+@test
 def the_holdout_is_scored_as_its_rows_would_be_alone(folder):
     write_table(folder / 'data.csv', table(400))
     write_table(folder / 'held.csv', table(100, seed=5), order=[1, 0, 4, 3, 2])

@@ -123,8 +123,7 @@ static double mean_of_units(double value[LONG][WIDE], const char *weights, int c
         sum += weights[2 * i] == '0' ? 0 : (int64_t)(value[i][column] * unit);
         rows += weights[2 * i] != '0';
     }
-    double digits = frexp((double)sum / rows / unit, &exponent);
-    return ldexp(nearbyint(ldexp(digits, 24)), exponent - 24);
+    return (double)sum / rows / unit;
 }
 
 /* As data/column_stats.c says: in units that the largest number has 62 bits of, cut off below. With
