@@ -1,4 +1,5 @@
 /* Models: opening them, and what they are. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,6 +69,8 @@ static int open_model(const char *path, struct dml_model **result) {
     if (code)
         return code;
     struct dml_model *opened = memory_new(1, sizeof *opened);
+    opened->holders = memory_new(1, sizeof *opened->holders);
+    atomic_init(opened->holders, 1);
     opened->model = model;
     opened->objective = objective_find(model->layout.objective);
     find_columns(opened);
@@ -81,13 +84,25 @@ int dml_model_open(const char *path, struct dml_model **model) {
     CALL(open_model(path, model));
 }
 
-void dml_model_close(struct dml_model *model) {
-    if (!model)
+const struct dml_model *opened_hold(const struct dml_model *model) {
+    size_t before = atomic_fetch_add(model->holders, 1);
+    assert(before > 0);
+    return model;
+}
+
+void opened_let_go(const struct dml_model *model) {
+    if (!model || atomic_fetch_sub(model->holders, 1) > 1)
         return;
+    assert(atomic_load(model->holders) == 0);
     model_close(model->model);
+    free(model->holders);
     free(model->column);
     free(model->description);
-    free(model);
+    free((void *)model);
+}
+
+void dml_model_close(struct dml_model *model) {
+    opened_let_go(model);
 }
 
 /* ---- what it is ---- */

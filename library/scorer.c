@@ -83,7 +83,7 @@ static int begin(const struct dml_model *opened, enum form form, size_t columns,
     if (columns > CSV_COLUMNS_MAX)
         return error_set(ERROR_USAGE, "%zu columns: there may be %u", columns, CSV_COLUMNS_MAX);
     struct dml_scorer *scorer = *result = memory_new(1, sizeof *scorer);
-    scorer->opened = opened;
+    scorer->opened = opened_hold(opened);
     scorer->model = model;
     scorer->form = form;
     scorer->columns = (uint32_t)columns;
@@ -109,6 +109,7 @@ void dml_scorer_free(struct dml_scorer *scorer) {
     free(scorer->id);
     free(scorer->place);
     free(scorer->value);
+    opened_let_go(scorer->opened); /* last: what is above looks at the model */
     free(scorer);
 }
 

@@ -26,11 +26,6 @@ static bool is_file(const char *path) {
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
 }
 
-static bool is_folder(const char *path) {
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
-}
-
 #define JOB_FILE ".conf"
 
 /* The model.safetensors that `path` stands for, or NULL if there is none. Free the result. */
@@ -311,15 +306,31 @@ static int refuse_path(const char *path) {
     return ERROR_DATA;
 }
 
+/* Whether something of a model may be there that this user must not look at. */
+static bool is_barred(const char *path) {
+    static const char *const places[] = {"", "model.safetensors",
+                                         "models/current/model.safetensors"};
+    bool barred = false;
+    for (size_t i = 0; i < sizeof places / sizeof places[0] && !barred; i++) {
+        struct stat status;
+        char *candidate = *places[i] ? path_join(path, places[i]) : memory_copy_string(path);
+        barred = stat(candidate, &status) != 0 && errno == EACCES;
+        free(candidate);
+    }
+    return barred;
+}
+
 int model_open(const char *path, struct model **result) {
     return model_open_by(path, NULL, result);
 }
 
 int model_open_by(const char *path, parts_function *share, struct model **result) {
     char *tensors_path = find_tensors(path);
-    if (!tensors_path && is_folder(path) && access(path, X_OK))
-        return error_set_errno(ERROR_PERMISSION,
-                               "cannot read %s; its owner lets others: chmod go+rx", path);
+    if (!tensors_path && is_barred(path))
+        return error_set(ERROR_PERMISSION,
+                         "cannot read the model in %s: permission denied; its owner can allow it "
+                         "with chmod -R go+rX %s",
+                         path, path);
     if (!tensors_path)
         return refuse_path(path);
     struct model *model = memory_new(1, sizeof *model);

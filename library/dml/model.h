@@ -59,7 +59,8 @@ struct dml_model;
  * does that, but replaces folders. */
 DML_API int dml_model_open(const char *path, struct dml_model **model);
 
-/* After the last of its scorers was freed. NULL is harmless. */
+/* Closes the model, which is unmapped when the last of its scorers is freed, too: in any order, and
+ * by any thread. NULL is harmless. */
 DML_API void dml_model_close(struct dml_model *model);
 
 /* All that follows belongs to the model. */
@@ -99,7 +100,7 @@ DML_API const uint64_t *dml_model_feature_ids(const struct dml_model *model);
 /* ---- scorers ---- */
 
 /* A model made ready for rows of one form, and the memory that scoring takes: for one thread at a
- * time. The model must outlive it. */
+ * time. It keeps the model open, also after dml_model_close(). */
 struct dml_scorer;
 
 /* Columns that are not given are missing in each row; else their lack is an error. */

@@ -12,9 +12,12 @@ import sys
 import threading
 
 from dml._library import Rows, Scores, load
-from dml._rows import Cells, is_array, is_frame, is_sparse, returns_arrays
+from dml._rows import (Cells, array_of, arrow_columns, frame_cells, is_array, is_arrow, is_frame, is_series,
+                       is_sparse, returns_arrays)
 
 MISSING_COLUMNS = 1
+USAGE = -64
+PLAIN_NUMBERS = ('bool', 'float64', *(f'{sign}int{bits}' for sign in ('', 'u') for bits in (8, 16, 32, 64)))
 LIBRARY = load()
 version = LIBRARY.dml_version().decode()
 
@@ -28,21 +31,63 @@ class Error(Exception):
         self.code, self.row = code, row
 
 
+class Refused(Error, ValueError, TypeError):
+    """Rows, or what stands beside them, that are not as they must be."""
+
+
 def check(code, row=None):
     if code:
         raise Error(LIBRARY.dml_error_text().decode(errors='replace'), code, row)
 
 
 class Handle:
-    """What is freed when nothing refers to it any more; a scorer refers to its model."""
+    """What is freed when nothing refers to it any more. A collector of garbage, or the end of the
+    interpreter, may free a model before its scorers: the library keeps it until the last is gone."""
 
-    def __init__(self, function, free, *arguments, owner=None):
-        self.free, self.owner, self.pointer = free, owner, ctypes.c_void_p()
+    def __init__(self, function, free, *arguments):
+        self.free, self.pointer = free, ctypes.c_void_p()
         check(function(*arguments, ctypes.byref(self.pointer)))
 
     def __del__(self):
         if self.pointer:
             self.free(self.pointer)
+
+
+class Users:
+    """The threads that score with a model, for whom close() waits. A process that was forked has none of
+    them but its own."""
+
+    def __init__(self):
+        self.closed = False
+        self.begin()
+
+    def begin(self):
+        self.process, self.changed, self.threads = os.getpid(), threading.Condition(), []
+
+    def here(self):
+        if self.process != os.getpid():
+            self.begin()
+        return self.changed
+
+    def __enter__(self):
+        with self.here():
+            if self.closed:
+                raise ValueError('the model is closed')
+            self.threads.append(threading.get_ident())
+
+    def __exit__(self, *_):
+        with self.here():
+            if threading.get_ident() in self.threads:  # it was not forked off meanwhile
+                self.threads.remove(threading.get_ident())
+            self.changed.notify_all()
+
+    def close(self):
+        """Lets nobody in any more, and waits until the others are out. At the end of the interpreter
+        threads may stand still for ever."""
+        with self.here():
+            self.closed = True
+            self.changed.wait_for(lambda: sys.is_finalizing() or
+                                  set(self.threads) <= {threading.get_ident()})
 
 
 def numbers_of(values):
@@ -77,12 +122,20 @@ class Form:
         self.kept.append(kept)
         return address
 
+    def keep_numbers(self, rows, width):
+        """Of an array: of the copy that the library reads the shape is what counts."""
+        found, self.rows.numbers = numbers_of(rows)
+        self.kept.append(found)
+        check_width(found, width)
+        self.rows.count = found.shape[0]
+
 
 class Model:
     """A model that is open; see open()."""
 
     def __init__(self, path, missing_columns=False):
-        self.flags = MISSING_COLUMNS if missing_columns else 0
+        self.path, self.flags = os.path.abspath(os.fsdecode(path)), MISSING_COLUMNS if missing_columns else 0
+        self.users = Users()
         self.handle = Handle(LIBRARY.dml_model_open, LIBRARY.dml_model_close, os.fsencode(path))
         self.described = json.loads(LIBRARY.dml_model_description(self.handle.pointer))
         self.classes = self.described['classes']
@@ -98,8 +151,16 @@ class Model:
         self.close()
 
     def close(self):
-        """Unmaps the model, as soon as no thread scores with it any more."""
+        """Unmaps the model, as soon as no thread scores with it any more: calls of others that have begun
+        end first, and later ones are refused."""
+        self.users.close()
         self.handle, self.local = None, threading.local()
+
+    def __reduce__(self):
+        """Copies, and what pickle makes in other processes, open the path again."""
+        if self.users.closed:
+            raise ValueError('the model is closed')
+        return type(self), (self.path, bool(self.flags))
 
     def describe(self):
         """What the model is: the members are in dml-model(3)."""
@@ -121,7 +182,8 @@ class Model:
             return [[name for name, has in zip(self.classes, found[i * width:(i + 1) * width]) if has]
                     for i in range(count)]
         labels = [self.classes[label] for label in found]
-        return sys.modules['numpy'].array(labels) if returns_arrays(rows) else labels
+        numpy = numpy_for(rows)
+        return numpy.array(labels) if numpy else labels
 
     def predict_proba(self, rows, columns=None, offsets=None, exposures=None):
         """The probability of each class: a row for each row, in the order of describe()['classes']."""
@@ -142,11 +204,7 @@ class Model:
         return shaped(found, count, width, rows, flat=width == 1)
 
     def score(self, rows, columns, offsets, exposures, what, width):
-        if self.handle is None:
-            raise ValueError('the model is closed')
-        if isinstance(rows, collections.abc.Mapping):
-            raise TypeError('rows are a list of dicts, and one dict was given: put it into a list')
-        form = (self.table_form if self.described['table'] else self.number_form)(rows, columns)
+        form = self.form(rows, columns)
         if offsets is not None:
             form.rows.offsets = form.keep(numbers_beside(offsets, form.rows.count, 'offsets'))
         if exposures is not None:
@@ -156,10 +214,37 @@ class Model:
         scores = Scores(**{what: ctypes.addressof(found)})
         if not width:  # the library says why
             scores = Scores(**{what: ctypes.addressof(kind())})
-        scored = ctypes.c_size_t()
-        code = LIBRARY.dml_score(self.scorer(form).pointer, form.rows, scores, scored)
-        check(code, scored.value if code == -65 else None)
+        with self.users:
+            code, scored = self.call(form, scores)
+        check(code, scored if code == -65 else None)
         return found, form.rows.count
+
+    def call(self, form, scores):
+        """A function of its own, as it must be over before close() goes on: it holds the scorer, and so the
+        model."""
+        scorer, scored = self.scorer(form), ctypes.c_size_t()
+        return LIBRARY.dml_score(scorer.pointer, form.rows, scores, scored), scored.value
+
+    def form(self, rows, columns):
+        """The rows as the library takes them."""
+        if self.users.closed:
+            raise ValueError('the model is closed')
+        if isinstance(rows, collections.abc.Mapping):
+            raise TypeError('rows are a list of dicts, and one dict was given: put it into a list')
+        if is_series(rows):
+            raise Error(f'rows are a table, and one {type(rows).__name__} was given: to_frame() makes a column of '
+                        'it, and to_frame().T a row', USAGE)
+        if isinstance(rows, (str, bytes)):
+            raise Error('rows are a list of dicts or lists, and a text was given', USAGE)
+        try:
+            rows = array_of(rows) if is_array(rows) and not is_sparse(rows) else rows
+            return (self.table_form if self.described['table'] else self.number_form)(rows, columns)
+        except (Error, MemoryError):
+            raise
+        except (ValueError, TypeError) as error:
+            raise Refused(f'{error}', USAGE) from error
+        except Exception as error:  # of whatever library the rows are of
+            raise Error(f'rows of type {type(rows).__name__} cannot be read: {error}', USAGE) from error
 
     def scorer(self, form):
         """Of this thread; kept for rows of the same form."""
@@ -169,16 +254,15 @@ class Model:
         return self.local.scorer
 
     def new_scorer(self, kind, count, names):
-        free, model = LIBRARY.dml_scorer_free, self.handle
+        free, model = LIBRARY.dml_scorer_free, self.handle.pointer
         if kind == 'sparse':
-            return Handle(LIBRARY.dml_scorer_of_sparse, free, model.pointer, owner=model)
+            return Handle(LIBRARY.dml_scorer_of_sparse, free, model)
         if kind == 'ids':
             ids = (ctypes.c_uint64 * count)(*names) if names else None
-            return Handle(LIBRARY.dml_scorer_of_ids, free, model.pointer, count, ids, owner=model)
-        texts = names and (ctypes.c_char_p * count)(*[name.encode(errors='surrogateescape')
-                                                      for name in names])
-        return Handle(LIBRARY.dml_scorer_of_columns, free, model.pointer, count, texts, self.flags,
-                      owner=model)
+            return Handle(LIBRARY.dml_scorer_of_ids, free, model, count, ids)
+        texts = None if names is None else (ctypes.c_char_p * count)(
+            *[name.encode(errors='surrogateescape') for name in names])
+        return Handle(LIBRARY.dml_scorer_of_columns, free, model, count, texts, self.flags)
 
     # ---- rows of tables ----
 
@@ -186,7 +270,12 @@ class Model:
         if is_sparse(rows):
             raise TypeError('the model is of a table: give lists, dicts, an array or a DataFrame')
         if is_frame(rows):
-            return self.frame_form(rows)
+            return self.columns_form([str(name) for name in rows.columns],
+                                     [lambda i=i: frame_cells(rows.iloc[:, i]) for i in range(rows.shape[1])],
+                                     len(rows))
+        if is_arrow(rows):
+            names, cells, count = arrow_columns(rows)
+            return self.columns_form(names, [lambda i=i: cells[i] for i in range(len(cells))], count)
         if not is_array(rows):
             rows = list(rows)
             if rows and isinstance(rows[0], collections.abc.Mapping):
@@ -207,16 +296,14 @@ class Model:
         return next((column['kind'] for column in self.described['columns']
                      if column['place'] == place), None)
 
-    def frame_form(self, frame):
-        names = [str(name) for name in frame.columns]
-        if None in self.columns:
-            return self.cells_form(None, [self.kind_at(i) for i in range(len(names))],
-                                   frame.itertuples(index=False, name=None), len(names))
-        known = [i for i, name in enumerate(names) if name in self.kind_of_name]
-        lists = [frame.iloc[:, i].tolist() for i in known]
-        names = [names[i] for i in known]
-        return self.cells_form(names, [self.kind_of(name) for name in names],
-                               zip(*lists) if lists else [()] * len(frame), len(names))
+    def columns_form(self, names, columns, count):
+        """Of columns that have these names, and functions that give the cells of each."""
+        placed = None in self.columns
+        kinds = [self.kind_at(i) if placed else self.kind_of(name) for i, name in enumerate(names)]
+        known = [i for i in range(len(names)) if placed or names[i] in self.kind_of_name]
+        lists = [columns[i]() if kinds[i] else [None] * count for i in known]
+        return self.cells_form(None if placed else [names[i] for i in known], [kinds[i] for i in known],
+                               zip(*lists) if lists else [()] * count, len(known))
 
     def dicts_form(self, rows):
         if None in self.columns:
@@ -234,18 +321,24 @@ class Model:
         """Cells of columns that the model does not know are not looked at."""
         width = len(kinds) if width is None else width
         form = Form(('columns', width, tuple(names) if names is not None else None))
-        if is_array(rows) and rows.dtype.kind in 'biuf' and set(kinds) <= {'number', None}:
+        if is_array(rows) and str(rows.dtype) in PLAIN_NUMBERS and set(kinds) <= {'number', None}:
             check_width(rows, width)
-            form.rows.count, form.rows.numbers = len(rows), form.keep(numbers_of(rows))
+            form.keep_numbers(rows, width)
             return form
         cells = Cells(width, self.described.get('date_format'))
+        count = 0
         for number, row in enumerate(rows):
+            row, count = tuple(row), count + 1  # what it says of its length is not asked
             if len(row) != width:
                 raise Error(f'rows[{number}]: {len(row)} cells, where there are {width} columns',
                             row=number)
-            for value, kind in zip(row, kinds):
-                cells.append(None if kind is None else value, kind)
-        form.kept.append(cells.fill(form.rows))
+            for place, (value, kind) in enumerate(zip(row, kinds)):
+                try:
+                    cells.append(None if kind is None else value, kind)
+                except (TypeError, ValueError, OverflowError) as error:
+                    name = names[place] if names else place + 1
+                    raise Refused(f'rows[{number}]: column {name}: {error}', row=number) from error
+        form.kept.append(cells.fill(form.rows, count))
         return form
 
     # ---- rows of numbers ----
@@ -255,6 +348,8 @@ class Model:
             return sparse_form(rows.tocsr())
         if is_frame(rows):
             rows = rows.to_numpy(dtype='float64')
+        if is_arrow(rows):
+            rows = list(zip(*arrow_columns(rows)[1]))
         if fields_of(rows):
             raise TypeError('an array with named fields, and the model has numbers: give one of two '
                             'dimensions')
@@ -262,14 +357,17 @@ class Model:
             rows = list(rows)
             if rows and isinstance(rows[0], collections.abc.Mapping):
                 return dicts_of_ids_form(rows)
+            rows = [tuple(row) for row in rows]  # what they say of their lengths is not asked
         width = width_of(rows) if len(rows) or is_array(rows) or columns is None else len(columns)
         form = Form(('ids', width, ids_of(columns) if columns is not None else None))
         check_width(rows, width)
         if columns is not None and len(columns) != width:
             raise ValueError(f'{len(columns)} columns for rows of {width} numbers')
-        form.rows.count = len(rows)
-        form.rows.numbers = form.keep(numbers_of(rows if is_array(rows) else
-                                                 itertools.chain.from_iterable(rows)))
+        if is_array(rows):
+            form.keep_numbers(rows, width)
+        else:
+            form.rows.count = len(rows)
+            form.rows.numbers = form.keep(numbers_of(itertools.chain.from_iterable(rows)))
         return form
 
 
@@ -305,6 +403,7 @@ def check_width(rows, width):
 def sparse_form(matrix):
     """A column's feature has its number, from 1."""
     form, numpy = Form(('sparse', 0, None)), sys.modules['numpy']
+    matrix.check_format()  # the library reads as far as it says
     if not matrix.has_canonical_format:
         matrix = matrix.copy()  # it may be the caller's, whom other threads may share it with
         matrix.sum_duplicates()
@@ -318,6 +417,7 @@ def sparse_form(matrix):
 
 def dicts_of_ids_form(rows):
     form = Form(('sparse', 0, None))
+    rows = [dict(row) for row in rows]  # what they say of their lengths is not asked
     start = array.array('Q', [0, *itertools.accumulate(map(len, rows))])
     ids = array.array('Q', itertools.chain.from_iterable(rows))
     form.kept += [start, ids]
@@ -328,9 +428,21 @@ def dicts_of_ids_form(rows):
     return form
 
 
+def numpy_for(rows):
+    """NumPy, where what comes back is an array of it; tables of Arrow may be there without it."""
+    if not returns_arrays(rows):
+        return None
+    try:
+        import numpy
+        return numpy
+    except ImportError:
+        return None
+
+
 def shaped(found, count, width, rows, flat):
-    if returns_arrays(rows):
-        result = sys.modules['numpy'].ctypeslib.as_array(found)
+    numpy = numpy_for(rows)
+    if numpy:
+        result = numpy.ctypeslib.as_array(found)
         return result if flat else result.reshape(count, width)
     return list(found) if flat else [list(found[i * width:(i + 1) * width]) for i in range(count)]
 

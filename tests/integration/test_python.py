@@ -2,15 +2,19 @@
 """The Python package over libdml: rows in every form that Python has them in, beside `predict`."""
 
 import concurrent.futures
+import copy
 import csv
 import datetime
 import importlib.util
 import os
+import pickle
 import subprocess
 import sys
+import threading
 import zipfile
 
-from harness import BUILD, SOURCE, Skip, dml as program, main, small_data, small_job, test, train, write_job
+from harness import (BUILD, PERMISSION, SOURCE, Skip, dml as program, main, ordinary_user, small_data, small_job,
+                     test, train, write_job)
 
 sys.path.insert(0, str(SOURCE / 'python'))
 
@@ -224,6 +228,157 @@ def wheel(folder, **settings):
     with zipfile.ZipFile(folder / made.stdout.strip()) as packed:
         packed.extractall(folder / 'site')
     return made.stdout.strip(), folder / 'site'
+
+
+ENDINGS = {
+    'a cycle': 'class A: pass\na = A(); a.me = a; a.m = dml.open(path); a.m.predict(rows)',
+    'a class': 'class A:\n    m = dml.open(path)\nA.m.predict(rows)',
+    'a function that refers to itself': 'def make():\n    m = dml.open(path)\n    def f(): return m.predict(rows), f\n'
+                                        '    return f\nf = make(); f()',
+    'an error that is kept': 'import gc\ndef ask():\n    m = dml.open(path); m.predict(rows)\n    try: m.predict([{}])\n'
+                             '    except dml.Error as error: kept = error\nask(); gc.collect()',
+    'a thread that still scores': 'import threading, time\nm = dml.open(path)\ndef f():\n    while True: m.predict(rows)\n'
+                                  'threading.Thread(target=f, daemon=True).start(); time.sleep(.05)\n'
+                                  'class C:\n    def __del__(self): m.close()\nc = C(); c.me = c',
+    'a fork': 'import os\nm = dml.open(path); m.predict(rows)\nif not os.fork(): m.predict(rows); m.close()\n'
+              'else: assert os.wait()[1] == 0; m.close()',
+}
+
+
+@test
+def a_program_ends_well_in_whatever_order_models_and_scorers_go(folder):
+    path, _, _ = table(folder)
+    for name, code in ENDINGS.items():
+        code = f'import dml\npath = {str(path)!r}\nrows = [dict(size=1, town="Rome", when="2024-01-01", grade=1)]\n{code}'
+        ended = python('-c', code, PYTHONPATH=SOURCE / 'python')
+        assert ended.returncode == 0, (name, ended)
+
+
+@test
+def close_waits_for_the_threads_that_score(folder):
+    path, _, rows = table(folder)
+    for _ in range(10):
+        model, errors, begun = dml.open(path), [], threading.Semaphore(0)
+
+        def score():
+            try:
+                while True:
+                    model.predict_proba(rows)
+                    begun.release()
+            except ValueError as error:
+                errors.append(str(error))
+        threads = [threading.Thread(target=score) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            begun.acquire()
+        model.close()
+        assert not model.users.threads
+        for thread in threads:
+            thread.join()
+        assert str(path) not in open('/proc/self/maps').read()
+        assert errors == ['the model is closed'] * 3, errors
+        model.close()
+
+
+@test
+def copies_and_pickles_open_the_path_again(folder):
+    path, _, rows = table(folder)
+    model = dml.open(os.path.relpath(path), missing_columns=True)
+    expected = model.predict_values(rows)
+    for other in copy.deepcopy(model), copy.copy(model), pickle.loads(pickle.dumps(model)):
+        assert other.predict_values(rows) == expected
+        assert other.predict_values([{}]) == model.predict_values([{}])
+        other.close()
+    error = pickle.loads(pickle.dumps(refused(dml.Error, model.predict, [[1, 2]])))
+    assert '2 cells' in str(error) and error.row == 0 and error.code == -65
+    model.close()
+    assert 'closed' in str(refused(ValueError, pickle.dumps, model))
+
+
+class Liar(list):
+    """A row that says that it has another length than it has."""
+
+    def __init__(self, cells, length):
+        super().__init__(cells)
+        self.length = length
+
+    def __len__(self):
+        return self.length
+
+
+@test
+def a_row_is_as_long_as_the_cells_that_it_gives(folder):
+    path, _, _ = table(folder)
+    model = dml.open(path)
+    for cells, length in ([1], 4), ([], 4), ([1] * 5, 4):
+        assert f'{len(cells)} cells' in str(refused(dml.Error, model.predict, [Liar(cells, length)]))
+    (folder / 'numbers').mkdir()
+    train(small_job(folder / 'numbers'))
+    model = dml.open(folder / 'numbers/job.state')
+    expected = model.predict_values([[1.0] * 20])
+    assert model.predict_values([Liar([1.0] * 20, 3)]) == expected
+    assert 'numbers' in str(refused(dml.Error, model.predict, [[1.0] * 20, Liar([1.0], 20)]))
+
+    class Dict(dict):
+        def __len__(self):
+            return 900
+    assert model.predict_values([Dict({i + 1: 1.0 for i in range(20)})]) == expected
+
+
+@test
+def tables_of_arrow_and_polars_are_scored(folder):
+    pyarrow, pandas = needs('pyarrow'), needs('pandas')
+    path, data, rows = table(folder)
+    model = dml.open(path)
+    expected = [value for value, in predicted(path, data)]
+    made = pyarrow.Table.from_pylist(rows)
+    tables = [made, made.to_batches()[0], pyarrow.RecordBatchReader.from_batches(made.schema, made.to_batches()),
+              pandas.DataFrame(rows).convert_dtypes(dtype_backend='pyarrow')]
+    if importlib.util.find_spec('polars'):
+        tables.append(importlib.import_module('polars').DataFrame(rows))
+    for one in tables:
+        assert model.predict_values(one).tolist() == expected, type(one)
+    assert model.predict(made).tolist() == model.predict(rows)
+
+
+@test
+def what_is_no_table_is_refused_by_an_error_of_dml(folder):
+    numpy, pandas = needs('numpy'), needs('pandas')
+    path, _, rows = table(folder)
+    (folder / 'numbers').mkdir()
+    train(small_job(folder / 'numbers'))
+    frame = pandas.DataFrame(rows)
+    levels = pandas.DataFrame([[1, 2]], columns=pandas.MultiIndex.from_tuples([('a', 'b'), ('a', 'c')]))
+    odd = [frame['size'], frame.iloc[0], 'text', b'text', 5, None, [5], [None], [{'size': 1}, 5], levels,
+           numpy.zeros(3), numpy.zeros((2, 2, 2)), numpy.float64(3), pandas.Index(['a']), object(), iter([3]),
+           [[[1], 2, 3, 4]], [['1', 2, {}, 4]], [[1, 2j, 3, 4]], [dict(rows[0], size=10 ** 400)], frame.groupby('y')]
+    if importlib.util.find_spec('pyarrow'):
+        pyarrow = importlib.import_module('pyarrow')
+        odd += [pyarrow.array([1, 2]), pyarrow.chunked_array([[1, 2]]),
+                pyarrow.table({'size': [[1]], 'town': [1], 'when': [1], 'grade': [1]})]
+    if importlib.util.find_spec('polars'):
+        polars = importlib.import_module('polars')
+        odd += [polars.Series([1]), polars.LazyFrame({'a': [1]}), polars.DataFrame({'a': [1]})]
+    for model in dml.open(path), dml.open(folder / 'numbers/job.state'):
+        for one in odd:
+            refused(dml.Error, model.predict, one)
+
+
+@test
+def a_model_that_may_not_be_read_is_a_matter_of_permission(folder):
+    path, data, _ = table(folder)
+    user = ordinary_user(folder)
+    code = (f'import dml, os\nif {user}: os.setgroups([]); os.setuid({user})\n'
+            f'try: dml.open({str(path)!r})\nexcept dml.Error as error: print(error.code, error)')
+    for closed in path / 'models', path, path / 'models' / os.readlink(path / 'models/current'):
+        mode = closed.stat().st_mode
+        closed.chmod(0)
+        finished = program('predict', path, data, user=user)
+        assert finished.status == PERMISSION and 'permission denied' in finished.stderr, finished
+        tried = python('-c', code, PYTHONPATH=SOURCE / 'python')
+        assert tried.stdout.startswith('-77') and 'permission denied' in tried.stdout, tried
+        closed.chmod(mode)
 
 
 def library_and_score(folder, site, **settings):

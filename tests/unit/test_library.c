@@ -49,6 +49,23 @@ static void a_model_is_described(void **state) {
     dml_model_close(NULL);
 }
 
+static void a_scorer_keeps_its_model_open(void **state) {
+    (void)state;
+    struct dml_model *model = opened_table();
+    struct dml_scorer *scorer, *other, *none;
+    static const char *const names[] = {"town", "age"};
+    static const char *const texts[] = {"Rome", "3"};
+    const struct dml_rows rows = {.count = 1, .texts = texts};
+    assert_int_equal(dml_scorer_of_columns(model, 2, names, DML_MISSING_COLUMNS, &scorer), 0);
+    assert_int_equal(dml_scorer_of_columns(model, 2, names, DML_MISSING_COLUMNS, &other), 0);
+    assert_int_not_equal(dml_scorer_of_sparse(model, &none), 0);
+    double before = margin_of(scorer, &rows);
+    dml_model_close(model);
+    dml_scorer_free(other);
+    assert_true(margin_of(scorer, &rows) == before);
+    dml_scorer_free(scorer);
+}
+
 /* ---- rows of numbers ---- */
 
 static void numbers_are_scored_by_the_ids_of_features(void **state) {
@@ -324,6 +341,7 @@ static void a_model_is_opened_while_another_becomes_live(void **state) {
 SUITE(library) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_described),
+        cmocka_unit_test(a_scorer_keeps_its_model_open),
         cmocka_unit_test(numbers_are_scored_by_the_ids_of_features),
         cmocka_unit_test(sparse_rows_may_be_in_any_order),
         cmocka_unit_test(a_row_that_cannot_be_scored_is_named),
