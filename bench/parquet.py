@@ -11,6 +11,7 @@ import datetime
 import decimal
 import hashlib
 import itertools
+import json
 import os
 import pathlib
 import resource
@@ -171,6 +172,13 @@ def fixtures():
     lists = few.append_column('list', pa.array([[1], [], None, [2, 3], [4]]))
     pq.write_table(lists.select(['double', 'list', 'kind', 'y']), folder / 'nested.parquet', store_schema=False)
     pa.csv.write_csv(few, folder / 'few.csv')
+    index = {'id': [5, 7, 6, 9, 8], '__index_level_1__': [4, 2, 0, 1, 3]}
+    indexed = pa.table({'double': few['double'], 'y': few['y'], **index}).replace_schema_metadata(
+        {'pandas': json.dumps({'index_columns': ['id', '__index_level_1__', {'kind': 'range'}], 'columns': []})})
+    pq.write_table(indexed, folder / 'index.parquet')
+    with pq.ParquetWriter(folder / 'groups.parquet', few.schema, store_schema=False) as writer:
+        for rows in few.slice(0, 0), few.slice(0, 2), few.slice(0, 0), few.slice(2), few.slice(0, 0):
+            writer.write_table(rows)
 
 
 if __name__ == '__main__':

@@ -228,15 +228,15 @@ static const struct table *order_of(const struct format *format) {
     return order && format->header && table_is_named(order) ? order : NULL;
 }
 
-/* The last column that is no text. */
+/* The last column that is neither a text nor an index. */
 static uint32_t last_label(const struct format *format, const struct csv_cells *first) {
     uint32_t label = (format->keys ? format->keys_met : first->count) - 1;
-    bool text = true;
-    while (text && label) {
-        text = false;
+    bool other = true;
+    while (other && label) {
+        other = csv_is_index(format, first, label);
         for (const char *const *name = format->options->text; name && *name; name++)
-            text |= csv_find_column(first, format->header, *name) == label;
-        label -= text;
+            other |= csv_find_column(first, format->header, *name) == label;
+        label -= other;
     }
     return label;
 }
@@ -354,6 +354,8 @@ int csv_find_kinds(struct format *format, const struct csv_cells *first,
         if (source_property_column(options, i))
             code = set_property(format, first, i, known);
     if (!code && !options->numbers_only)
+        csv_leave_out_index(format, first, known);
+    if (!code && !options->numbers_only)
         code = csv_kinds_find(format, first->path, text, known);
     if (!code)
         tell_of_categories(format, first->path);
@@ -451,7 +453,7 @@ static int place_numbers(struct format *format, const struct csv_cells *first) {
     }
     if (format->numbers + format->categories)
         return 0;
-    return csv_no_column_left(first);
+    return csv_no_column_left(format, first);
 }
 
 static int lay_out_columns(struct format *format, const struct csv_cells *first,

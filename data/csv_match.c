@@ -59,10 +59,15 @@ int csv_no_property(const struct csv_cells *first, bool header, enum row_propert
     return csv_no_column(first, header, what, column);
 }
 
-int csv_no_column_left(const struct csv_cells *first) {
+int csv_no_column_left(const struct format *format, const struct csv_cells *first) {
     char text[WHERE_TEXT];
+    bool index = false;
+    for (uint32_t i = 0; i < first->count; i++)
+        index |= format->column[i].kind == COLUMN_SKIPPED && csv_is_index(format, first, i);
     return error_set(ERROR_DATA, "%sno column is left beside the label%s", where(first, text),
-                     first->count > 1 || first->keys
+                     index ? ": the others are an index, which names the rows, or left out by "
+                             "csv.skip; csv.numbers or csv.categories takes an index nonetheless"
+                     : first->count > 1 || first->keys || format->is_index
                          ? ": csv.skip and other keys take all of them"
                          : ": the line has one column; if lines stand before the table, take them "
                            "out, and if another character parts columns, set csv.delimiter");

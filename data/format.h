@@ -55,8 +55,10 @@ struct format {
     uint32_t words;
     struct json_columns *keys; /* JSON Lines: the columns by their keys; owned */
     uint32_t keys_met;         /* so many were in the text; options name the others, behind them */
-    uint32_t *carried;         /* the columns of options->carried, from 0, */
-    uint32_t carried_count;    /* and how many; owned */
+    const bool *is_index;   /* of each column, whether the file says that it names the rows alone;
+                               NULL: it says nothing. Whoever has it finds the layout */
+    uint32_t *carried;      /* the columns of options->carried, from 0, */
+    uint32_t carried_count; /* and how many; owned */
 };
 
 /* Finds out the format from the first block of text; `length` bytes with a 0 behind them. */
@@ -220,6 +222,13 @@ struct csv_cells {
  * said again. */
 void csv_warn_of_twins(const struct format *format, const struct csv_cells *first);
 
+/* Whether a column is an index that a program wrote beside the table: it names rows, and would be a
+ * feature that no new row shares, or the label. */
+bool csv_is_index(const struct format *format, const struct csv_cells *first, uint32_t column);
+
+/* Leaves out the columns that are an index and not `known`, with a word about them. */
+void csv_leave_out_index(struct format *format, const struct csv_cells *first, bool *known);
+
 /* The column that `text` means, from 0; `count` if there is none. */
 uint32_t csv_find_column(const struct csv_cells *first, bool header, const char *text);
 
@@ -230,7 +239,7 @@ bool csv_is_number(const char *text);
 int csv_no_column(const struct csv_cells *first, bool header, const char *what, const char *column);
 
 /* ERROR_DATA: nothing is read. */
-int csv_no_column_left(const struct csv_cells *first);
+int csv_no_column_left(const struct format *format, const struct csv_cells *first);
 
 /* As csv_no_column() for the column of a property. */
 int csv_no_property(const struct csv_cells *first, bool header, enum row_property property,

@@ -14,8 +14,8 @@ libdata_a_SOURCES = \
 	data/container.c data/container.h \
 	data/cross.c \
 	data/date.c data/date.h \
-	data/csv.c data/csv_carry.c data/csv_date.c data/csv_kinds.c data/csv_layout.c data/csv_match.c \
-	data/csv_twins.c \
+	data/csv.c data/csv_carry.c data/csv_date.c data/csv_index.c data/csv_kinds.c data/csv_layout.c \
+	data/csv_match.c data/csv_twins.c \
 	data/dictionary.c data/dictionary.h \
 	data/format.c data/format.h \
 	data/holdout.c data/holdout.h \

@@ -14,7 +14,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something: packs are
  * made again from their sources. */
-#define PACK_VERSION 10
+#define PACK_VERSION 11
 extern const struct container_kind pack_kind;
 
 enum pack_section {

@@ -86,6 +86,7 @@ struct parquet_column {
     uint32_t unit;  /* of a time: 1,000, 1,000,000 or 1,000,000,000 */
     bool utc;       /* times are those of UTC, and not of whatever zone */
     bool optional;  /* values may be null */
+    bool is_index;  /* it names the rows of a table of pandas */
     char *refused;  /* why it is not read; owned. NULL: it is */
 };
 
@@ -155,7 +156,8 @@ struct parquet_page {
     uint32_t rows;             /* of a dictionary: entries */
     uint32_t encoding;         /* enum parquet_encoding, or whatever the file has */
     uint32_t level_encoding;   /* of the first kind */
-    uint32_t level_bytes;      /* of the second; 0 of a column without nulls */
+    uint32_t level_bytes; /* of the second: of the levels that say what is null, and of those */
+    uint32_t repetition_bytes; /* before them that say where lists begin: zeros of a flat column */
     bool packed;               /* compressed, if the chunk is */
     bool has_crc;
     uint32_t crc;

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <ctype.h>
 #include <errno.h>
+#include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -276,6 +277,8 @@ struct footer {
     uint32_t *column; /* of each leaf of the schema; owned */
     uint32_t leaves;
     uint64_t said_rows;
+    const char *pandas; /* what pandas notes about its table, as JSON; in the footer, or NULL */
+    size_t pandas_length;
     bool encrypted;
 };
 
@@ -330,7 +333,7 @@ static int make_columns(struct footer *footer) {
 }
 
 struct chunk_facts {
-    int64_t type, codec, length, data, dictionary;
+    int64_t type, codec, values, length, data, dictionary;
     bool elsewhere, encrypted;
 };
 
@@ -343,6 +346,8 @@ static void read_chunk_facts(struct thrift *thrift, uint8_t type, struct chunk_f
             facts->type = thrift_integer(thrift, type);
         else if (id == 4)
             facts->codec = thrift_integer(thrift, type);
+        else if (id == 5)
+            facts->values = thrift_integer(thrift, type);
         else if (id == 7)
             facts->length = thrift_integer(thrift, type);
         else if (id == 9)
@@ -354,7 +359,7 @@ static void read_chunk_facts(struct thrift *thrift, uint8_t type, struct chunk_f
 }
 
 static struct chunk_facts read_chunk(struct thrift *thrift) {
-    struct chunk_facts facts = {.type = -1};
+    struct chunk_facts facts = {.type = -1, .values = -1};
     int16_t id = 0;
     uint8_t type;
     size_t length;
@@ -378,11 +383,12 @@ static void refuse_codec(struct parquet_column *column, int64_t codec) {
     free(why);
 }
 
-/* Where the pages of a column are: they must lie in the file, before its footer. */
+/* Where the pages of a column are: they must lie in the file, before its footer. Writers put any
+ * place where there are no values; whether rows lack some is found when pages are read. */
 static int place_chunk(const struct parquet_file *file, struct parquet_column *column,
                        const struct chunk_facts *facts, struct parquet_chunk *chunk) {
     int64_t first = facts->data, end = (int64_t)(file->bytes - TAIL_BYTES);
-    if (facts->dictionary > 0 && facts->dictionary < first)
+    if (facts->dictionary > 0 && (facts->dictionary < first || first <= 0))
         first = facts->dictionary;
     if (facts->encrypted)
         refuse(column, "it is encrypted");
@@ -390,7 +396,7 @@ static int place_chunk(const struct parquet_file *file, struct parquet_column *c
         refuse(column, "its values are in another file");
     if (facts->codec < 0 || facts->codec >= 32 || !parquet_unpacks((uint32_t)facts->codec))
         refuse_codec(column, facts->codec);
-    if (column->refused)
+    if (column->refused || !facts->values)
         return 0;
     if (facts->type != (int64_t)column->type)
         return parquet_damaged(file, column, "its type is not that of the schema");
@@ -406,6 +412,8 @@ static int read_chunks(struct footer *footer, uint8_t type, struct parquet_group
     uint8_t of;
     struct parquet_file *file = footer->file;
     uint32_t count = thrift_list(&footer->thrift, type, &of);
+    if (!count) /* a group without rows may have none */
+        return 0;
     if (!thrift_struct(&footer->thrift, of) || count != footer->leaves || group->chunk)
         return parquet_damaged(file, NULL,
                                "a group of rows does not have the columns of the schema");
@@ -435,7 +443,7 @@ static int read_group(struct footer *footer, struct parquet_group *group) {
     group->rows = (uint64_t)rows;
     if (code || thrift_failed(&footer->thrift))
         return code;
-    if (!group->chunk || rows < 0 || rows > INT64_MAX / 2 - (int64_t)footer->file->rows)
+    if ((!group->chunk && rows) || rows < 0 || rows > INT64_MAX / 2 - (int64_t)footer->file->rows)
         return parquet_damaged(footer->file, NULL, "a group of rows has no columns or no rows");
     footer->file->rows += group->rows;
     return 0;
@@ -456,6 +464,48 @@ static int read_groups(struct footer *footer, uint8_t type) {
     return code;
 }
 
+/* A pair of texts that the writer of the file noted. */
+static void read_note(struct footer *footer) {
+    struct thrift *thrift = &footer->thrift;
+    const char *key = "", *value = NULL;
+    size_t key_length = 0, value_length = 0;
+    int16_t id = 0;
+    uint8_t type;
+    while ((type = thrift_field(thrift, &id)))
+        if (id == 1)
+            key = thrift_text(thrift, type, &key_length);
+        else if (id == 2)
+            value = thrift_text(thrift, type, &value_length);
+        else
+            thrift_skip(thrift, type);
+    if (thrift_failed(thrift) || !value || key_length != 6 || memcmp(key, "pandas", 6) != 0)
+        return;
+    footer->pandas = value;
+    footer->pandas_length = value_length;
+}
+
+static void read_notes(struct footer *footer, uint8_t type) {
+    uint8_t of;
+    uint32_t count = thrift_list(&footer->thrift, type, &of);
+    if (count && !thrift_struct(&footer->thrift, of))
+        return;
+    for (uint32_t i = 0; i < count && !thrift_failed(&footer->thrift); i++)
+        read_note(footer);
+}
+
+/* Marks the columns that hold the index of a table of pandas. An index that only counts the rows is
+ * noted as an object and has no column. Notes that cannot be understood mark nothing: they are not
+ * part of the format. */
+static void mark_index(struct parquet_file *file, const char *pandas, size_t length) {
+    json_t *notes = json_loadb(pandas, length, 0, NULL), *name;
+    size_t i;
+    json_array_foreach(json_object_get(notes, "index_columns"), i,
+                       name) for (uint32_t k = 0; json_is_string(name) && k < file->columns; k++)
+        file->column[k]
+            .is_index |= !strcmp(file->column[k].name, json_string_value(name));
+    json_decref(notes);
+}
+
 static int read_footer(struct footer *footer) {
     struct thrift *thrift = &footer->thrift;
     int16_t id = 0;
@@ -468,6 +518,8 @@ static int read_footer(struct footer *footer) {
             footer->said_rows = (uint64_t)thrift_integer(thrift, type);
         else if (id == 4)
             code = read_groups(footer, type);
+        else if (id == 5)
+            read_notes(footer, type);
         else {
             footer->encrypted |= id == 8;
             thrift_skip(thrift, type);
@@ -479,6 +531,8 @@ static int read_footer(struct footer *footer) {
     if (footer->said_rows != footer->file->rows)
         return parquet_damaged(footer->file, NULL,
                                "its groups do not have as many rows as its footer says");
+    if (footer->pandas)
+        mark_index(footer->file, footer->pandas, footer->pandas_length);
     return 0;
 }
 

@@ -133,8 +133,10 @@ static int choose_columns(struct parquet_reader *reader, const struct format *fo
 
 int parquet_layout_find(struct parquet_reader *reader, struct format *format) {
     struct bytes text;
+    bool *is_index = memory_new(reader->file.columns, sizeof *is_index);
     bytes_init(&text);
     for (uint32_t i = 0; i < reader->file.columns; i++) {
+        is_index[i] = reader->file.column[i].is_index;
         reader->cursor[i].used = !reader->file.column[i].refused;
         if (i)
             bytes_put_u8(&text, ',');
@@ -148,11 +150,14 @@ int parquet_layout_find(struct parquet_reader *reader, struct format *format) {
         const char *all = (const char *)text.data;
         const struct text_line line = {all, first}, none = {all + first + 1, 0},
                                behind = {all + first + 1, text.length - first - 2};
-        *format = (struct format){.options = &reader->options, .kind = FORMAT_CSV};
+        *format =
+            (struct format){.options = &reader->options, .kind = FORMAT_CSV, .is_index = is_index};
         code = csv_layout_find(format, reader->file.path, 1, &line, &none, &behind);
+        format->is_index = NULL;
     }
     if (!code)
         code = choose_columns(reader, format);
     bytes_release(&text);
+    free(is_index);
     return code;
 }

@@ -23,7 +23,7 @@ static uint32_t as_u32(struct thrift *thrift, int64_t value) {
 static void read_details(struct thrift *thrift, struct parquet_page *page, bool second) {
     int16_t id = 0;
     uint8_t type;
-    uint32_t repetitions = 0, rows = UINT32_MAX;
+    uint32_t rows = UINT32_MAX;
     while ((type = thrift_field(thrift, &id)))
         if (id == 1)
             page->rows = as_u32(thrift, thrift_integer(thrift, type));
@@ -34,12 +34,12 @@ static void read_details(struct thrift *thrift, struct parquet_page *page, bool 
         else if (second && id == 5)
             page->level_bytes = as_u32(thrift, thrift_integer(thrift, type));
         else if (second && id == 6)
-            repetitions = as_u32(thrift, thrift_integer(thrift, type));
+            page->repetition_bytes = as_u32(thrift, thrift_integer(thrift, type));
         else if (second && id == 7)
             page->packed = thrift_bool(thrift, type);
         else
             thrift_skip(thrift, type);
-    if (second && (repetitions || rows != page->rows)) /* of a flat column they are the values */
+    if (second && rows != page->rows) /* of a flat column they are the values */
         thrift->cursor.failed = true;
 }
 
@@ -144,7 +144,7 @@ static int check_crc(const struct parquet_file *file, const struct parquet_colum
 /* Levels stand before what is compressed in pages of the second kind. */
 static bool unpack(const struct parquet_page *page, enum parquet_codec codec, const uint8_t *stored,
                    uint8_t *unpacked) {
-    uint32_t plain = page->kind == PARQUET_DATA_2 ? page->level_bytes : 0;
+    uint32_t plain = page->level_bytes + page->repetition_bytes;
     uint32_t left = page->unpacked - plain;
     memcpy(unpacked, stored, plain);
     /* some writers do not compress nothing at all */
@@ -155,7 +155,8 @@ static bool unpack(const struct parquet_page *page, enum parquet_codec codec, co
 /* Reads a page and decompresses it: *bytes has page->unpacked of them, to be freed. */
 static int fetch(const struct parquet_file *file, const struct parquet_column *column,
                  enum parquet_codec codec, const struct parquet_page *page, uint8_t **bytes) {
-    if (page->level_bytes > page->unpacked || page->level_bytes > page->stored)
+    const uint64_t levels = (uint64_t)page->level_bytes + page->repetition_bytes;
+    if (levels > page->unpacked || levels > page->stored)
         return parquet_damaged(file, column, "the levels of a page are longer than the page");
     uint8_t *stored = memory_resize(NULL, page->stored + 1u, 1);
     int code = parquet_read(file, page->offset, stored, page->stored);
@@ -214,8 +215,14 @@ static int read_levels(struct page_reader *reader, struct parquet_values *values
     const struct parquet_page *page = reader->page;
     struct cursor *from = &reader->from, levels;
     reader->count = page->rows;
-    if (page->kind == PARQUET_DICTIONARY || !reader->column->optional)
-        return page->level_bytes ? malformed(reader, "it has levels, and no value can be null") : 0;
+    if (page->kind == PARQUET_DICTIONARY)
+        return 0;
+    /* Of the second kind, some writers have levels also where they say nothing, in no bits each: no
+     * list begins in a flat column, or no value can be null. */
+    const bool silent = !reader->column->optional;
+    cursor_take(from, page->repetition_bytes + (silent ? page->level_bytes : 0));
+    if (silent)
+        return from->failed ? malformed(reader, "the levels of a page end early") : 0;
     if (page->kind == PARQUET_DATA && page->level_encoding != PARQUET_ENCODED_RLE)
         return refuse_encoding(reader, page->level_encoding, "levels");
     size_t length = page->kind == PARQUET_DATA ? cursor_u32(from) : page->level_bytes;

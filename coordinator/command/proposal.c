@@ -244,6 +244,8 @@ static int look_for_labels(struct proposal *proposal) {
         uint32_t label = profile->report.label_column - 1;
         while (label > 1 && is_rare(profile, profile->column[label - 1].cells))
             label--;
+        if (profile->report.table->column[label - 1].kind == COLUMN_SKIPPED) /* as an index is */
+            break;
         free((void *)proposal->reading.label);
         proposal->reading.label = memory_format("%u", label);
         code = look(proposal);

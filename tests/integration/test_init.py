@@ -2,10 +2,11 @@
 """`init`: a job file for a table, which trains as it is."""
 
 import random
+import shutil
 import struct
 import sys
 
-from harness import BAD_DATA, CREATE, USAGE, dml, main, test, train
+from harness import BAD_DATA, CREATE, USAGE, dml, main, test, train, write_job
 
 
 def made(folder, *arguments):
@@ -146,6 +147,24 @@ def names_that_are_numbers_are_taken_for_names(folder):
         assert result['features'] > 2, result
     table(folder / 'data.csv', ['1', '2', '3'], lambda k: (k % 7, k % 5, k // 3 % 2))
     assert 'header = no' in made(folder, 'data.csv', '-o', '-')
+
+
+@test
+def an_index_is_neither_feature_nor_label(folder):
+    """Of rows that were shuffled, so that it is not known by counting them; also where the label is not the
+    last column, and without `init`."""
+    for names in ['', 'a', 'y'], ['Unnamed: 0', 'a', 'y'], ['y', 'a', '__index_level_0__'], ['', 'Unnamed: 0', 'a', 'y']:
+        table(folder / 'data.csv', names, lambda k: [
+            {'a': k * 1.5, 'y': k // 3 % 2}.get(name, k * 7 % 101) for name in names])
+        index = [i for i, name in enumerate(names) if name not in ('a', 'y')]
+        text, result = proposed(folder)
+        assert 'label = "y"' in text and result['features'] == 1, (text, result)
+        assert dml('init', folder / 'data.csv', '-o', '-', '--set', 'csv.label=a').stdout.count('left out') == len(index)
+        job = write_job(folder, 'plain', data=['data.csv'], objective='squared')
+        packed = dml('pack', job, '--json')
+        assert packed.json['features'] == 1, packed
+        assert 'it is an index' in packed.stderr, packed
+        shutil.rmtree(folder / 'plain.state')
 
 
 @test

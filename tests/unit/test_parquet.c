@@ -293,6 +293,23 @@ static void put_page(struct bytes *file, bool dictionary, const uint32_t bytes[2
     PUT(file, 0, 0);
 }
 
+/* The header of a page of data of the second kind, whose bytes follow it. `levels` are the bytes of
+ * the levels that say what is null, and of those that say where lists begin. */
+static void put_second_page(struct bytes *file, uint32_t bytes, uint32_t rows, uint32_t nulls,
+                            const uint32_t levels[2]) {
+    put_i32(file, 1, 3);
+    put_i32(file, 1, bytes);
+    put_i32(file, 1, bytes);
+    PUT(file, 5 << 4 | 12);
+    put_i32(file, 1, rows);
+    put_i32(file, 1, nulls);
+    put_i32(file, 1, rows);
+    put_i32(file, 1, PARQUET_ENCODED_PLAIN);
+    put_i32(file, 1, levels[0]);
+    put_i32(file, 1, levels[1]);
+    PUT(file, 0, 0);
+}
+
 /* Ends a file of one column "y" of 64-bit integers behind its pages. */
 static const char *end_file(struct bytes *file, uint32_t rows, bool optional) {
     uint32_t end = (uint32_t)file->length;
@@ -357,6 +374,61 @@ static void a_column_of_nulls_may_have_an_empty_dictionary(void **state) {
     char *rows = rows_of(end_file(&file, 3, true), &options);
     assert_non_null(strstr(rows, "3 rows"));
     free(rows);
+}
+
+/* A run of three levels of no bits, for lists of which a flat column has none; then levels of one
+ * bit, where a value may be null, or of none. */
+static void pages_may_have_levels_that_say_nothing(void **state) {
+    const struct source_options options = {
+        .label = "z", .label_optional = true, .numbers = LIST("y")};
+    (void)state;
+    for (int optional = 0; optional < 2; optional++) {
+        struct bytes file;
+        const uint32_t levels[] = {optional ? 2 : 1, 1}, values = optional ? 2 : 3;
+        bytes_init(&file);
+        bytes_append(&file, "PAR1", 4);
+        put_second_page(&file, levels[0] + 1 + 8 * values, 3, 3 - values, levels);
+        PUT(&file, 3 << 1);
+        if (optional)
+            PUT(&file, 3, 5); /* eight bits, of which three count: 1, 0, 1 */
+        else
+            PUT(&file, 3 << 1);
+        for (uint32_t i = 0; i < values; i++)
+            bytes_put_u64(&file, 7 + i);
+        char *rows = rows_of(end_file(&file, 3, optional), &options);
+        assert_non_null(strstr(rows, "1=7\n"));
+        assert_non_null(strstr(rows, optional ? "1=8\n" : "1=9\n"));
+        assert_non_null(strstr(rows, "3 rows"));
+        free(rows);
+    }
+}
+
+static void groups_without_rows_are_passed_over(void **state) {
+    const struct source_options options = {.label = "y"};
+    (void)state;
+    assert_same_rows(stored_file("few.csv"), stored_file("groups.parquet"), &options);
+}
+
+/* The index of pandas: what its metadata name, by whatever name. */
+static void an_index_is_neither_a_feature_nor_the_label(void **state) {
+    const struct source_options plain = {0}, id = {.numbers = LIST("id")}, named = {.label = "id"};
+    struct table *table;
+    (void)state;
+    assert_int_equal(source_columns(stored_file("index.parquet"), &plain, true, &table), 0);
+    assert_int_equal(table->columns, 4);
+    assert_int_equal(table->column[0].kind, COLUMN_NUMBER);
+    assert_int_equal(table->column[1].kind, COLUMN_LABEL);
+    assert_int_equal(table->column[2].kind, COLUMN_SKIPPED);
+    assert_int_equal(table->column[3].kind, COLUMN_SKIPPED);
+    table_free(table);
+    assert_int_equal(source_columns(stored_file("index.parquet"), &id, true, &table), 0);
+    assert_int_equal(table->column[1].kind, COLUMN_LABEL);
+    assert_int_equal(table->column[2].kind, COLUMN_NUMBER); /* the job says so */
+    table_free(table);
+    assert_int_equal(source_columns(stored_file("index.parquet"), &named, true, &table), 0);
+    assert_int_equal(table->column[2].kind, COLUMN_LABEL);
+    assert_int_equal(table->column[3].kind, COLUMN_SKIPPED);
+    table_free(table);
 }
 
 static void a_page_has_no_more_than_the_limits(void **state) {
@@ -487,6 +559,9 @@ SUITE(parquet) {
         cmocka_unit_test(levels_are_bits_and_runs_of_one),
         cmocka_unit_test(a_column_of_nulls_may_have_an_empty_dictionary),
         cmocka_unit_test(what_is_not_read_is_named),
+        cmocka_unit_test(pages_may_have_levels_that_say_nothing),
+        cmocka_unit_test(groups_without_rows_are_passed_over),
+        cmocka_unit_test(an_index_is_neither_a_feature_nor_the_label),
         cmocka_unit_test(a_page_has_no_more_than_the_limits),
         cmocka_unit_test(a_page_has_no_more_rows_than_its_group),
         cmocka_unit_test(texts_by_their_prefixes_have_no_more_bytes_than_a_page),

@@ -165,6 +165,29 @@ static void names_above_numbers_are_a_header(void **state) {
     assert_true(has_header("a,b,y\nx,\"z,1\n4,2,0\n")); /* what is wrong there is said */
 }
 
+/* As pandas and R write a table, and as pandas writes what it has read so: once, and again. */
+static void a_nameless_first_column_is_an_index(void **state) {
+    const char *const headers[] = {",a,b", "\"\",a,b", "Unnamed: 0,a,b", "a,b,Unnamed: 0.1",
+                                   "a,b,__index_level_0__"};
+    const struct source_options other = {.label = "b",
+                                         .numbers = (const char *const[]){"1", "2", NULL}};
+    (void)state;
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        const bool behind = *headers[i] == 'a';
+        char *text = memory_format("%s\n%s1\n%s0\n", headers[i], behind ? "7,0," : "1,7,",
+                                   behind ? "8,1," : "0,8,");
+        assert_read(fixture_text("t.csv", text), &plain_options,
+                    behind ? "0 1:7\n1 1:8\n" : "1 2:7\n0 2:8\n");
+        if (!behind)
+            assert_read(fixture_text("t.csv", text), &other, "1 1:1 2:7\n0 1:0 2:8\n");
+        free(text);
+    }
+    /* no name of an index */
+    assert_read(fixture_text("t.csv", "Unnamed: 1,a,b\n1,7,1\n"), &plain_options, "1 1:1 2:7\n");
+    assert_read(fixture_text("t.csv", "a,,b\n1,7,1\n"), &plain_options, "1 1:1 2:7\n");
+    assert_read(fixture_text("t.csv", ",,b\n1,7,1\n"), &plain_options, "1 1:1 2:7\n");
+}
+
 static void times_in_cells_make_no_libsvm(void **state) {
     (void)state;
     static const struct {
@@ -459,6 +482,7 @@ SUITE(source) {
         cmocka_unit_test(csv_columns_are_chosen_by_name_or_number),
         cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused_by_name),
         cmocka_unit_test(names_above_numbers_are_a_header),
+        cmocka_unit_test(a_nameless_first_column_is_an_index),
         cmocka_unit_test(times_in_cells_make_no_libsvm),
         cmocka_unit_test(a_line_that_may_be_a_row_is_no_header),
         cmocka_unit_test(a_csv_without_header_keeps_its_first_row),
