@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "base/process.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -13,6 +14,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -61,6 +63,17 @@ void process_raise_descriptors(unsigned wanted) {
         return;
     limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
     (void)setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+bool process_group_ended(pid_t group, int patience_ms) {
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    assert(group > 1); /* kill(-1) means all processes, and kill(0) the group of this one */
+    for (int waited = 0; kill(-group, 0) == 0 || errno == EPERM; waited++) {
+        if (waited >= patience_ms)
+            return false;
+        nanosleep(&pause, NULL);
+    }
+    return true;
 }
 
 int process_end(int code) {

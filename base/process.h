@@ -3,6 +3,8 @@
 #define DML_BASE_PROCESS_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
 
 /* The first call of main(). Descriptors 0 to 2 that are closed are opened on /dev/null, so that no
  * file or socket takes their place and gets what is printed. A file that may not grow (ulimit -f)
@@ -19,6 +21,11 @@ char *process_beside(const char *name);
 
 /* Asks for this many descriptors, as far as the system allows. */
 void process_raise_descriptors(unsigned wanted);
+
+/* Waits up to `patience_ms` until no process of a group is left, also of those that are no children
+ * of this process: SIGKILL only asks for the end of a process, which may come later. Whether none
+ * is left. Where nobody reaps orphans, as in a container without an init, their zombies count. */
+bool process_group_ended(pid_t group, int patience_ms);
 
 /* The last call: 0 or an error code. If there is none yet, what was printed on standard output must
  * have been written: else ERROR_IO is recorded and answered. */

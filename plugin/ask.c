@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
+#include "base/process.h"
 
 /* How long a process that hung up may take to end. */
 #define END_MS 2000
@@ -57,7 +58,8 @@ int plugin_refuse(struct plugin *plugin, const char *format, ...) {
 
 /* Waits for the process to end, and returns its status. If it does not end by itself in time it is
  * killed, and in any case whatever its library forked: before waitpid(), after which another
- * process may get its id. */
+ * process may get its id. What was forked has ended as well when this returns, so that it does not
+ * outlive the command. */
 static int reap(struct plugin *plugin, long patience_ms) {
     assert(plugin->pid > 0); /* kill(0) would end this process, too */
     int status = 0;
@@ -73,6 +75,7 @@ static int reap(struct plugin *plugin, long patience_ms) {
     kill(plugin->pid, SIGKILL); /* the library may have moved it to another group */
     while (waitpid(plugin->pid, &status, 0) < 0 && errno == EINTR)
         ;
+    process_group_ended(plugin->pid, END_MS);
     plugin->pid = 0;
     return status;
 }

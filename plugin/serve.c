@@ -155,6 +155,7 @@ static struct served {
     struct plugin_request request; /* the one at hand */
     const char *function;          /* that was called for it; NULL: none */
     bool forked;                   /* by the library, in this request */
+    pid_t forker;                  /* the process that forked last */
     struct area {
         char *start; /* mapped; NULL: not yet */
         size_t bytes;
@@ -265,9 +266,19 @@ static void explain_crashes(void) {
 
 /* ---- requests ---- */
 
-/* A process that was forked and not waited for may return from the function, too. */
+/* Called before a fork. A process that was forked and not waited for may return from the function,
+ * too. */
 static void note_fork(void) {
     served.forked = true;
+    served.forker = getpid();
+}
+
+/* A forked process ends with the thread that forked it: when this process is killed nobody else
+ * knows of it. */
+static void end_with_parent(void) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != served.forker)
+        _exit(1); /* the parent had ended before */
 }
 
 static bool has_children(void) {
@@ -389,7 +400,7 @@ int plugin_process(int argc, char **argv) {
      * predictions. It has no descriptor but its own, above all no lock. */
     served.pid = getpid();
     explain_crashes();
-    pthread_atfork(NULL, note_fork, NULL);
+    pthread_atfork(note_fork, NULL, end_with_parent);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     dup2(STDERR_FILENO, STDOUT_FILENO);
     close_range(PLUGIN_SOCKET + 1, ~0U, 0);

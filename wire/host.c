@@ -324,19 +324,30 @@ static void make_events(struct host *host) {
     host->events[ON_STRANGER] = evtimer_new(base, on_stranger, host);
     host->events[ON_TERM] = evsignal_new(base, SIGTERM, on_signal, host);
     host->events[ON_INT] = evsignal_new(base, SIGINT, on_signal, host);
+    host->events[ON_HUP] = evsignal_new(base, SIGHUP, on_signal, host);
 }
 
-/* Ctrl-C goes to all processes of the terminal's foreground group. A worker with --parent-pid
- * ignores it: its coordinator gets it as well and decides when the worker ends. */
+static bool is_ignored(int number) {
+    struct sigaction now;
+    return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
+/* Ctrl-C goes to all processes of the terminal's foreground group, and so may SIGHUP when the
+ * terminal goes. A worker with --parent-pid ignores both: its coordinator gets them as well and
+ * decides when the worker ends. Other workers ignore SIGHUP if they were started so (nohup). */
 static void start_events(struct host *host) {
     listen_on(host);
     event_add(host->events[ON_WAKE], NULL);
     event_add(host->events[ON_TERM], NULL);
     signal(SIGPIPE, SIG_IGN);
-    if (host->options.parent_pid)
+    if (host->options.parent_pid) {
         signal(SIGINT, SIG_IGN);
-    else
+        signal(SIGHUP, SIG_IGN);
+    } else {
         event_add(host->events[ON_INT], NULL);
+        if (!is_ignored(SIGHUP))
+            event_add(host->events[ON_HUP], NULL);
+    }
     host_await_coordinator(host, 0);
 }
 

@@ -2,12 +2,12 @@
  * connections, hands each message to the role's state machine and sends what that put into its
  * outbox.
  *
- * The host also decides when a worker ends: with 0 on BYE from its coordinator or on SIGTERM, and
- * with ERROR_AGAIN when the connection to the coordinator is lost and no other coordinator comes
- * within the reconnect_seconds of the last HELLO. The coordinator is whoever the role WELCOMEd
- * last; the one before is REFUSED at once. The host answers PING with PONG, also while threads of
- * the role compute; while the role itself is at work, heartbeat() sends it. It waits for a
- * coordinator that is silent while its connection stands: that process may be paused.
+ * The host also decides when a worker ends: with 0 on BYE from its coordinator, on SIGTERM or
+ * SIGHUP, and with ERROR_AGAIN when the connection to the coordinator is lost and no other
+ * coordinator comes within the reconnect_seconds of the last HELLO. The coordinator is whoever the
+ * role WELCOMEd last; the one before is REFUSED at once. The host answers PING with PONG, also
+ * while threads of the role compute; while the role itself is at work, heartbeat() sends it. It
+ * waits for a coordinator that is silent while its connection stands: that process may be paused.
  *
  * With `stay` the worker does not end then: it forgets the run, and waits for the next coordinator,
  * of any run. While it serves one, that of another is REFUSED as busy, and may ask again. A BYE

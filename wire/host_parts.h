@@ -80,6 +80,7 @@ enum host_event {
     ON_STRANGER, /* the oldest stranger was silent for too long */
     ON_TERM,
     ON_INT,
+    ON_HUP,
     EVENTS
 };
 

@@ -107,7 +107,8 @@ static void environment_init(struct environment *environment, const struct publi
 
 /* The command's standard output is our standard error: only the result is printed on our standard
  * output. Its standard input is empty: ours may be data, or the rest of the script that called us.
- */
+ * In a session of its own it can be ended with all that it has started, and a question at the
+ * terminal fails instead of waiting for ever. */
 static int spawn(const char *command, char *const *environment, pid_t *child) {
     char *arguments[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)command, NULL};
     posix_spawn_file_actions_t actions;
@@ -115,7 +116,7 @@ static int spawn(const char *command, char *const *environment, pid_t *child) {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    loop_child_attributes(&attributes, 0);
+    loop_child_attributes(&attributes, POSIX_SPAWN_SETSID);
     int failed = posix_spawn(child, "/bin/sh", &actions, &attributes, arguments, environment);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);

@@ -159,7 +159,8 @@ static int spawn(char *const arguments[], int output, pid_t *pid) {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    loop_child_attributes(&attributes, 0);
+    loop_child_attributes(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes, 0);
     int failed = posix_spawnp(pid, arguments[0], &actions, &attributes, arguments, environ);
     posix_spawn_file_actions_destroy(&actions);
     posix_spawnattr_destroy(&attributes);
@@ -184,7 +185,7 @@ static int ask(char *const arguments[], char **answer) {
     bool ended = read_answer(ends[0], *answer);
     close(ends[0]);
     if (!ended)
-        kill(pid, SIGKILL);
+        kill(-pid, SIGKILL); /* it may be a script */
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         continue;
     if (ended && WIFEXITED(status) && !WEXITSTATUS(status))

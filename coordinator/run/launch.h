@@ -126,8 +126,8 @@ const char *launch_ending(const struct launched *worker);
 /* Forgets all workers and leaves them running: another coordinator has taken them over. */
 void launch_abandon(struct launch *launch);
 
-/* For a process that is about to end: sends SIGTERM to the workers, removes their sockets and
- * folder, and waits for nothing. */
+/* For a process that is about to end: sends SIGTERM to the workers, kills those that have not ended
+ * two seconds later, and removes their sockets and folder. Does not turn the loop. */
 void launch_leave(struct launch *launch);
 
 /* Waits up to `grace_ms` for the workers to exit by themselves, then terminates and at last kills

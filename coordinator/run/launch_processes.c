@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "coordinator/run/launch.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -17,12 +19,14 @@
 #include "base/failpoint.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "coordinator/run/launch_ways.h"
 #include "coordinator/run/loop.h"
 
 #define START_TIMEOUT_MS 20000
 #define END_TIMEOUT_MS 2000
-#define START_TRIES 5 /* of a worker that is killed before it listens */
+#define GROUP_END_MS 1000 /* of what a command has started, when it has been killed */
+#define START_TRIES 5     /* of a worker that is killed before it listens */
 
 const char *launch_program(enum role role) {
     return role == ROLE_SHARD ? "dml-shard" : "dml-replica";
@@ -218,6 +222,22 @@ static void has_ended(struct launched *worker) {
         launch->callbacks.ended(launch->callbacks.context, worker);
 }
 
+/* Whether the process has ended or is no child of this one. What it has started is killed: of a
+ * command that ran a worker on a host nobody else knows. Before waitpid(), after which another
+ * process may get its id. */
+static bool reap(pid_t pid, int *status) {
+    siginfo_t ended = {0};
+    assert(pid > 0);
+    if (waitid(P_PID, (id_t)pid, &ended, WEXITED | WNOWAIT | WNOHANG))
+        return errno != EINTR;
+    if (!ended.si_pid)
+        return false;
+    kill(-pid, SIGKILL);
+    waitpid(pid, status, 0);
+    process_group_ended(pid, GROUP_END_MS);
+    return true;
+}
+
 /* SIGCHLD. Signals of the same number merge while one is pending: one call may stand for several
  * ends, so every child is asked. Only our own pids are: waitpid(-1) would also take the end of
  * on_publish, for which loop_wait() waits. has_ended() may start a worker anew, which changes only
@@ -225,17 +245,15 @@ static void has_ended(struct launched *worker) {
 static void on_child(evutil_socket_t number, short what, void *context) {
     (void)number, (void)what;
     struct launch *launch = context;
-    /* Processes that were replaced: nobody asks how they ended. waitpid() fails for one that is no
-     * child of this process, which is then forgotten as well. */
+    /* Processes that were replaced: nobody asks how they ended. */
     for (uint32_t i = 0; i < launch->killed_count;)
-        if (waitpid(launch->killed[i], NULL, WNOHANG))
+        if (reap(launch->killed[i], &(int){0}))
             launch->killed[i] = launch->killed[--launch->killed_count];
         else
             i++;
     for (uint32_t i = 0; i < launch->count; i++) {
         struct launched *worker = launch->workers[i];
-        if (worker->pid && !worker->adopted &&
-            waitpid(worker->pid, &worker->status, WNOHANG) == worker->pid)
+        if (worker->pid && !worker->adopted && reap(worker->pid, &worker->status))
             has_ended(worker);
     }
 }
@@ -329,9 +347,10 @@ static bool is_ours(const struct launched *worker) {
     return ours;
 }
 
-/* The command that started a worker on a host may have started others. */
+/* The command that started a worker on a host may have started others. Each child leads a group. */
 static void end_process(const struct launched *worker, int number) {
-    kill(worker->host ? -worker->pid : worker->pid, number);
+    assert(worker->pid > 0 && !worker->adopted);
+    kill(-worker->pid, number);
 }
 
 /* Kills the process of a worker. It may die later, if it is in the middle of a write to the disk.
@@ -420,8 +439,26 @@ void launch_abandon(struct launch *launch) {
     }
 }
 
+/* Reaps those that have ended, without the loop. Whether any is left. */
+static bool any_is_left(struct launch *launch) {
+    bool left = false;
+    for (uint32_t i = 0; i < launch->count; i++) {
+        struct launched *worker = launch->workers[i];
+        if (worker->pid && !worker->adopted && reap(worker->pid, &worker->status))
+            worker->pid = 0;
+        left |= worker->pid && !worker->adopted;
+    }
+    return left;
+}
+
 void launch_leave(struct launch *launch) {
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
     signal_all(launch, SIGTERM);
+    for (int waited = 0; any_is_left(launch) && waited < 2 * END_TIMEOUT_MS; waited++) {
+        if (waited == END_TIMEOUT_MS)
+            signal_all(launch, SIGKILL);
+        nanosleep(&pause, NULL);
+    }
     launch_local_clear(launch);
 }
 

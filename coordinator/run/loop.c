@@ -2,6 +2,7 @@
 
 #include "coordinator/run/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -9,16 +10,27 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/process.h"
 #include "coordinator/run/progress.h"
 
-static const int numbers[] = {SIGINT, SIGTERM};
+/* How long a child's processes may take to end when this process is told to. */
+#define CHILD_END_MS 2000
+
+static const struct {
+    int number;
+    const char *why;
+} endings[LOOP_SIGNALS] = {
+    {SIGINT, "interrupted"}, {SIGTERM, "terminated"}, {SIGHUP, "the terminal is gone"}};
 
 /* ---- signals ---- */
 
@@ -27,21 +39,31 @@ static bool is_ignored(int number) {
     return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
 }
 
+static unsigned index_of(int number) {
+    unsigned i = 0;
+    while (endings[i].number != number)
+        i++;
+    assert(i < LOOP_SIGNALS);
+    return i;
+}
+
 /* Only what is safe at any instant. */
 static void end_early(int number) {
-    static const char texts[2][80] = {
-        "dml-coordinator: interrupted; the same command goes on from here\n",
-        "dml-coordinator: terminated; the same command goes on from here\n"};
-    const char *text = texts[number == SIGTERM];
-    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    static const char before[] = "dml-coordinator: ",
+                      behind[] = "; the same command goes on from here\n";
+    const char *why = endings[index_of(number)].why;
+    const struct iovec text[] = {{(char *)(uintptr_t)before, sizeof before - 1},
+                                 {(char *)(uintptr_t)why, strlen(why)},
+                                 {(char *)(uintptr_t)behind, sizeof behind - 1}};
+    ssize_t written = writev(STDERR_FILENO, text, 3);
     (void)written;
     _exit(-ERROR_AGAIN);
 }
 
 static void treat_signals(void (*how)(int)) {
-    for (int i = 0; i < 2; i++)
-        if (!is_ignored(numbers[i]))
-            signal(numbers[i], how);
+    for (int i = 0; i < LOOP_SIGNALS; i++)
+        if (!is_ignored(endings[i].number))
+            signal(endings[i].number, how);
 }
 
 /* Whoever started this process may have ignored or blocked SIGCHLD: then the system reaps children
@@ -55,12 +77,29 @@ static void hear_of_children(void) {
 }
 
 void loop_signals_early(bool handled) {
-    sigset_t both;
+    sigset_t all;
     treat_signals(handled ? end_early : SIG_DFL);
-    sigemptyset(&both);
-    for (int i = 0; i < 2; i++)
-        sigaddset(&both, numbers[i]);
-    sigprocmask(SIG_UNBLOCK, &both, NULL);
+    sigemptyset(&all);
+    for (int i = 0; i < LOOP_SIGNALS; i++)
+        sigaddset(&all, endings[i].number);
+    sigprocmask(SIG_UNBLOCK, &all, NULL);
+}
+
+/* Passes the signal on to what the child has started, too, and outlives it: whoever calls the same
+ * command again must not meet what the first one had started. The child is reaped, as its zombie
+ * would count as one that is left. */
+static void end_child(pid_t child, int number) {
+    const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    kill(-child, number);
+    for (int waited = 0; waitpid(child, NULL, WNOHANG) == 0; waited++) {
+        if (waited == CHILD_END_MS)
+            kill(-child, SIGKILL);
+        nanosleep(&pause, NULL);
+    }
+    if (process_group_ended(child, CHILD_END_MS))
+        return;
+    kill(-child, SIGKILL);
+    process_group_ended(child, CHILD_END_MS);
 }
 
 /* Ends the process without a return to main(): a thread may be at work beside the loop and cannot
@@ -70,7 +109,7 @@ void loop_signals_early(bool handled) {
 static _Noreturn void end_process(struct loop *loop, int number, const char *why) {
     progress_close();
     if (loop->child)
-        kill(loop->child, number);
+        end_child(loop->child, number);
     if (loop->leave)
         loop->leave(loop->context);
     char text[160];
@@ -89,8 +128,9 @@ void loop_stop(struct loop *loop, int signal, const char *why) {
 static void on_signal(evutil_socket_t number, short what, void *context) {
     (void)what;
     struct loop *loop = context;
-    if (loop->stop || !loop->ignored[number == SIGTERM])
-        loop_stop(loop, number, number == SIGINT ? "interrupted" : "terminated");
+    unsigned i = index_of(number);
+    if (!loop->ignored[i] || (loop->stop && number != SIGHUP))
+        loop_stop(loop, number, endings[i].why);
 }
 
 void loop_poll(struct loop *loop) {
@@ -108,16 +148,16 @@ int loop_open(struct loop *loop) {
         return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
     signal(SIGPIPE, SIG_IGN); /* a client may close its connection before the answer is written */
     hear_of_children();
-    for (int i = 0; i < 2; i++) {
-        loop->ignored[i] = is_ignored(numbers[i]);
-        loop->signals[i] = evsignal_new(loop->base, numbers[i], on_signal, loop);
+    for (int i = 0; i < LOOP_SIGNALS; i++) {
+        loop->ignored[i] = is_ignored(endings[i].number);
+        loop->signals[i] = evsignal_new(loop->base, endings[i].number, on_signal, loop);
         event_add(loop->signals[i], NULL);
     }
     return 0;
 }
 
 void loop_close(struct loop *loop) {
-    for (int i = 0; i < 2; i++)
+    for (int i = 0; i < LOOP_SIGNALS; i++)
         if (loop->signals[i])
             event_free(loop->signals[i]);
     if (loop->base)

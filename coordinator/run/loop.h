@@ -3,10 +3,10 @@
  * loop: in a thread, or as a child process. The code that waits for such work stays sequential; the
  * loop turns meanwhile.
  *
- * Ctrl-C and SIGTERM are handled from the first line of main() on. They call `stop` if there is
- * one. Otherwise they end the process at once, with a message and the exit status of a cancelled
- * run. That is safe because what is on the disk is valid at every instant: the same command goes on
- * from there. */
+ * Ctrl-C, SIGTERM and SIGHUP are handled from the first line of main() on. They call `stop` if
+ * there is one. Otherwise they end the process at once, with a message and the exit status of a
+ * cancelled run. That is safe because what is on the disk is valid at every instant: the same
+ * command goes on from there. */
 #ifndef DML_COORDINATOR_RUN_LOOP_H
 #define DML_COORDINATOR_RUN_LOOP_H
 
@@ -16,15 +16,17 @@
 
 #include "coordinator/status/live.h"
 
+#define LOOP_SIGNALS 3
+
 struct event;
 struct event_base;
 
 struct loop {
     struct event_base *base;
-    struct event *signals[2];
-    bool ignored[2];              /* the process was started with that signal ignored (nohup) */
+    struct event *signals[LOOP_SIGNALS];
+    bool ignored[LOOP_SIGNALS];   /* the process was started with that signal ignored (nohup) */
     enum stage stage;             /* what is being done */
-    pid_t child;                  /* the child that loop_wait() waits for, or 0; it ends with us */
+    pid_t child;                  /* that loop_wait() waits for, or 0; its group ends with us */
     void (*stop)(void *context);  /* asks the training to end; or NULL */
     void (*leave)(void *context); /* removes what shall not outlive the process; or NULL */
     void *context;
@@ -66,8 +68,9 @@ int loop_finish(struct loop *loop, struct loop_work *work);
  * them. */
 void loop_child_attributes(posix_spawnattr_t *attributes, int flags);
 
-/* Turns the loop until the child has ended; *status is that of waitpid(). Not from within a
- * handler. */
+/* Turns the loop until the child has ended; *status is that of waitpid(). The child leads a group
+ * of its own. A signal that ends this process meanwhile is passed on to the group, which is killed
+ * if it does not end within two seconds. Not from within a handler. */
 int loop_wait(struct loop *loop, enum stage stage, pid_t child, int *status);
 
 /* Turns a loop until `done` holds or the time is over. A recorded error is kept. */

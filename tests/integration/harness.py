@@ -70,8 +70,9 @@ def output_of(command, **options):
 
 
 def heed_interrupts():
-    """As under a person's shell. Whatever starts the tests in the background may ignore SIGINT, and
-    an ignored signal stays ignored in every program started from here."""
+    """As under a person's shell. Whatever starts the tests in the background may ignore SIGINT or
+    SIGHUP, and an ignored signal stays ignored in every program started from here."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

@@ -61,14 +61,14 @@ def packing(folder, job, sockets=('replica-0.0', 'shard-0.0'), **environment):
 @test
 def workers_listen_while_the_data_is_packed_and_a_signal_ends_them(folder):
     job = small_job(folder)
-    for number in signal.SIGINT, signal.SIGTERM:
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
         with packing(folder, job) as (process, places):
             assert sorted(workers_of(process).values()) == sorted(NAMES), process
             process.signal(number)
             finished = process.wait(60)
             assert finished.status == AGAIN, finished
             assert 'the same command goes on from here' in finished.stderr, finished
-            assert process.deserted(), finished
+            assert not process.survivors(), finished
             assert not list(places.iterdir()), 'sockets are left'
     train(job)
 

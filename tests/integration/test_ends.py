@@ -355,8 +355,8 @@ def a_run_that_is_told_to_stop_at_any_instant_ends_by_no_signal(folder):
     job = small_job(folder)
     expected = train(job)['model_sha256']
     # While the system loads a program nobody can handle a signal, so it is started with them blocked.
-    both = signal.SIGTERM, signal.SIGINT
-    block = lambda: signal.pthread_sigmask(signal.SIG_BLOCK, both)
+    all_three = signal.SIGTERM, signal.SIGINT, signal.SIGHUP
+    block = lambda: signal.pthread_sigmask(signal.SIG_BLOCK, all_three)
     begun = time.monotonic()
     dml('run', job, '--fresh')
     seconds = time.monotonic() - begun
@@ -365,7 +365,7 @@ def a_run_that_is_told_to_stop_at_any_instant_ends_by_no_signal(folder):
             process = subprocess.Popen([COORDINATOR, 'run', job, '--fresh'], stderr=said,
                                        stdout=subprocess.DEVNULL, preexec_fn=block)
             time.sleep(random.uniform(0, seconds) if send else 0)
-            process.send_signal(both[send % 2])
+            process.send_signal(all_three[send % 3])
             status = process.wait()
         text = (folder / 'said').read_text()
         assert status in (0, AGAIN), (send, status, text)

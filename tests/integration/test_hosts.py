@@ -147,6 +147,13 @@ def an_interrupted_run_leaves_nothing_behind_on_any_host(folder):
         process.end()
 
 
+@test
+def what_a_launch_command_has_started_ends_with_it(folder):
+    """The worker ends as it is told; what the command began beside it hears of nothing."""
+    launch = launcher(folder, n2='trap "" TERM; sleep 1000 & exec "$@"', n3='sleep 1000 & "$@"')
+    train(small_job(folder, hosts=hosts_to(3), launch=launch, shards=2), '--fresh')
+
+
 def workers_on(process, host):
     """Ids of the workers that run on a host."""
     found = []

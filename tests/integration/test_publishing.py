@@ -213,6 +213,21 @@ def a_run_that_was_cancelled_has_no_model_to_publish(folder):
 
 
 @test
+def a_command_that_is_stopped_ends_all_that_on_publish_has_started(folder):
+    for hook in 'sleep 1000; true', "trap '' TERM; sleep 1000 & sleep 1000; wait":
+        job = small_job(folder, on_publish=f'touch {folder}/begun; {hook}')
+        process = Process(COORDINATOR, 'run', job, '--publish', '--fresh')
+        try:
+            process.until((folder / 'begun').exists, 'on_publish runs')
+            process.signal(signal.SIGTERM)
+            finished = process.wait(60)
+            assert finished.status == AGAIN and not process.survivors(), finished
+        finally:
+            process.end()
+        (folder / 'begun').unlink()
+
+
+@test
 def a_fold_of_a_sweep_is_not_published_and_any_full_fit_can_be(folder):
     write_rows(folder / 'rows.libsvm', 90, seed=2)
     job = small_job(folder, data=['rows.libsvm'], l2=[0.1, 0.01], folds=3)

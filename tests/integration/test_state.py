@@ -131,10 +131,10 @@ def a_run_waits_for_whoever_only_reads_the_record(folder):
         reader.end()
 
 
-def stopped_by(folder, stop):
+def stopped_by(folder, stop, prefix=()):
     """Starts an endless run, stops it, and sees that it can be taken up again."""
     job = endless_job(folder)
-    process = Process(COORDINATOR, 'run', job, '--json')
+    process = Process(COORDINATOR, 'run', job, '--json', prefix=prefix)
     try:
         process.until((folder / 'job.state/control.sock').exists, 'the control socket is there')
         process.until(lambda: dml('status', job, '--json').json.get('step', 0) > 0, 'a step is made')
@@ -153,6 +153,20 @@ def stopped_by(folder, stop):
 def ctrl_c_stops_a_run_and_all_it_started_without_a_model(folder):
     finished = stopped_by(folder, lambda process, _: process.signal(signal.SIGINT))
     assert finished.json['reason'] == 'cancelled', finished
+
+
+@test
+def a_terminal_that_goes_stops_a_run_unless_nohup_began_it(folder):
+    finished = stopped_by(folder, lambda process, _: process.signal(signal.SIGHUP))
+    assert finished.json['reason'] == 'cancelled' and 'the terminal is gone' in finished.stderr, finished
+
+    def hang_up_then_stop(process, job):
+        step = dml('status', job, '--json').json['step']
+        process.signal(signal.SIGHUP)
+        process.until(lambda: dml('status', job, '--json').json['step'] > step, 'it goes on')
+        process.signal(signal.SIGTERM)
+    finished = stopped_by(folder, hang_up_then_stop, prefix=['nohup'])
+    assert 'terminated' in finished.stderr and 'the terminal' not in finished.stderr, finished
 
 
 class Meeting(threading.Thread):

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -55,6 +56,22 @@ static int forks(void) {
         if (forked == 0)
             _exit(0);
         waitpid(forked, NULL, 0);
+    }
+    if (is("fork and be slow to end")) { /* the kernel frees what it has touched */
+        const char *path = getenv("FORKED");
+        pid_t forked = fork();
+        if (forked == 0) {
+            const size_t bytes = 256u << 20;
+            FILE *file = fopen(path, "w");
+            mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE,
+                 -1, 0);
+            fprintf(file, "%d", (int)getpid());
+            fclose(file);
+            for (;;)
+                pause();
+        }
+        while (access(path, F_OK))
+            usleep(1000);
     }
     if (is("fork and crash")) {
         if (fork() == 0)

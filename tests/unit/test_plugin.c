@@ -1,10 +1,12 @@
 #define _GNU_SOURCE
+#include "plugin/ask.h"
 #include "plugin/plugin.h"
 
 #include <float.h>
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -267,6 +269,61 @@ static void what_it_does_wrong_with_a_chunk_is_named(void **state) {
     }
 }
 
+/* The process exists, and is no zombie that nobody reaps. */
+static bool lives(pid_t pid) {
+    char path[64], state = 'Z';
+    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    FILE *file = fopen(path, "r");
+    if (!file)
+        return false;
+    int got = fscanf(file, "%*d (%*[^)]) %c", &state);
+    fclose(file);
+    return got == 1 && state != 'Z' && state != 'X';
+}
+
+/* The pid that the library's child wrote. */
+static pid_t forked_pid(const char *path) {
+    int pid = 0;
+    for (int tries = 0; pid == 0 && tries < 10000; tries++) {
+        FILE *file = fopen(path, "r");
+        if (file && fscanf(file, "%d", &pid) != 1)
+            pid = 0;
+        if (file)
+            fclose(file);
+        usleep(1000);
+    }
+    assert_true(pid > 0);
+    return pid;
+}
+
+static void what_it_forked_has_ended_when_its_process_is_stopped(void **state) {
+    (void)state;
+    setenv("FORKED", "./forked", 1);
+    struct plugin *plugin = started("fork and be slow to end");
+    struct plugin_result result;
+    assert_says(compute(plugin, &dense, true, &result), ERROR_PLUGIN, "has not ended when that");
+    pid_t forked = forked_pid("./forked");
+    plugin_stop(plugin);
+    assert_false(lives(forked));
+    unlink("./forked");
+}
+
+/* Nobody else could end it then: a replica may be killed at any instant. */
+static void what_it_forked_ends_when_its_process_is_killed(void **state) {
+    (void)state;
+    setenv("FORKED", "./forked", 1);
+    struct plugin *plugin = started("fork and be slow to end");
+    struct plugin_result result;
+    assert_says(compute(plugin, &dense, true, &result), ERROR_PLUGIN, "has not ended when that");
+    pid_t forked = forked_pid("./forked");
+    kill(plugin->pid, SIGKILL);
+    for (int tries = 0; lives(forked) && tries < 10000; tries++)
+        usleep(1000);
+    assert_false(lives(forked));
+    plugin_stop(plugin);
+    unlink("./forked");
+}
+
 static void what_it_writes_behind_predictions_is_named(void **state) {
     (void)state;
     struct plugin *plugin = started("write behind the prediction");
@@ -411,6 +468,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(what_it_does_wrong_at_its_start_is_named),
         cmocka_unit_test(who_waits_for_a_library_gives_signs_of_life),
         cmocka_unit_test(what_it_does_wrong_with_a_chunk_is_named),
+        cmocka_unit_test(what_it_forked_has_ended_when_its_process_is_stopped),
+        cmocka_unit_test(what_it_forked_ends_when_its_process_is_killed),
         cmocka_unit_test(what_it_writes_behind_predictions_is_named),
         cmocka_unit_test(what_it_does_in_its_process_harms_no_other_answer),
         cmocka_unit_test(a_gradient_is_compared_with_differences_of_the_loss),
