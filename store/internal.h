@@ -161,6 +161,8 @@
     X(PUBLICATIONS, "SELECT publication, wall_ms, kind, run, previous_run, text, settled_ms "      \
                     "FROM publications ORDER BY publication")                                      \
     X(RUNS, "SELECT " RUN_COLUMNS " ORDER BY r.run")                                               \
+    X(RUNS_NEWEST, "SELECT " RUN_COLUMNS                                                           \
+                   " WHERE r.run IN (SELECT max(run) FROM runs GROUP BY job) ORDER BY r.job")      \
     X(RUN, "SELECT " RUN_COLUMNS " WHERE r.run = ?")                                               \
     X(RUN_LAST, "SELECT " RUN_COLUMNS " ORDER BY r.run DESC LIMIT 1")                              \
     X(STEPS, "SELECT s.step, loss, gradient_max, step_length, trials, history, note, wall_ms, "    \
@@ -265,11 +267,16 @@ uint64_t store_durable_checksum(int64_t run, uint32_t attempt, uint64_t step,
                                 const struct value *digests, const struct value *state);
 
 /* Opens the database of a state folder whose files lie in `files`, the folder itself or one with
- * copies. Messages and store_folder() name the state folder. */
-int store_open_files(const char *state_folder, const char *files, int flags, struct store **store);
+ * copies. Messages and store_folder() name the state folder. `may` as for store_open(). */
+int store_open_files(const char *state_folder, const char *files, int flags, store_may_upgrade *may,
+                     struct store **store);
 
 /* Says that the file is damaged, how, and what to do. */
 int store_damaged(struct store *store, const char *how);
+
+/* Says that of a file that SQLite finds damaged, unless the system failed to read it: to SQLite a
+ * page that could not be read is damage, too. */
+int store_unsound(struct store *store, const char *how);
 
 /* Whether this process may still write (base/file.h): asked before a transaction begins and before
  * it is committed. From the first time that it may not, the store is fenced: it answers

@@ -70,7 +70,7 @@ static int take_finding(void *context, int columns, char **values, char **names)
     (void)columns, (void)names;
     if (strcmp(values[0], "ok") == 0)
         return 0;
-    return store_damaged(context, values[0]);
+    return store_unsound(context, values[0]);
 }
 
 static int check(struct store *store, const char *pragma) {
@@ -101,25 +101,70 @@ static int bring_up_to_date(struct store *store, int version) {
     return code ? code : execute(store, "PRAGMA user_version = " QUOTED(STORE_VERSION));
 }
 
-/* Makes the tables of a new database, and those that an older one lacks. */
-static int prepare_schema(struct store *store) {
-    int version = 0;
-    int code = read_version(store, &version);
+/* The version of a database that this program knows. */
+static int read_known_version(struct store *store, int *version) {
+    int code = read_version(store, version);
     if (code)
         return code;
-    if (version > STORE_VERSION)
+    if (*version > STORE_VERSION)
         return error_set(ERROR_UNAVAILABLE,
                          "%s was written by a newer dml: it has version %d, this one knows up to "
                          "version %d; use the newer dml, or another state folder",
-                         store->path, version, STORE_VERSION);
-    if (version == STORE_VERSION)
-        return 0;
-    if (version < 0)
-        return store_damaged(store, "its version is negative");
+                         store->path, *version, STORE_VERSION);
+    return *version < 0 ? store_damaged(store, "its version is negative") : 0;
+}
+
+/* A copy of an older database in memory, brought up to date. The file stays as it is. */
+static int preview_upgrade(struct store *store, int version, struct store **preview) {
+    struct store *copy = NULL;
+    int code = store_copy(store, &copy);
+    if (!code)
+        code = bring_up_to_date(copy, version);
+    if (code)
+        store_close(copy);
+    else
+        *preview = copy;
+    return code;
+}
+
+/* An older program refuses the database from then on. So what has to be looked at first is looked
+ * at in a preview: a run that only an older program can end must not be locked out of both. */
+static int ask_before_upgrade(struct store *store, int version, store_may_upgrade *may) {
+    struct store *preview = NULL;
+    int code = preview_upgrade(store, version, &preview);
+    if (!code)
+        code = may(preview);
+    store_close(preview);
+    return code;
+}
+
+/* Makes the tables of a new database, and those that an older one lacks. */
+static int prepare_schema(struct store *store, store_may_upgrade *may) {
+    int version = 0;
+    int code = read_known_version(store, &version);
+    if (!code && version && version < STORE_VERSION && may)
+        code = ask_before_upgrade(store, version, may);
+    if (code || version == STORE_VERSION)
+        return code;
     code = store_begin_durably(store);
     if (!code)
         code = bring_up_to_date(store, version);
     return store_end_durably(store, code);
+}
+
+/* Puts a copy in the place of an older database. */
+static int prepare_to_read(struct store **store) {
+    struct store *preview = NULL;
+    int version = 0;
+    int code = read_known_version(*store, &version);
+    if (code || !version || version == STORE_VERSION)
+        return code ? code : prepare_schema(*store, NULL);
+    code = preview_upgrade(*store, version, &preview);
+    if (code)
+        return code;
+    store_close(*store);
+    *store = preview;
+    return 0;
 }
 
 /* ---- a new database ---- */
@@ -223,9 +268,10 @@ static int connect_to(struct store *store, const char *file, int flags) {
                : 0;
 }
 
-int store_open_files(const char *state_folder, const char *files, int flags,
-                     struct store **opened) {
-    struct store *store = memory_new(1, sizeof *store);
+/* Locks the database and checks the structure of its file. *store is to be released in any case. */
+static int open_locked(const char *state_folder, const char *files, int flags,
+                       struct store **opened) {
+    struct store *store = *opened = memory_new(1, sizeof *store);
     char *file = memory_format("%s/dml.db", files);
     store->path = memory_format("%s/dml.db", state_folder);
     store->network = filesystem_is_network(files);
@@ -242,8 +288,11 @@ int store_open_files(const char *state_folder, const char *files, int flags,
                        "BEGIN EXCLUSIVE; COMMIT"); /* the lock stays until the store is closed */
     if (!code)
         code = check(store, "PRAGMA quick_check(1)"); /* reads the whole file */
-    if (!code)
-        code = prepare_schema(store);
+    return code;
+}
+
+/* Hands over a store that was prepared, or releases it. */
+static int finish_opening(struct store *store, int code, struct store **opened) {
     if (!code)
         code = check(store, CHECK_REFERENCES);
     if (code) {
@@ -255,14 +304,35 @@ int store_open_files(const char *state_folder, const char *files, int flags,
     return 0;
 }
 
-int store_open(const char *state_folder, struct store **store) {
-    return store_open_files(state_folder, state_folder, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
-                            store);
+int store_open_files(const char *state_folder, const char *files, int flags, store_may_upgrade *may,
+                     struct store **opened) {
+    struct store *store;
+    int code = open_locked(state_folder, files, flags, &store);
+    if (!code)
+        code = prepare_schema(store, may);
+    return finish_opening(store, code, opened);
 }
 
-int store_open_existing(const char *state_folder, struct store **store) {
+int store_open(const char *state_folder, store_may_upgrade *may, struct store **store) {
+    return store_open_files(state_folder, state_folder, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+                            may, store);
+}
+
+int store_open_existing(const char *state_folder, store_may_upgrade *may, struct store **store) {
     int code = store_check_existing(state_folder);
-    return code ? code : store_open_files(state_folder, state_folder, SQLITE_OPEN_READWRITE, store);
+    return code ? code
+                : store_open_files(state_folder, state_folder, SQLITE_OPEN_READWRITE, may, store);
+}
+
+int store_open_to_read(const char *state_folder, struct store **opened) {
+    struct store *store;
+    int code = store_check_existing(state_folder);
+    if (code)
+        return code;
+    code = open_locked(state_folder, state_folder, SQLITE_OPEN_READWRITE, &store);
+    if (!code)
+        code = prepare_to_read(&store);
+    return finish_opening(store, code, opened);
 }
 
 int store_check_existing(const char *state_folder) {

@@ -57,6 +57,12 @@ int store_runs(struct store *store, int (*each)(void *context, const struct stor
                                &(struct each_run){each, context});
 }
 
+int store_runs_newest(struct store *store, int (*each)(void *context, const struct store_run *run),
+                      void *context) {
+    return store_run_statement(store, STATEMENT_RUNS_NEWEST, NULL, 0, take_run,
+                               &(struct each_run){each, context});
+}
+
 int store_runs_cold(struct store *store, const char *identity,
                     int (*each)(void *context, const struct store_run *run), void *context) {
     return store_run_statement(store, STATEMENT_RUNS_COLD, VALUES(text(identity)), take_run,

@@ -178,7 +178,7 @@ int store_read(const char *state_folder, struct store **store) {
         return ERROR_CREATE;
     code = copy_files(state_folder, folder);
     if (!code)
-        code = store_open_files(state_folder, folder, SQLITE_OPEN_READWRITE, &opened);
+        code = store_open_files(state_folder, folder, SQLITE_OPEN_READWRITE, NULL, &opened);
     if (!code)
         code = store_copy(opened, store);
     store_close(opened);

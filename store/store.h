@@ -21,12 +21,22 @@
 
 struct store; /* opaque */
 
-/* Opens or makes STATE/dml.db (the state folder must exist). ERROR_CREATE, ERROR_IO (damaged: says
- * what to do), ERROR_AGAIN (locked by another process). */
-int store_open(const char *state_folder, struct store **store);
+/* Whether a database of an older version may be brought up to date, after which older programs
+ * refuse it: 0, or the error that opening it answers. `preview` is what it would become, in memory.
+ */
+typedef int store_may_upgrade(struct store *preview);
 
-/* Opens for reading what is there; ERROR_UNAVAILABLE if there is no database. */
-int store_open_existing(const char *state_folder, struct store **store);
+/* Opens or makes STATE/dml.db (the state folder must exist). ERROR_CREATE, ERROR_IO (damaged, or it
+ * could not be read: says what to do), ERROR_AGAIN (locked by another process). `may` is asked
+ * before a database of an older version is changed; NULL: it is changed in any case. */
+int store_open(const char *state_folder, store_may_upgrade *may, struct store **store);
+
+/* As store_open(), but makes no database: ERROR_UNAVAILABLE if there is none. */
+int store_open_existing(const char *state_folder, store_may_upgrade *may, struct store **store);
+
+/* Opens for reading what is there; ERROR_UNAVAILABLE if there is no database. One of an older
+ * version stays as it is: the store is then a copy in memory. */
+int store_open_to_read(const char *state_folder, struct store **store);
 
 /* ERROR_UNAVAILABLE if there is no database. */
 int store_check_existing(const char *state_folder);
@@ -335,6 +345,10 @@ int store_saved_read(struct store *store, int64_t run, struct store_saved *saved
 void store_saved_release(struct store_saved *saved);
 
 /* ---- reading ---- */
+
+/* Calls `each` for the newest run of each job, in the order of the jobs' names; as store_runs(). */
+int store_runs_newest(struct store *store, int (*each)(void *context, const struct store_run *run),
+                      void *context);
 
 /* Calls `each` for the runs, oldest first; strings are valid in the call. Another answer than 0
  * ends it and is returned. */

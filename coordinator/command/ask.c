@@ -211,7 +211,7 @@ int record_reader_open(const char *state, struct record_reader *reader) {
     *reader = (struct record_reader){.state = state, .lock = -1};
     if (state_may_write(state)) {
         int code = state_lock_existing(state, STATE_READS, &reader->lock);
-        return code ? code : store_open_existing(state, &reader->store);
+        return code ? code : store_open_to_read(state, &reader->store);
     }
     reader->copy = true;
     reader->maybe_live = state_maybe_locked(state);

@@ -64,7 +64,7 @@ struct record_reader {
     bool maybe_live; /* a coordinator may be at work there that this process cannot ask */
 };
 
-/* As state_lock() and store_open_existing(), or store_read(). Close it in any case. */
+/* As state_lock() and store_open_to_read(), or store_read(). Close it in any case. */
 int record_reader_open(const char *state, struct record_reader *reader);
 void record_reader_close(struct record_reader *reader);
 

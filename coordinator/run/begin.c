@@ -248,6 +248,34 @@ static int read_saved(struct training *run) {
     return code ? code : coordinator_check_saved(&run->saved, run->recorder.run);
 }
 
+/* A program that cannot end the newest run of a job leaves the record to the program that can,
+ * which would refuse one that was brought up to date. A run whose record is damaged is nobody's to
+ * end. */
+static int leave_to_other(void *context, const struct store_run *run) {
+    struct store_saved saved;
+    bool has_model = reason_has_model(reason_of(run->reason));
+    if (run->reason && (has_model || !reason_text_can_resume(run->reason)))
+        return 0;
+    if (store_saved_read(context, run->run, &saved)) {
+        error_clear();
+        return 0;
+    }
+    int code = coordinator_check_saved(&saved, run->run);
+    store_saved_release(&saved);
+    if (!code)
+        return 0;
+    char *why = memory_copy_string(error_text()), *folder = store_folder(context);
+    error_clear();
+    code = error_set(code, "%s; until then %s stays as it is, so nothing was changed", why, folder);
+    free(folder);
+    free(why);
+    return code;
+}
+
+int begin_may_upgrade(struct store *preview) {
+    return store_runs_newest(preview, leave_to_other, preview);
+}
+
 /* A run that has a model keeps it, as it may be live, or in somebody's hands: what goes on from its
  * limit is another run, which takes over its checkpoints. */
 static int begin_from_end_of(struct training *run, const struct store_run *found,

@@ -53,7 +53,8 @@ int training_open(struct training *run) {
     run->loop.context = run;
     run->loop.leave = leave;
     if (!code)
-        code = store_open(run->job->state, &run->store);
+        code = store_open(run->job->state, run->options->fresh ? NULL : begin_may_upgrade,
+                          &run->store);
     if (!code)
         code = status_begin(run);
     if (!code)

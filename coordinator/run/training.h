@@ -115,6 +115,9 @@ struct training {
  */
 int training_begin(struct training *training);
 
+/* A store_may_upgrade: refuses while a run is unfinished that only an older program can end. */
+int begin_may_upgrade(struct store *preview);
+
 /* Opens a model that a run is to start from, beside the loop; NULL if `folder` is. As
  * model_open(). */
 int training_open_model(struct training *training, const char *folder, struct model **model);

@@ -185,19 +185,94 @@ def a_starting_point_of_another_version_is_refused_and_kept(folder):
     assert train(job, *start, '--set', 'max_steps=9')['continues'] == 1
 
 
+def store_version(state):
+    connection = database(state)
+    [[version]] = connection.execute('PRAGMA user_version').fetchall()
+    connection.close()
+    return version
+
+
+def to_version_10(state):
+    """The database as the program of version 10 had it."""
+    connection = database(state)
+    for name, in connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND "
+                                    "sql IS NOT NULL").fetchall():
+        connection.execute(f'DROP INDEX {name}')
+    connection.execute('ALTER TABLE sweeps DROP COLUMN decided')
+    connection.execute('PRAGMA user_version = 10')
+    connection.commit()
+    connection.close()
+
+
+def all_rows(state):
+    connection = database(state)
+    tables = [name for name, in connection.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()]
+    rows = {table: connection.execute(f'SELECT * FROM {table}').fetchall() for table in tables}
+    connection.close()
+    return rows
+
+
 @test
 def an_old_database_is_brought_up_to_date_with_all_it_has(folder):
     job = unpacked(folder)
     state = folder / 'job.state'
-    before = durable_steps(state)
-    finished = dml('jobs', state, '--json')
-    assert finished.status == 0, finished
-    listed = finished.json['folders'][0]['runs']
+    before, version = durable_steps(state), store_version(state)
+    for command in 'jobs', 'status', 'prune':
+        finished = dml(command, state, '--json', *(['--dry-run'] if command == 'prune' else []))
+        assert finished.status == 0, finished
+        assert store_version(state) == version, command
+    listed = dml('jobs', state, '--json').json['folders'][0]['runs']
     assert [(run['run'], run['reason'], run['steps']) for run in listed[:1]] == [
         (1, 'step limit', 4)], listed
     assert durable_steps(state) == before
     assert dml('rollback', '--to', '1', state).status == 0
+    assert store_version(state) > version and durable_steps(state) == before
     assert train(job, '--fresh')['run'] == 3
+
+
+@test
+def a_run_that_only_an_older_program_can_end_is_left_to_it(folder):
+    job, state = endless_job(folder), folder / 'job.state'
+    process = Process(COORDINATOR, 'run', job)
+    process.until(lambda: ': loss ' in process.so_far(process.errors), 'a step')
+    process.signal(signal.SIGTERM)
+    assert process.wait().status == AGAIN
+    own = durable_steps(state)[-1][6]
+    record = own[:4] + struct.pack('<I', STATE - 1) + own[8:-8]
+    put_state(state, record + struct.pack('<Q', hash64(record)))
+    to_version_10(state)
+    before, files = all_rows(state), sorted(state.rglob('*'))
+    for command in 'status', 'jobs', 'events', 'report':
+        said = dml(command, state)
+        assert 'version' not in said.stderr, said
+    for command in ('run', job), ('retrain', job), ('retrain', job, '--cron'), ('publish', '1', state), \
+            ('prune', state):
+        said = dml(*command)
+        assert said.status == UNAVAILABLE and said.stderr.count(WAY_OUT) == 1, said
+        assert f'its state is of version {STATE - 1}' in said.stderr, said
+        assert '--fresh' in said.stderr and 'nothing was changed' in said.stderr, said
+        assert store_version(state) == 10 and all_rows(state) == before, command
+        assert sorted(state.rglob('*')) == files, command
+    put_state(state, own)  # the older program would end it
+    assert train(job, '--set', 'max_steps=9')['run'] == 1
+    assert store_version(state) > 10
+
+
+@test
+def a_run_of_an_older_program_can_be_given_up(folder):
+    job, state, _ = ended_run(folder)
+    connection = database(state)
+    connection.execute('UPDATE runs SET reason = NULL, ended_ms = NULL')
+    connection.commit()
+    connection.close()
+    own = durable_steps(state)[-1][6]
+    record = own[:4] + struct.pack('<I', STATE - 1) + own[8:-8]
+    put_state(state, record + struct.pack('<Q', hash64(record)))
+    to_version_10(state)
+    assert dml('run', job).status == UNAVAILABLE
+    assert train(job, '--fresh')['run'] == 2
+    assert store_version(state) > 10 and train(job, '--set', 'l2=0.5')['run'] == 3
 
 
 @test

@@ -39,7 +39,7 @@ static int remove_folder(void **state) {
 
 static struct store *opened(void) {
     struct store *store = NULL;
-    assert_int_equal(store_open(folder, &store), 0);
+    assert_int_equal(store_open(folder, NULL, &store), 0);
     return store;
 }
 

@@ -38,7 +38,7 @@ static int set_up(void **state) {
     fputs("data = a\n", file);
     fclose(file);
     assert_int_equal(job_read(job_path, NULL, 0, NULL, &job), 0);
-    assert_int_equal(store_open(folder, &store), 0);
+    assert_int_equal(store_open(folder, NULL, &store), 0);
     struct store_run run = {.uuid = "u",
                             .job = "job",
                             .identity = "i",

@@ -83,7 +83,7 @@ static int64_t fill_store(const char *reason) {
                             .started_ms = 1000};
     struct store_step step = {
         .step = 3, .loss = 0.5, .gradient_max = 0.25, .note = "", .wall_ms = 3500};
-    assert_int_equal(store_open(folder, &store), 0);
+    assert_int_equal(store_open(folder, NULL, &store), 0);
     assert_int_equal(store_run_begin(store, &run), 0);
     assert_int_equal(store_step(store, run.run, &step), 0);
     assert_int_equal(store_process(store, run.run,

@@ -11,7 +11,7 @@ static void work_without_an_end(void) {
     struct store *store;
     char uuid[16];
     snprintf(uuid, sizeof uuid, "%d", (int)getpid());
-    if (store_open(folder, &store))
+    if (store_open(folder, NULL, &store))
         _exit(1);
     begun(store, uuid);
 }
@@ -42,7 +42,7 @@ static void on_a_network_file_system_there_is_no_log_and_the_lock_is_let_go(void
     begun(first, "one");
     assert_int_equal(journal_mode(), 1);
     assert_int_not_equal(access(wal, F_OK), 0);
-    assert_int_equal(store_open(folder, &second), 0); /* its successor is not kept out */
+    assert_int_equal(store_open(folder, NULL, &second), 0); /* its successor is not kept out */
     assert_int_equal(last_run(second), 1);
     begun(second, "two");
     assert_int_equal(last_run(first), 2);

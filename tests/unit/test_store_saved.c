@@ -6,7 +6,7 @@
 
 static void save_and_journal(void) {
     struct store *store;
-    if (store_open(folder, &store))
+    if (store_open(folder, NULL, &store))
         _exit(1);
     int64_t run = begun(store, "one");
     if (store_attempt(store, run, 1) || store_attempt(store, run, 2) ||
