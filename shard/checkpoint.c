@@ -2,6 +2,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -391,6 +392,35 @@ static int check_owner(const struct checkpoint_reader *reader,
     return 0;
 }
 
+struct newest_search {
+    uint64_t step; /* 0: none is later */
+};
+
+static void note_newest(void *context, const char *name) {
+    struct newest_search *search = context;
+    uint64_t step;
+    int end = 0;
+    bool whole = sscanf(name, "step-%" SCNu64 "%n", &step, &end) == 1 && !name[end];
+    if (whole && step > search->step)
+        search->step = step;
+}
+
+/* A shard removes a file after the record of the run says that a later step is durable. So where
+ * later files lie beside a missing one, it is the record that has lost its end. */
+static int is_missing(const struct checkpoint_reader *reader, const char *folder, uint64_t step) {
+    struct newest_search search = {.step = step};
+    if (reader->disk->list(reader->disk->context, folder, note_newest, &search))
+        error_clear();
+    if (search.step == step)
+        return error_set(ERROR_DATA, "%s is missing" PUT_BACK, reader->path);
+    return error_set(
+        ERROR_DATA,
+        "%s is missing, and step %" PRIu64 " is there: the record of the run (dml.db and "
+        "its journal dml.db-wal) is older than the checkpoints, as after a journal that "
+        "was cut or removed; put the whole journal back",
+        reader->path, search.step);
+}
+
 /* Opens the file of a step and checks all but its sections. */
 static int reader_open(struct checkpoint_reader *reader, const struct disk *disk,
                        const char *folder, uint64_t step,
@@ -399,7 +429,7 @@ static int reader_open(struct checkpoint_reader *reader, const struct disk *disk
     int code = disk->open(disk->context, reader->path, &reader->file, &reader->length);
     if (code == ERROR_UNAVAILABLE) {
         error_clear();
-        return error_set(ERROR_DATA, "%s is missing" PUT_BACK, reader->path);
+        return is_missing(reader, folder, step);
     }
     const struct checkpoint_header *header = &reader->checkpoint.header;
     if (!code)

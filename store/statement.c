@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -23,6 +24,41 @@ int store_damaged(struct store *store, const char *how) {
                      store->path, how);
 }
 
+/* What the system last said about a file of the database; 0: nothing but good. */
+static int last_errno(struct store *store, int which) {
+    sqlite3_file *file = NULL;
+    int number = 0;
+    if (sqlite3_file_control(store->database, "main", which, &file) == SQLITE_OK && file &&
+        file->pMethods)
+        file->pMethods->xFileControl(file, SQLITE_FCNTL_LAST_ERRNO, &number);
+    return number;
+}
+
+static int could_not_be_read(struct store *store, const char *ending, int number) {
+    return error_set(ERROR_IO, "%s%s could not be read (%s); nothing was changed; try again",
+                     store->path, ending, number ? strerror(number) : "input/output error");
+}
+
+int store_unsound(struct store *store, const char *how) {
+    int database = last_errno(store, SQLITE_FCNTL_FILE_POINTER);
+    int journal = last_errno(store, SQLITE_FCNTL_JOURNAL_POINTER);
+    if (database || !journal)
+        return database ? could_not_be_read(store, "", database) : store_damaged(store, how);
+    return could_not_be_read(store, store->network ? "-journal" : "-wal", journal);
+}
+
+static int failed_io(struct store *store, int result) {
+    const bool writing = result == SQLITE_IOERR_WRITE || result == SQLITE_IOERR_FSYNC ||
+                         result == SQLITE_IOERR_DIR_FSYNC || result == SQLITE_IOERR_TRUNCATE ||
+                         result == SQLITE_IOERR_DELETE || result == SQLITE_IOERR_CLOSE;
+    int number = sqlite3_system_errno(store->database);
+    errno = number;
+    if (!writing)
+        return could_not_be_read(store, "", number);
+    return number ? error_set_errno(ERROR_IO, "cannot write %s", store->path)
+                  : error_set(ERROR_IO, "cannot write %s", store->path);
+}
+
 int store_failed(struct store *store, int result) {
     const char *path = store->path;
     switch (result & 0xff) {
@@ -36,7 +72,7 @@ int store_failed(struct store *store, int result) {
         return error_set(ERROR_IO, "cannot write %s: disk full; make room and start again", path);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
-        return store_damaged(store, sqlite3_errstr(result));
+        return store_unsound(store, sqlite3_errstr(result));
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
@@ -46,9 +82,7 @@ int store_failed(struct store *store, int result) {
         return errno ? error_set_errno(ERROR_CREATE, "cannot open %s", path)
                      : error_set(ERROR_CREATE, "cannot open %s", path);
     case SQLITE_IOERR:
-        errno = sqlite3_system_errno(store->database);
-        return errno ? error_set_errno(ERROR_IO, "cannot read or write %s", path)
-                     : error_set(ERROR_IO, "cannot read or write %s", path);
+        return failed_io(store, result);
     default:
         return error_set(ERROR_INTERNAL, "%s: %s", path, sqlite3_errmsg(store->database));
     }

@@ -12,7 +12,7 @@ import sqlite3
 import sys
 import threading
 
-from harness import (AGAIN, COORDINATOR, IO, REPLICA, SHARD, Process, Skip, dml, endless_job, main, run,
+from harness import (AGAIN, BAD_DATA, COORDINATOR, IO, REPLICA, SHARD, Process, Skip, dml, endless_job, main, run,
                      small_job, test, train, write_job)
 
 # ---- jobs, status, the state folder ----
@@ -395,6 +395,21 @@ def a_run_takes_no_number_that_a_model_of_a_lost_database_has(folder):
     assert first['model_sha256'] != finished.json['model_sha256'], finished
     details = json.loads((folder / 'job.state/models/1/model.json').read_text())
     assert first['model_sha256'] in json.dumps(details), details
+
+
+@test
+def a_journal_of_the_database_that_was_cut_is_named(folder):
+    """The steps that it lost are durable, and so older checkpoints are gone."""
+    job, state = endless_job(folder, checkpoint_seconds=0, reconnect_seconds=1), folder / 'job.state'
+    process = Process(COORDINATOR, 'run', job, DML_FAILPOINT='coordinator.state_step_commit:15:kill')
+    assert process.wait().status == -signal.SIGKILL
+    process.end()
+    log = state / 'dml.db-wal'
+    os.truncate(log, log.stat().st_size // 2)
+    refused = dml('run', job, '--set', 'max_steps=20')
+    assert refused.status == BAD_DATA and 'dml.db-wal' in refused.stderr, refused
+    assert 'journal that was cut' in refused.stderr and '--fresh' in refused.stderr, refused
+    train(job, '--fresh', '--set', 'max_steps=20')
 
 
 @test

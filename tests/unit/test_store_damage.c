@@ -1,6 +1,7 @@
 #include "tests/unit/suites.h"
 #include "tests/unit/store_fixture.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -85,7 +86,7 @@ static void must_be_refused_or_true(const char *damage, size_t where) {
     struct store *store = NULL;
     struct store_saved saved = {0};
     error_clear();
-    int code = store_open(folder, &store);
+    int code = store_open(folder, NULL, &store);
     if (!code)
         code = store_saved_read(store, 1, &saved);
     if (code && !strstr(error_text(), path))
@@ -182,15 +183,88 @@ static void damage_that_nobody_would_read_is_found_when_opening(void **state) {
     database.bytes[at / 4096 * 4096] = 0x7f; /* no kind of page */
     write_image(path, &database, database.length);
     free(database.bytes);
-    assert_int_equal(store_open(folder, &store), ERROR_IO);
+    assert_int_equal(store_open(folder, NULL, &store), ERROR_IO);
     assert_non_null(strstr(error_text(), path));
     assert_non_null(strstr(error_text(), "move it away"));
+}
+
+/* How many reads of SQLite still succeed before one fails. */
+static int reads_left;
+
+static bool read_fails(void) {
+    if (reads_left-- != 0)
+        return false;
+    errno = EIO;
+    return true;
+}
+
+static ssize_t failing_read(int file, void *bytes, size_t length) {
+    return read_fails() ? -1 : read(file, bytes, length);
+}
+
+static ssize_t failing_pread(int file, void *bytes, size_t length, off_t offset) {
+    return read_fails() ? -1 : pread(file, bytes, length, offset);
+}
+
+static void set_reads(sqlite3_syscall_ptr with_offset, sqlite3_syscall_ptr without) {
+    sqlite3_vfs *vfs = sqlite3_vfs_find(NULL);
+    assert_non_null(vfs);
+    vfs->xSetSystemCall(vfs, "pread", with_offset);
+    vfs->xSetSystemCall(vfs, "pread64", with_offset);
+    vfs->xSetSystemCall(vfs, "read", without);
+}
+
+/* Reads of the log come first, when the database is opened. */
+static void fail_each_read(bool with_log) {
+    make_run(with_log);
+    struct image database = read_image(path), log = read_image(wal);
+    int failed = 0, code = ERROR_IO;
+    set_reads((sqlite3_syscall_ptr)failing_pread, (sqlite3_syscall_ptr)failing_read);
+    for (int i = 0; code; i++) {
+        struct store *store = NULL;
+        write_image(path, &database, database.length);
+        write_image(wal, &log, log.length);
+        error_clear();
+        reads_left = i;
+        code = store_open(folder, NULL, &store);
+        store_close(store);
+        if (code != 0 && code != ERROR_IO)
+            fail_msg("read %d: %d, %s", i, code, error_text());
+        if (code &&
+            (!strstr(error_text(), path) || !strstr(error_text(), "could not be read (Input") ||
+             !strstr(error_text(), "nothing was changed; try again")))
+            fail_msg("read %d: %s", i, error_text());
+        failed += code != 0;
+        code |= reads_left >= 0 ? 0 : ERROR_IO; /* one that failed and did no harm */
+    }
+    set_reads(NULL, NULL);
+    assert_true(failed > 5);
+    write_image(path, &database, database.length);
+    write_image(wal, &log, log.length);
+    struct store *store = opened();
+    struct store_saved saved;
+    assert_int_equal(store_saved_read(store, 1, &saved), 0);
+    assert_true(state_of(&saved) == states[state_count - 1]);
+    store_saved_release(&saved);
+    store_close(store);
+    free(database.bytes);
+    free(log.bytes);
+}
+
+static void a_read_of_a_database_that_fails_is_no_damage(void **state) {
+    (void)state;
+    fail_each_read(false);
+}
+
+static void a_read_of_a_log_that_fails_is_no_damage(void **state) {
+    (void)state;
+    fail_each_read(true);
 }
 
 /* The process cannot make files longer than they are: the disk is full for it. */
 static void fill_the_disk(void) {
     struct store *store;
-    if (store_open(folder, &store))
+    if (store_open(folder, NULL, &store))
         _exit(1);
     signal(SIGXFSZ, SIG_IGN);
     struct image log = read_image(wal);
@@ -225,6 +299,8 @@ SUITE(store_damage) {
         TEST(a_changed_blob_is_named_with_what_to_do),
         TEST(a_journal_without_one_of_its_entries_is_named),
         TEST(damage_that_nobody_would_read_is_found_when_opening),
+        TEST(a_read_of_a_database_that_fails_is_no_damage),
+        TEST(a_read_of_a_log_that_fails_is_no_damage),
         TEST(a_full_disk_at_a_commit_leaves_the_earlier_state),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
