@@ -17,9 +17,24 @@ uint32_t coordinator_pairs_kept(const struct coordinator *c) {
 }
 
 /* After the model. They are in registers that what forms pairs overwrites, so they come first. */
-static uint32_t error_vectors(const struct coordinator *c) {
+static uint32_t error_vectors(const struct coordinator *c, enum slice_vector *vector) {
     const struct summary_found *found = &c->driver->optimizer.lbfgs.summary.found;
-    return found->made ? 1u + found->robust + (found->aliased > 0) : 0;
+    uint32_t count = 0;
+    if (!found->made)
+        return 0;
+    vector[count++] = SLICE_VARIANCE;
+    if (c->settings.optimizer.l2 > 0)
+        vector[count++] = SLICE_SAMPLING;
+    if (found->robust)
+        vector[count++] = SLICE_ROBUST;
+    if (found->aliased)
+        vector[count++] = SLICE_ESTIMATE;
+    return count;
+}
+
+static uint32_t error_vector_count(const struct coordinator *c) {
+    enum slice_vector vector[SLICE_VECTORS];
+    return error_vectors(c, vector);
 }
 
 static uint32_t pair_vectors(const struct coordinator *c) {
@@ -27,12 +42,12 @@ static uint32_t pair_vectors(const struct coordinator *c) {
 }
 
 static enum slice_vector vector_read(const struct coordinator *c) {
-    uint32_t vector = c->driver->read_vector;
-    assert(c->phase == PHASE_READING && vector <= error_vectors(c) + pair_vectors(c));
-    if (vector > error_vectors(c))
+    enum slice_vector of_errors[SLICE_VECTORS];
+    uint32_t vector = c->driver->read_vector, errors = error_vectors(c, of_errors);
+    assert(c->phase == PHASE_READING && vector <= errors + pair_vectors(c));
+    if (vector > errors)
         return SLICE_PAIR;
-    bool robust = c->driver->optimizer.lbfgs.summary.found.robust;
-    return vector < SLICE_ROBUST || robust ? (enum slice_vector)vector : SLICE_ESTIMATE;
+    return vector ? of_errors[vector - 1] : SLICE_MODEL;
 }
 
 static uint8_t register_read(const struct coordinator *c) {
@@ -43,12 +58,15 @@ static uint8_t register_read(const struct coordinator *c) {
         return lbfgs_answer_register(&c->driver->optimizer.lbfgs);
     case SLICE_VARIANCE:
         return REGISTER_D;
+    case SLICE_SAMPLING:
+        return REGISTER_PG;
     case SLICE_ROBUST:
         return REGISTER_PH;
     case SLICE_ESTIMATE:
         return REGISTER_H;
     case SLICE_PAIR:
     case SLICE_GRADIENT:
+    case SLICE_VECTORS:
         break;
     }
     return REGISTER_T;
@@ -92,7 +110,7 @@ void driver_read(struct coordinator *c, struct output *out) {
 static void form_pair(struct coordinator *c, struct output *out) {
     const struct pairs *history = &c->driver->optimizer.lbfgs.history;
     uint32_t oldest = history->pairs - coordinator_pairs_kept(c);
-    uint32_t vector = c->driver->read_vector - error_vectors(c); /* from 1 */
+    uint32_t vector = c->driver->read_vector - error_vector_count(c); /* from 1 */
     assert(vector && vector <= pair_vectors(c));
     bool is_s = vector % 2;
     struct operation operation = {.code = OPERATION_DIRECTION,
@@ -117,7 +135,7 @@ static void read_next(struct coordinator *c, struct output *out) {
         driver_ask_slice(c, out);
         return;
     }
-    uint32_t next = ++c->driver->read_vector, errors = error_vectors(c);
+    uint32_t next = ++c->driver->read_vector, errors = error_vector_count(c);
     if (next <= errors)
         driver_ask_slice(c, out);
     else if (next <= errors + pair_vectors(c))
@@ -142,7 +160,7 @@ int on_slice(struct coordinator *c, uint32_t link, const struct message *message
     struct record *record = output_add(out, RECORD_SLICE);
     record->slice.of = c->driver->read_gradient ? SLICE_GRADIENT : vector_read(c);
     record->slice.pair_vector =
-        record->slice.of == SLICE_PAIR ? c->driver->read_vector - error_vectors(c) : 0;
+        record->slice.of == SLICE_PAIR ? c->driver->read_vector - error_vector_count(c) : 0;
     record->slice.first = slice->first;
     record->slice.count = slice->count;
     record->slice.values = message->bulk.data;

@@ -163,7 +163,7 @@ static int solve(struct solver *solver, double most, double *energy) {
 static int find_error(struct solver *solver, uint64_t element, struct single_error *error,
                       struct single_totals *totals) {
     struct score_sums sums;
-    *error = (struct single_error){NAN, NAN, NAN};
+    *error = (struct single_error){NAN, NAN, NAN, NAN};
     if (is_left_out(solver, element))
         return 0;
     bool bias = element >= solver->biases;
@@ -175,6 +175,9 @@ static int find_error(struct solver *solver, uint64_t element, struct single_err
     int code = solve(solver, INFLATION_MOST / own, &error->variance);
     if (code || isnan(error->variance))
         return code;
+    error->sampling = error->variance;
+    for (uint64_t i = 0; i < solver->count; i++)
+        error->sampling -= ridge_at(solver, i) * solver->solution[i] * solver->solution[i];
     code = hessian_scores(solver->hessian, solver->solution, &sums);
     error->robust = sums.independent;
     error->clustered = sums.clustered;

@@ -24,7 +24,8 @@ struct single_point {
 struct single_error {
     double variance; /* as struct summary_covariance has them; NaN: it follows from others, or the
                         most steps were not enough */
-    double robust, clustered; /* likewise; without clusters 0 */
+    double sampling; /* of (H + Λ)⁻¹H(H + Λ)⁻¹; without a penalty as `variance` */
+    double robust, clustered; /* without clusters 0 */
 };
 
 struct single_totals {

@@ -34,6 +34,7 @@
 struct summary_covariance {
     uint64_t parameters;     /* R·F + K */
     const double *variance;  /* the diagonal of (H+Λ)⁻¹; NULL: none was computed */
+    const double *sampling;  /* with a penalty, that of (H+Λ)⁻¹H(H+Λ)⁻¹; else NULL */
     const double *robust;    /* that of (H+Λ)⁻¹M(H+Λ)⁻¹ (HC0), or NULL */
     const double *clustered; /* the same with M = Σ ssᵀ, s the sum of w·g·x over the rows of a
                                 cluster, without a factor for small samples; or NULL */

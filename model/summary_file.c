@@ -61,6 +61,7 @@ static json_t *covariance_json(const struct summary_covariance *covariance) {
                                numbers_json(covariance, covariance->aliased), "trace",
                                number_or_null(covariance->trace), "expected", covariance->expected);
     add_numbers(object, "variance", covariance->variance, count);
+    add_numbers(object, "sampling", covariance->sampling, count);
     add_numbers(object, "robust", covariance->robust, count);
     add_numbers(object, "clustered", covariance->clustered, count);
     add_numbers(object, "estimate", covariance->estimate, all);
@@ -126,8 +127,8 @@ static bool is_covariance(const json_t *covariance, const struct model_layout *l
            are_numbers(json_object_get(covariance, "aliased"), count) &&
            (!elements || are_numbers(elements, count)) &&
            (!running || are_numbers(running, count)) && is_list(covariance, "variance", listed) &&
-           is_list(covariance, "robust", listed) && is_list(covariance, "clustered", listed) &&
-           is_list(covariance, "estimate", count);
+           is_list(covariance, "sampling", listed) && is_list(covariance, "robust", listed) &&
+           is_list(covariance, "clustered", listed) && is_list(covariance, "estimate", count);
 }
 
 static int check_summary(const json_t *all, const struct model *model, const char *path) {

@@ -78,11 +78,14 @@ static void tell_penalty(struct notes *notes) {
         add(notes, "l1 = %g chose the columns: errors that ignore this choice would be too small.",
             l1);
     if (l2 > 0)
-        add(notes,
-            "l2 = %.6g draws the estimates towards 0. Errors and tests are conditional on that "
-            "penalty: they measure how far the penalised estimates vary, and leave out that they "
-            "are biased. Parameters are counted %s.",
-            l2,
+        add(notes, "l2 = %.6g draws the estimates towards 0. %s Parameters are counted %s.", l2,
+            notes->errors == SUMMARY_KIND_BAYESIAN
+                ? "Errors and tests take the penalty for a normal prior of mean 0: they are those "
+                  "of "
+                  "the parameters given the data, as far as that prior holds."
+                : "Errors and tests are conditional on that penalty: they measure how far the "
+                  "penalised estimates vary from sample to sample, and leave out that they are "
+                  "biased; --bayesian takes the penalty for a prior.",
             json_object_get(notes->covariance, "elements")
                 ? "as if there were no penalty"
                 : "as effective ones, the trace of (H+L)^-1 H");
@@ -176,7 +179,8 @@ static void tell_separation(struct notes *notes) {
 static void tell_errors(struct notes *notes) {
     const json_t *clusters = json_object_get(notes->covariance, "clusters");
     double single = number_of(clusters, "of_one_row"), count = number_of(clusters, "count");
-    if (notes->errors == SUMMARY_KIND_MODEL && notes->distribution &&
+    bool of_model = notes->errors == SUMMARY_KIND_MODEL || notes->errors == SUMMARY_KIND_BAYESIAN;
+    if (of_model && notes->distribution &&
         json_is_true(json_object_get(notes->covariance, "expected")))
         add(notes, "Errors are from expected second derivatives, as those of R and statsmodels.");
     if (notes->errors != SUMMARY_KIND_CLUSTER)

@@ -189,7 +189,8 @@ static double fit_number(const json_t *summary, const char *member) {
 
 static const struct {
     const char *member, *name;
-} errors_rows[] = {[SUMMARY_KIND_MODEL] = {"variance", "model"},
+} errors_rows[] = {[SUMMARY_KIND_MODEL] = {"sampling", "model"},
+                   [SUMMARY_KIND_BAYESIAN] = {"variance", "bayesian"},
                    [SUMMARY_KIND_HC0] = {"robust", "HC0"},
                    [SUMMARY_KIND_HC1] = {"robust", "HC1"},
                    [SUMMARY_KIND_CLUSTER] = {"clustered", "cluster"}};
@@ -201,6 +202,7 @@ static double factor_of(const json_t *summary, const json_t *covariance, enum su
     double count = json_number_value(json_object_get(clusters, "count"));
     switch (errors) {
     case SUMMARY_KIND_MODEL:
+    case SUMMARY_KIND_BAYESIAN:
         return fit_number(summary, "dispersion");
     case SUMMARY_KIND_HC1:
         return outcomes / freedom;
@@ -218,6 +220,17 @@ static int refuse_errors(enum summary_kind errors) {
                                       "`summary_cluster = COLUMN`");
     return error_set(ERROR_USAGE,
                      "this run computed no robust errors; train with `summary = robust`");
+}
+
+/* The errors that a summary has for those that are asked for: without a penalty one kind is both,
+ * and runs of older programs have the Bayesian ones alone. */
+static const json_t *list_of_errors(const json_t *covariance, bool penalised,
+                                    enum summary_kind *errors) {
+    const json_t *list = json_object_get(covariance, errors_rows[*errors].member);
+    if (list || *errors != SUMMARY_KIND_MODEL)
+        return list;
+    *errors = penalised ? SUMMARY_KIND_BAYESIAN : SUMMARY_KIND_MODEL;
+    return json_object_get(covariance, errors_rows[SUMMARY_KIND_BAYESIAN].member);
 }
 
 /* ---- the table ---- */
@@ -272,19 +285,22 @@ int summary_table(const struct model *model, const json_t *summary, const struct
         model_rows(layout) * layout->features + (layout->intercept ? layout->outputs : 0);
     const struct distribution *distribution = objective->distribution;
     enum summary_kind errors = view->errors;
-    if (errors != SUMMARY_KIND_MODEL && !json_object_get(covariance, errors_rows[errors].member))
+    const json_t *result = json_object_get(model->details, "result");
+    bool penalised = json_number_value(json_object_get(result, "l2")) > 0;
+    const json_t *variance = list_of_errors(covariance, penalised, &errors);
+    if (!variance && errors != SUMMARY_KIND_MODEL && errors != SUMMARY_KIND_BAYESIAN)
         return refuse_errors(errors);
-    struct computing computing = {
-        .model = model,
-        .covariance = covariance,
-        .variance = json_object_get(covariance, errors_rows[errors].member),
-        .scale = json_object_get(summary, "scale"),
-        .factor = factor_of(summary, covariance, errors),
-        .freedom = distribution && distribution->has_dispersion ? fit_number(summary, "freedom")
-                                                                : INFINITY,
-        .has_ratio = distribution && distribution->ratio,
-        .aliased = marked_by(covariance, "aliased", count),
-        .runs_away = marked_by(covariance, "runs_away", count)};
+    struct computing computing = {.model = model,
+                                  .covariance = covariance,
+                                  .variance = variance,
+                                  .scale = json_object_get(summary, "scale"),
+                                  .factor = factor_of(summary, covariance, errors),
+                                  .freedom = distribution && distribution->has_dispersion
+                                                 ? fit_number(summary, "freedom")
+                                                 : INFINITY,
+                                  .has_ratio = distribution && distribution->ratio,
+                                  .aliased = marked_by(covariance, "aliased", count),
+                                  .runs_away = marked_by(covariance, "runs_away", count)};
     computing.critical = quantile_student(1 - view->level, computing.freedom);
     computing.estimate = estimates_of(model, covariance, computing.aliased, count);
     json_t *rows = rows_of(&computing, count, view->only);

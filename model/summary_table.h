@@ -7,9 +7,11 @@
 
 /* Which standard errors. A dispersion that is estimated is a factor of the first alone. */
 enum summary_kind {
-    SUMMARY_KIND_MODEL, /* √(dispersion·(H+Λ)⁻¹) */
-    SUMMARY_KIND_HC0,   /* √((H+Λ)⁻¹M(H+Λ)⁻¹) */
-    SUMMARY_KIND_HC1,   /* times √(n/(n − k)), n rows and k parameters */
+    SUMMARY_KIND_MODEL, /* √(dispersion·(H+Λ)⁻¹H(H+Λ)⁻¹): of estimates from sample to sample */
+    SUMMARY_KIND_BAYESIAN, /* √(dispersion·(H+Λ)⁻¹): of parameters whose prior is the penalty;
+                              without one as the first */
+    SUMMARY_KIND_HC0,      /* √((H+Λ)⁻¹M(H+Λ)⁻¹) */
+    SUMMARY_KIND_HC1,      /* times √(n/(n − k)), n rows and k parameters */
     SUMMARY_KIND_CLUSTER, /* of clusters, times √(G/(G − 1)·(n − 1)/(n − k)), as statsmodels */
 };
 

@@ -158,6 +158,8 @@ void programs_covariance(const struct lbfgs *o, struct bytes *program) {
                                              .b = REGISTER_H,
                                              .c = REGISTER_X,
                                              .alpha = o->settings.l2});
+    if (o->settings.l2 > 0) /* of H itself, whose sums are still there */
+        add(program, OPERATION_SANDWICH, REGISTER_PG, 0);
 }
 
 void programs_sandwich(const struct lbfgs *o, struct bytes *program) {

@@ -147,10 +147,14 @@ static int restate(const struct covariance *covariance, struct registers *regist
     return registers_push(registers, operation->b, 0, registers->count);
 }
 
-static int no_covariance(struct registers *registers, uint8_t number, struct yield *yields) {
+static void fill_unknown(struct registers *registers, uint8_t number) {
     double *out = registers->vector[number].elements;
     for (size_t i = 0; i < registers->count; i++)
         out[i] = NAN;
+}
+
+static int no_covariance(struct registers *registers, uint8_t number, struct yield *yields) {
+    fill_unknown(registers, number);
     exact_add(&yields[0].sum, NAN);
     registers_set_covariance(registers, NULL);
     return registers_push(registers, number, 0, registers->count);
@@ -216,6 +220,10 @@ static int covariance(struct registers *registers, const struct operation *opera
 static int sandwich(struct registers *registers, const struct operation *operation,
                     const struct bounds *bounds) {
     const struct covariance *made = registers->covariance;
+    if (!made) {
+        fill_unknown(registers, operation->a);
+        return registers_push(registers, operation->a, 0, registers->count);
+    }
     size_t n = made->order;
     int code = pull_triangle(registers);
     if (code)

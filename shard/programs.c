@@ -264,14 +264,24 @@ static int check_rows(const struct shard *shard, const struct operation *operati
     return 0;
 }
 
+/* The last one of a code, or NULL. */
+static const struct operation *find_operation(const struct operation_list *list,
+                                              enum operation_code code) {
+    for (size_t i = list->count; i--;)
+        if (list->items[i].code == code)
+            return &list->items[i];
+    return NULL;
+}
+
 /* Errors are of all parameters, which are here then, or none. */
-static int check_covariance(const struct shard *shard, const struct operation *operation) {
+static int check_covariance(const struct shard *shard, const struct operation_list *list,
+                            const struct operation *operation) {
     const struct registers *registers = &shard->registers;
     if (shard->sums != SUMS_TRIANGLE || registers->precondition != PRECONDITION_FULL)
         return error_set(ERROR_INTERNAL, "a program takes errors of estimates from an evaluation "
                                          "that adds up no second derivatives by all parameters");
     if (operation->code == OPERATION_SANDWICH && registers_factor_order(registers) &&
-        !registers->covariance)
+        !registers->covariance && !find_operation(list, OPERATION_COVARIANCE))
         return error_set(ERROR_INTERNAL, "a program takes robust errors of estimates, but this "
                                          "shard has no inverse of second derivatives");
     return 0;
@@ -322,7 +332,8 @@ static int check_factor(const struct registers *registers, const struct operatio
 
 /* A gradient is made of sums over the parameters, a preconditioner of sums of a triangle. The
  * preconditioner that is applied must be the one that the coordinator believes to be here. */
-static int check_operation(const struct shard *shard, const struct operation *operation) {
+static int check_operation(const struct shard *shard, const struct operation_list *list,
+                           const struct operation *operation) {
     const struct registers *registers = &shard->registers;
     switch (operation->code) {
     case OPERATION_CHECK:
@@ -347,7 +358,7 @@ static int check_operation(const struct shard *shard, const struct operation *op
         return 0;
     case OPERATION_COVARIANCE:
     case OPERATION_SANDWICH:
-        return check_covariance(shard, operation);
+        return check_covariance(shard, list, operation);
     case OPERATION_LIST:
     case OPERATION_SCATTER:
     case OPERATION_SOLVE:
@@ -387,7 +398,7 @@ static int check_operations(const struct shard *shard, const struct operation_li
     for (size_t i = 0; i < list->count && !code; i++) {
         code = check_registers(&shard->registers, &list->items[i]);
         if (!code)
-            code = check_operation(shard, &list->items[i]);
+            code = check_operation(shard, list, &list->items[i]);
     }
     return code;
 }
@@ -402,15 +413,6 @@ static bool spoils_trial(const struct shard *shard, const struct operation *oper
         return operation->code == OPERATION_ROWS_TAKE || operation_writes(operation, REGISTER_T);
     return shard->gives_rows ? operation->code == OPERATION_ROWS_ADVANCE
                              : operation_writes(operation, REGISTER_T);
-}
-
-/* The last one of a code, or NULL. */
-static const struct operation *find_operation(const struct operation_list *list,
-                                              enum operation_code code) {
-    for (size_t i = list->count; i--;)
-        if (list->items[i].code == code)
-            return &list->items[i];
-    return NULL;
 }
 
 /* Runs a program that has passed all checks. SWAP acts first. BEGIN acts last: the operations

@@ -34,7 +34,8 @@
  *                                  tr((H + Λ)⁻¹H), and how many follow from others: NaN in a.
  *                                  Without a finite H all are NaN
  *   first  SANDWICH a              a = the diagonal of (H + Λ)⁻¹M(H + Λ)⁻¹, with H of the last
- *                                  COVARIANCE, and M = sum
+ *                                  COVARIANCE, which may stand before it in the program,
+ *                                  and M = sum
  *          ZERO a                  a = 0
  *          ADD a b alpha c         a = b + alpha·c
  *          GRADIENT a weight       a = sum/weight, exponents undone; the sum is of the parameters.

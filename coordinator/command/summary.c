@@ -26,11 +26,13 @@ static int read_level(const char *text, double *level) {
 
 static int read_errors(const struct options *options, enum summary_kind *errors) {
     const char *robust = options->robust;
-    if (robust && options->cluster)
-        return error_set(ERROR_USAGE, "`--robust` and `--cluster` exclude each other");
+    if ((robust != NULL) + (options->cluster != NULL) + options->bayesian > 1)
+        return error_set(ERROR_USAGE,
+                         "`--bayesian`, `--robust` and `--cluster` exclude each other");
     if (robust && *robust && strcmp(robust, "HC0") != 0 && strcmp(robust, "HC1") != 0)
         return error_set(ERROR_USAGE, "`--robust=%s`: allowed are HC0 and HC1", robust);
     *errors = options->cluster             ? SUMMARY_KIND_CLUSTER
+              : options->bayesian          ? SUMMARY_KIND_BAYESIAN
               : !robust                    ? SUMMARY_KIND_MODEL
               : strcmp(robust, "HC1") == 0 ? SUMMARY_KIND_HC1
                                            : SUMMARY_KIND_HC0;

@@ -173,6 +173,7 @@ static void put_head(const json_t *table, FILE *out) {
     static const struct {
         const char *name, *words;
     } errors[] = {{"model", "errors from second derivatives"},
+                  {"bayesian", "errors of a normal prior"},
                   {"HC0", "robust errors (HC0)"},
                   {"HC1", "robust errors (HC1)"},
                   {"cluster", "errors for clusters"},

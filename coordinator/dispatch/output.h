@@ -31,10 +31,12 @@ enum record_kind {
 enum slice_vector {
     SLICE_MODEL,
     SLICE_VARIANCE, /* squares of the errors of estimates, if there are any, */
+    SLICE_SAMPLING, /* with l2 those of the sandwich, */
     SLICE_ROBUST,   /* and those of robust ones */
     SLICE_ESTIMATE, /* the model again, restated without what follows from others, if any does */
     SLICE_PAIR,     /* of the curvature pairs that are kept */
     SLICE_GRADIENT, /* at the model, if there are limits: after it */
+    SLICE_VECTORS,  /* how many */
 };
 
 struct record {

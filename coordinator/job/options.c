@@ -82,6 +82,8 @@ const struct option_row option_rows[] = {
      "the N heaviest weights of each class by name, for people"},
     {"importance", 0, NULL, OPTION_TOP, offsetof(struct options, importance),
      "what each column brings to the score, over the rows that were trained on"},
+    {"bayesian", 0, NULL, OPTION_ERRORS, offsetof(struct options, bayesian),
+     "errors that take l2 for a normal prior"},
     {"robust", 0, "[HC0|HC1]", OPTION_ERRORS, offsetof(struct options, robust),
      "robust errors; HC0 unless it says HC1"},
     {"cluster", 0, "COLUMN", OPTION_ERRORS, offsetof(struct options, cluster),

@@ -100,7 +100,7 @@ struct options {
     bool publish, no_publish; /* not both */
     bool force;
     bool folds; /* each run of a sweep is listed */
-    bool curves, onnx, importance;
+    bool curves, onnx, importance, bayesian;
 };
 
 /* `commands` ends with a NULL name. ERROR_USAGE. Release with options_release() either way. */

@@ -197,9 +197,10 @@ static int take_slice(struct recorder *recorder, const struct coordinator_settin
 
 void recorder_drop_errors(struct recorder *recorder) {
     free(recorder->variance);
+    free(recorder->sampling);
     free(recorder->robust);
     free(recorder->estimate);
-    recorder->variance = recorder->robust = recorder->estimate = NULL;
+    recorder->variance = recorder->sampling = recorder->robust = recorder->estimate = NULL;
 }
 
 /* They are by weights and biases of the run's columns, whatever its scaling. */
@@ -231,6 +232,9 @@ static int take_vector(struct recorder *recorder, const struct coordinator_setti
     case SLICE_VARIANCE:
         take_errors(&recorder->variance, settings, record);
         break;
+    case SLICE_SAMPLING:
+        take_errors(&recorder->sampling, settings, record);
+        break;
     case SLICE_ROBUST:
         take_errors(&recorder->robust, settings, record);
         break;
@@ -243,6 +247,8 @@ static int take_vector(struct recorder *recorder, const struct coordinator_setti
     case SLICE_PAIR:
         curvature_writer_slice(recorder->curvature, record->slice.pair_vector, first, count,
                                values);
+        break;
+    case SLICE_VECTORS:
         break;
     }
     return 0;

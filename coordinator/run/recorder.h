@@ -19,8 +19,9 @@ struct recorder {
     struct model_writer *writer;          /* set before the model is read */
     struct readback *readback;            /* takes what the writer takes; likewise */
     struct curvature_writer *curvature;   /* set before pairs are read */
-    double *variance, *robust, *estimate; /* errors of estimates, squared, and estimates restated,
-                                             by the run's elements: NULL until they come; owned */
+    double *variance, *sampling, *robust; /* errors of estimates, squared, by the run's elements:
+                                             NULL until they come; owned, as the next */
+    double *estimate;                     /* restated */
     struct kronecker_scaling *kronecker;  /* how the model comes scaled; or NULL */
     struct scaling_walk walk;             /* begun before the model is read, if it is scaled */
     struct active_bounds active;          /* weights at a bound, if there are any */

@@ -70,10 +70,11 @@ static double *in_order_of_model(const struct training *run, const double *error
     return ordered;
 }
 
-/* Chunks have the weights of rows times a power of 2. Robust errors have it on both sides. */
+/* Chunks have the weights of rows times a power of 2. Robust errors have it on both sides. NULL
+ * stays NULL. */
 static double *in_units_of_weights(const struct training *run, double *variance) {
     int exponent = set_info(run->set)->weight_exponent;
-    for (uint64_t i = 0; i < model_writer_parameters(run->recorder.writer); i++)
+    for (uint64_t i = 0; variance && i < model_writer_parameters(run->recorder.writer); i++)
         variance[i] = ldexp(variance[i], exponent);
     return variance;
 }
@@ -167,12 +168,14 @@ static int summarise_all(struct training *run) {
     }
     double *clustered = in_order_of_model(run, errors.variance);
     double *variance = in_units_of_weights(run, in_order_of_model(run, recorder->variance));
+    double *sampling = in_units_of_weights(run, in_order_of_model(run, recorder->sampling));
     double *robust = in_order_of_model(run, recorder->robust);
     double *estimate = in_order_of_model(run, recorder->estimate);
     bool *aliased = find_aliased(run), *runs_away = summary_in_order(run, running);
     const struct summary_covariance covariance = {
         .parameters = model_writer_parameters(recorder->writer),
         .variance = variance,
+        .sampling = sampling,
         .robust = robust,
         .clustered = clustered,
         .cluster = run->job->source.cluster,
@@ -187,6 +190,7 @@ static int summarise_all(struct training *run) {
     free(clustered);
     free(errors.variance);
     free(variance);
+    free(sampling);
     free(robust);
     free(estimate);
     free(aliased);

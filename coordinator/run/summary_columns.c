@@ -181,7 +181,7 @@ static int find_errors(const struct training *run, const struct choice *choice, 
 /* Lists of numbers as struct summary_covariance has them. */
 struct lists {
     uint64_t *elements;
-    double *variance, *robust, *clustered;
+    double *variance, *sampling, *robust, *clustered;
     bool *aliased, *runs_away;
 };
 
@@ -191,6 +191,7 @@ static struct lists lists_of(const struct training *run, const struct choice *ch
     size_t n = choice->count;
     struct lists lists = {.elements = memory_new(n, sizeof *lists.elements),
                           .variance = memory_new(n, sizeof(double)),
+                          .sampling = memory_new(n, sizeof(double)),
                           .robust = memory_new(n, sizeof(double)),
                           .clustered = memory_new(n, sizeof(double)),
                           .aliased = summary_in_order(run, aliased),
@@ -198,6 +199,7 @@ static struct lists lists_of(const struct training *run, const struct choice *ch
     for (size_t i = 0; i < n; i++) {
         lists.elements[i] = choice->list[i].number;
         lists.variance[i] = errors[i].variance;
+        lists.sampling[i] = errors[i].sampling;
         lists.robust[i] = errors[i].robust;
         lists.clustered[i] = errors[i].clustered;
     }
@@ -207,6 +209,7 @@ static struct lists lists_of(const struct training *run, const struct choice *ch
 static void lists_release(struct lists *lists) {
     free(lists->elements);
     free(lists->variance);
+    free(lists->sampling);
     free(lists->robust);
     free(lists->clustered);
     free(lists->aliased);
@@ -221,6 +224,7 @@ static int write_errors(struct training *run, const struct choice *choice, const
     const struct summary_covariance covariance = {
         .parameters = model_writer_parameters(run->recorder.writer),
         .variance = lists.variance,
+        .sampling = job->l2.value > 0 ? lists.sampling : NULL,
         .robust = job->summary == JOB_SUMMARY_ROBUST ? lists.robust : NULL,
         .clustered = job->source.cluster ? lists.clustered : NULL,
         .cluster = job->source.cluster,

@@ -120,6 +120,80 @@ def errors_are_those_of_an_independent_implementation(folder):
             assert found['expected'] == (loss in ('gamma', 'tweedie')), found
 
 
+def solved(matrix, right):
+    """matrix⁻¹·right, by Gauss."""
+    n = len(matrix)
+    rows = [list(row) + [b] for row, b in zip(matrix, right)]
+    for i in range(n):
+        p = max(range(i, n), key=lambda r: abs(rows[r][i]))
+        rows[i], rows[p] = rows[p], rows[i]
+        rows[i] = [value / rows[i][i] for value in rows[i]]
+        for r in range(n):
+            if r != i:
+                rows[r] = [a - rows[r][i] * b for a, b in zip(rows[r], rows[i])]
+    return [row[n] for row in rows]
+
+
+def penalised_errors(loss, weights, penalty):
+    """√diag of (H+L)⁻¹H(H+L)⁻¹, and of (H+L)⁻¹, of a model whose intercept is last."""
+    x, labels = rows_of(loss)
+    total = sum(row[4] for row in x) if loss == 'poisson' else len(x)
+    h = [[0.0] * 5 for _ in range(5)]
+    for row in x:
+        values = [*row[:4], 1]
+        margin = math.fsum(a * b for a, b in zip(values, weights))
+        chance = 1 / (1 + math.exp(-margin))
+        second = {'squared': 1, 'logistic': chance * (1 - chance), 'gamma': 1,
+                  'poisson': row[4] * math.exp(margin)}[loss]
+        for i in range(5):
+            for j in range(5):
+                h[i][j] += second * values[i] * values[j]
+    outer = [[h[i][j] + (penalty * total if i == j < 4 else 0) for j in range(5)] for i in range(5)]
+    inverse = [solved(outer, [float(i == j) for i in range(5)]) for j in range(5)]
+    sandwich = [math.fsum(v[i] * h[i][j] * v[j] for i in range(5) for j in range(5)) for v in inverse]
+    return [math.sqrt(s) for s in sandwich], [math.sqrt(inverse[i][i]) for i in range(5)]
+
+
+@test
+def errors_after_l2_are_the_sandwich_and_by_name_those_of_a_prior(folder):
+    for loss in 'squared', 'logistic', 'poisson', 'gamma':
+        for settings in {}, {'summary_columns': ['*']}:
+            result = train(job_of(folder, loss, l2=0.05, **settings), '--fresh')
+            sampling, bayesian = penalised_errors(loss, estimates_of(result), 0.05)
+            for options, expected in ([], sampling), (['--bayesian'], bayesian):
+                table = json.loads(dml('summary', result['model'], '--json', *options).stdout)
+                scale = math.sqrt(table['fit']['dispersion'])
+                shown = [row['error'] / scale for row in table['rows']]
+                assert off(shown[1:] + shown[:1], expected) < 1e-7, (loss, settings, shown, expected)
+                assert table['errors'] == ('bayesian' if options else 'model'), table['errors']
+    for plain in [], ['--bayesian']:
+        result = train(job_of(folder, 'logistic'), '--fresh')
+        table = json.loads(dml('summary', result['model'], '--json', *plain).stdout)
+        shown = [row['error'] for row in table['rows']]
+        assert off(shown[1:] + shown[:1], CANNED['logistic'][1]) < 1e-8, (plain, shown)
+    said = dml('summary', result['model'], '--bayesian', '--robust')
+    assert said.status == USAGE and 'exclude each other' in said.stderr, said
+
+
+@test
+def errors_after_l2_are_how_far_estimates_vary_from_sample_to_sample(folder):
+    """Of one column that is collinear with another: 60 samples of the same truth."""
+    rng = random.Random(4)
+    x = [(a, a + 0.3 * rng.gauss(0, 1)) for a in (rng.gauss(0, 1) for _ in range(80))]
+    found, shown = [], []
+    for sample in range(60):
+        lines = [f'{a},{b},{a + b + rng.gauss(0, 2)}\n' for a, b in x]
+        (folder / 'rows.csv').write_text('a,b,y\n' + ''.join(lines))
+        result = train(write_job(folder, data=['rows.csv'], objective='squared', l2=0.3,
+                                 summary='model'), '--fresh')
+        row = json.loads(dml('summary', result['model'], '--json', '--only', 'a').stdout)['rows'][0]
+        found.append(row['estimate'])
+        shown.append(row['error'])
+    mean = sum(found) / 60
+    varied = math.sqrt(sum((value - mean) ** 2 for value in found) / 59)
+    assert 0.75 < varied / (sum(shown) / 60) < 1.33, (varied, sum(shown) / 60)
+
+
 @test
 def columns_that_follow_from_others_have_no_error(folder):
     job = job_of(folder, 'gamma', lambda row: 3 * row[0] - row[1] + 2, lambda row: 7, lambda row: 0)

@@ -80,7 +80,7 @@ void cluster_init(struct cluster *cluster, const struct job *job, const struct c
     ledger_init(&cluster->ledger, &cluster->world, job->to_count);
     virtual_disk_init(&cluster->disk);
     cluster->outcome.model = memory_new(job->parameters, sizeof *cluster->outcome.model);
-    cluster->outcome.errors = memory_new(2 * job->parameters, sizeof *cluster->outcome.errors);
+    cluster->outcome.errors = memory_new(3 * job->parameters, sizeof *cluster->outcome.errors);
     set_up(cluster_coordinator(cluster), ROLE_COORDINATOR, 0);
     set_up(cluster_rival(cluster), ROLE_COORDINATOR, 1);
     for (uint32_t i = 0; i < shape->shards + shape->replicas && shape->hosts; i++)

@@ -38,8 +38,8 @@ struct outcome {
     struct job_step step[JOB_STEPS_MAX + 1];
     struct job_epoch epoch[JOB_EPOCHS_MAX + 1]; /* by number, from 1 */
     double *model;                              /* owned; parameters */
-    double
-        *errors; /* of its estimates, and robust ones, `parameters` each, where there are; owned */
+    double *errors; /* of its estimates, robust ones, and those after l2, `parameters` each, where
+                       there are; owned */
     int64_t ended_ns;
 };
 

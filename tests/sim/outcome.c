@@ -43,6 +43,9 @@ static void take_slice(struct process *process, const struct record *record) {
     if (record->slice.of == SLICE_ROBUST)
         memcpy(cluster->outcome.errors + cluster->job->parameters + first, record->slice.values,
                bytes);
+    if (record->slice.of == SLICE_SAMPLING)
+        memcpy(cluster->outcome.errors + 2 * cluster->job->parameters + first, record->slice.values,
+               bytes);
     cluster->tally.errors += record->slice.of == SLICE_VARIANCE && !first;
 }
 

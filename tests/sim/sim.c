@@ -127,7 +127,7 @@ static void compare(struct cluster *cluster) {
                    b->answer.step);
     if (memcmp(a->model, b->model, job.parameters * sizeof *a->model))
         world_fail(world, "the model differs from the fault-free one");
-    if (memcmp(a->errors, b->errors, 2 * job.parameters * sizeof *a->errors))
+    if (memcmp(a->errors, b->errors, 3 * job.parameters * sizeof *a->errors))
         world_fail(world, "the errors of estimates differ from the fault-free ones");
     if (!cluster->ledger.used)
         world_fail(world, "no evaluation was seen to be used");
