@@ -6,6 +6,7 @@
 
 #include "base/failpoint.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "model/hessian.h"
 
 /* A solution waits for so many steps, whose gains tell what is missing: Strakoš and Tichý, "On
@@ -199,6 +200,104 @@ static int find_distance(struct solver *solver, struct single_totals *totals) {
     return code;
 }
 
+/* ---- what follows from others ---- */
+
+/* A solution leaves 1e-9 of what H curves by 1. So it leaves more than this, where columns have a
+ * deviation of 1, in directions alone which H hardly curves. */
+#define LEFT_LEAST 1e-4
+/* Of the curvature that columns have in the mean, as the least pivot of shard/covariance.h. */
+#define CURVATURE_LEAST 1e-11
+/* Parameters that a direction moves have at least this share of the largest. */
+#define MOVED_SHARE 1e-3
+
+/* How far a direction goes by parameter i, in deviations of its column. */
+static double reach_of(const struct solver *solver, const double *direction, uint64_t i) {
+    return is_left_out(solver, i) ? 0 : fabs(direction[i]) * sqrt(spread_of(solver, i));
+}
+
+/* A vector without a structure that directions could be orthogonal to: from -1 to 1 for columns
+ * with a deviation of 1. */
+static void draw(struct solver *solver, uint64_t round, double *vector) {
+    for (uint64_t i = 0; i < solver->count; i++) {
+        double drawn = (double)(random_mix(solver->count * round + i) >> 11) * 0x1p-52 - 1;
+        solver->residual[i] = is_left_out(solver, i) ? 0 : drawn * sqrt(spread_of(solver, i));
+    }
+    precondition(solver, solver->residual, vector);
+}
+
+/* The part of a drawn vector that H does not see: with Hv = Hz, z - v. *largest is 0 if none is
+ * left. */
+static int find_unseen(struct solver *solver, uint64_t round, double *unseen, double *largest) {
+    double energy, curvature = 0, square = 0;
+    draw(solver, round, unseen);
+    memcpy(solver->direction, unseen, solver->count * sizeof *unseen);
+    int code = multiply(solver);
+    memcpy(solver->residual, solver->product, solver->count * sizeof *unseen);
+    if (!code)
+        code = solve(solver, INFINITY, &energy);
+    for (uint64_t i = 0; i < solver->count; i++)
+        solver->direction[i] = unseen[i] -= solver->solution[i];
+    if (!code)
+        code = multiply(solver);
+    *largest = 0;
+    for (uint64_t i = 0; i < solver->biases; i++) {
+        double reach = reach_of(solver, unseen, i);
+        *largest = fmax(*largest, reach);
+        square += reach * reach;
+    }
+    for (uint64_t i = 0; i < solver->count; i++)
+        curvature += unseen[i] * solver->product[i];
+    if (*largest < LEFT_LEAST || curvature > CURVATURE_LEAST * square)
+        *largest = 0;
+    return code;
+}
+
+/* A column that has but one value moves to the bias. */
+static void move_to_bias(struct solver *solver, uint64_t i) {
+    double own = solver->point->restated[i];
+    if (own != 0 && solver->sums.diagonal[i] > 0)
+        solver->point->restated[bias_of(solver, i)] += mean_of(solver, i) * own;
+    solver->point->restated[i] = 0;
+}
+
+/* The last one in the order that a direction moves, which takes its estimate to 0. */
+static void leave_last_out(struct solver *solver, const double *unseen, double largest) {
+    const uint32_t weights = solver->weights;
+    double *restated = solver->point->restated;
+    uint64_t last = solver->biases;
+    for (uint64_t i = 0; i < solver->biases; i++) {
+        bool later = last == solver->biases || i / weights > last / weights;
+        if (later && reach_of(solver, unseen, i) >= MOVED_SHARE * largest)
+            last = i;
+    }
+    double length = restated[last] / unseen[last];
+    for (uint64_t i = 0; i < solver->count; i++)
+        restated[i] -= length * unseen[i];
+    restated[last] = 0;
+    solver->point->aliased[last] = true;
+}
+
+static int find_dependent(struct solver *solver, struct single_totals *totals) {
+    double *unseen = memory_new(solver->count, sizeof *unseen), largest = 1;
+    int code = 0;
+    for (uint64_t i = 0; i < solver->biases; i++)
+        if (is_left_out(solver, i) && !solver->point->aliased[i]) {
+            move_to_bias(solver, i);
+            solver->point->aliased[i] = true;
+            totals->dependent++;
+        }
+    for (uint64_t round = 0; largest > 0 && round < DEPENDENT_MAX && !code; round++) {
+        code = find_unseen(solver, round, unseen, &largest);
+        if (!code && largest > 0) {
+            leave_last_out(solver, unseen, largest);
+            totals->dependent++;
+        }
+    }
+    totals->more = largest > 0;
+    free(unseen);
+    return code;
+}
+
 /* ---- what runs away ---- */
 
 /* Σ g²/H of columns without their means, for each unit of weight, below which a gradient is but
@@ -274,6 +373,8 @@ int single_errors_find(struct set *set, const struct model_layout *layout,
     int code =
         hessian_new(set, layout, point->parameters, point->threads, &solver.hessian, &solver.sums);
     make_room(&solver);
+    if (!code && count && !point->ridge)
+        code = find_dependent(&solver, totals);
     if (!code)
         take_gradient(&solver);
     bool moves = !code && has_gradient(&solver);

@@ -17,8 +17,12 @@
 struct single_point {
     const double *parameters; /* the run's elements, as summary_fit() has them; all likewise */
     const double *ridge;      /* Λ; NULL: no penalty */
-    const bool *aliased;      /* parameters that are taken as 0 */
-    unsigned threads;         /* do not show in the bits */
+    bool *aliased;    /* parameters that are taken as 0; without a penalty others that follow
+                         from those before them are marked, too: biases come first, then
+                         columns, and of outputs the last before the first */
+    double *restated; /* estimates whose margins are those of the parameters, and which are 0
+                         where parameters are aliased at first; so they are afterwards, too */
+    unsigned threads; /* do not show in the bits */
 };
 
 struct single_error {
@@ -34,7 +38,12 @@ struct single_totals {
                         known */
     uint64_t products; /* of H with a vector, which are passes over the rows */
     uint64_t clusters, single_rows;
+    uint64_t dependent; /* parameters that were marked as aliased */
+    bool more;          /* there may be others: DEPENDENT_MAX was reached */
 };
+
+/* Each parameter that follows from others takes a solution, as an error does. */
+#define DEPENDENT_MAX 1000
 
 /* errors[count] of these elements; and which parameters run away, one for each that there is:
  * without bound the likelihood rises with them. ERROR_DATA.

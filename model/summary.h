@@ -48,6 +48,7 @@ struct summary_covariance {
     const uint64_t *elements; /* the parameters, rising, that the first three lists are of, and have
                                  one element each for; NULL: of all */
     uint64_t element_count;   /* 0 without */
+    bool uncounted;           /* more may be aliased than are */
     double distance;          /* with `elements`: as struct single_totals has it */
     double trace;             /* of (H+Λ)⁻¹H: effective parameters; NaN: not known */
     bool expected;        /* ℓ'' is its expectation, as R and statsmodels have it for gamma and

@@ -52,6 +52,8 @@ static void add_elements(json_t *object, const struct summary_covariance *covari
         json_array_append_new(list, json_integer((json_int_t)covariance->elements[i]));
     json_object_set_new(object, "elements", list);
     json_object_set_new(object, "distance", number_or_null(covariance->distance));
+    if (covariance->uncounted)
+        json_object_set_new(object, "uncounted", json_true());
 }
 
 static json_t *covariance_json(const struct summary_covariance *covariance) {

@@ -109,10 +109,14 @@ static void tell_aliased(struct notes *notes) {
             references.count > 1 ? "Their" : "Its");
     if (others.count)
         add(notes,
-            "%zu aliased: %s%s. These columns follow from others, so they have no error of their "
-            "own. Where an estimate is shown for one, it is a part of what the model predicts, and "
-            "the estimates of the others leave it out.",
-            others.count, others.text, and_more(&others));
+            "%zu aliased: %s%s. %s from others, so there is no error of %s own. Where an estimate "
+            "is "
+            "shown for one, it is a part of what the model predicts, and the estimates of the "
+            "others "
+            "leave it out.",
+            others.count, others.text, and_more(&others),
+            others.count > 1 ? "These columns follow" : "This column follows",
+            others.count > 1 ? "their" : "its");
     free(references.text);
     free(others.text);
 }
@@ -137,6 +141,9 @@ static void tell_single(struct notes *notes) {
             "No error was found for %s%s: what these columns say follows from others, or nearly.",
             names.text, and_more(&names));
     free(names.text);
+    if (json_object_get(notes->covariance, "uncounted"))
+        add(notes, "So many columns follow from others that not all were found: there are fewer "
+                   "parameters than are counted, and more degrees of freedom.");
     if (isnan(distance))
         add(notes, "How far from the optimum the run ended is not known.");
     else if (distance > FAR_FROM_OPTIMUM)

@@ -1,4 +1,4 @@
-/* Estimates as a table shows them: aliased parameters are 0. Inside model/ only. */
+/* Estimates as a table shows them: aliased parameters are 0. */
 #ifndef DML_MODEL_SUMMARY_RESTATE_H
 #define DML_MODEL_SUMMARY_RESTATE_H
 

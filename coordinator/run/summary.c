@@ -58,8 +58,7 @@ int summary_write(struct training *run, const struct summary_covariance *covaria
 
 /* ---- errors of the estimates ---- */
 
-/* From the run's elements to the order of the model's file; NULL stays NULL. Free it. */
-static double *in_order_of_model(const struct training *run, const double *errors) {
+double *summary_numbers_in_order(const struct training *run, const double *errors) {
     const struct model_writer *writer = run->recorder.writer;
     uint64_t parameters = model_writer_parameters(writer);
     double *ordered = errors ? memory_new(parameters, sizeof *ordered) : NULL;
@@ -120,7 +119,8 @@ static int find_clusters(const struct training *run, struct cluster_errors *erro
     return code;
 }
 
-/* Which estimates run away, by the run's elements. */
+/* Which estimates run away, by the run's elements. No parameter is looked for that follows from
+ * others: these are known. */
 static int find_runaways(struct training *run, bool *runs_away) {
     struct model view;
     struct single_totals totals;
@@ -133,7 +133,7 @@ static int find_runaways(struct training *run, bool *runs_away) {
     for (uint64_t i = 0; i < count; i++)
         aliased[i] = isnan(run->recorder.variance[i]);
     model_spread(&view, &run->layout, parameters);
-    const struct single_point point = {parameters, ridge, aliased, cpus_usable()};
+    const struct single_point point = {parameters, ridge, aliased, NULL, cpus_usable()};
     code = single_errors_find(run->set, &run->layout, &point, NULL, 0, NULL, runs_away, &totals);
     free(parameters);
     free(ridge);
@@ -166,11 +166,11 @@ static int summarise_all(struct training *run) {
         free(running);
         return code;
     }
-    double *clustered = in_order_of_model(run, errors.variance);
-    double *variance = in_units_of_weights(run, in_order_of_model(run, recorder->variance));
-    double *sampling = in_units_of_weights(run, in_order_of_model(run, recorder->sampling));
-    double *robust = in_order_of_model(run, recorder->robust);
-    double *estimate = in_order_of_model(run, recorder->estimate);
+    double *clustered = summary_numbers_in_order(run, errors.variance);
+    double *variance = in_units_of_weights(run, summary_numbers_in_order(run, recorder->variance));
+    double *sampling = in_units_of_weights(run, summary_numbers_in_order(run, recorder->sampling));
+    double *robust = summary_numbers_in_order(run, recorder->robust);
+    double *estimate = summary_numbers_in_order(run, recorder->estimate);
     bool *aliased = find_aliased(run), *runs_away = summary_in_order(run, running);
     const struct summary_covariance covariance = {
         .parameters = model_writer_parameters(recorder->writer),

@@ -10,6 +10,7 @@
 #include "coordinator/run/summary.h"
 #include "coordinator/run/summary_parts.h"
 #include "model/single_errors.h"
+#include "model/summary_restate.h"
 #include "model/summary_table.h"
 
 /* Parameters that may be named: each takes some tens of passes over the rows. */
@@ -158,9 +159,27 @@ static void put_in_order(const struct training *run, struct choice *choice) {
     qsort(choice->list, choice->count, sizeof *choice->list, by_number);
 }
 
+/* Estimates without the levels that are known to follow from others. */
+static void restate(const struct model_layout *layout, const bool *aliased,
+                    const double *parameters, double *restated) {
+    uint64_t count = model_parameters(layout);
+    double *placed = memory_new(count, sizeof *placed);
+    bool *placed_aliased = memory_new(count, sizeof *placed_aliased);
+    for (uint64_t i = 0; i < count; i++) {
+        placed[place_of(layout, i)] = parameters[i];
+        placed_aliased[place_of(layout, i)] = aliased[i];
+    }
+    summary_restate(layout, placed_aliased, placed);
+    for (uint64_t i = 0; i < count; i++)
+        restated[i] = placed[place_of(layout, i)];
+    free(placed);
+    free(placed_aliased);
+}
+
+/* `aliased` gains what else follows from others, without which estimates are restated. */
 static int find_errors(const struct training *run, const struct choice *choice, const double *ridge,
-                       const bool *aliased, struct single_error *errors, bool *runs_away,
-                       struct single_totals *totals) {
+                       bool *aliased, double *restated, struct single_error *errors,
+                       bool *runs_away, struct single_totals *totals) {
     struct model view;
     int code = model_writer_view(run->recorder.writer, &view);
     if (code)
@@ -170,7 +189,8 @@ static int find_errors(const struct training *run, const struct choice *choice, 
     model_spread(&view, &run->layout, parameters);
     for (size_t i = 0; i < choice->count; i++)
         element[i] = choice->list[i].element;
-    const struct single_point point = {parameters, ridge, aliased, cpus_usable()};
+    restate(&run->layout, aliased, parameters, restated);
+    const struct single_point point = {parameters, ridge, aliased, restated, cpus_usable()};
     code = single_errors_find(run->set, &run->layout, &point, element, choice->count, errors,
                               runs_away, totals);
     free(parameters);
@@ -217,10 +237,11 @@ static void lists_release(struct lists *lists) {
 }
 
 static int write_errors(struct training *run, const struct choice *choice, const bool *aliased,
-                        const bool *runs_away, const struct single_error *errors,
-                        const struct single_totals *totals) {
+                        const double *restated, const bool *runs_away,
+                        const struct single_error *errors, const struct single_totals *totals) {
     const struct job *job = run->job;
     struct lists lists = lists_of(run, choice, aliased, runs_away, errors);
+    double *estimate = summary_numbers_in_order(run, totals->dependent ? restated : NULL);
     const struct summary_covariance covariance = {
         .parameters = model_writer_parameters(run->recorder.writer),
         .variance = lists.variance,
@@ -234,11 +255,14 @@ static int write_errors(struct training *run, const struct choice *choice, const
         .runs_away = lists.runs_away,
         .elements = lists.elements,
         .element_count = choice->count,
+        .estimate = estimate,
+        .uncounted = totals->more,
         .distance = totals->distance,
         .trace = NAN,
         .expected = objective_of(run->shape.kind)->expected != NULL};
     int code = summary_write(run, &covariance, NULL);
     lists_release(&lists);
+    free(estimate);
     return code;
 }
 
@@ -246,6 +270,7 @@ int summarise_columns(struct training *run) {
     struct single_totals totals;
     bool *aliased = memory_new(layout_parameters(&run->parameters), sizeof *aliased);
     bool *runs_away = memory_new(layout_parameters(&run->parameters), sizeof *runs_away);
+    double *restated = memory_new(layout_parameters(&run->parameters), sizeof *restated);
     size_t patterns = 0;
     while (run->job->summary_columns[patterns])
         patterns++;
@@ -258,14 +283,15 @@ int summarise_columns(struct training *run) {
     put_in_order(run, &choice);
     struct single_error *errors = memory_new(choice.count, sizeof *errors);
     if (!code)
-        code = find_errors(run, &choice, ridge, aliased, errors, runs_away, &totals);
+        code = find_errors(run, &choice, ridge, aliased, restated, errors, runs_away, &totals);
     if (!code)
-        code = write_errors(run, &choice, aliased, runs_away, errors, &totals);
+        code = write_errors(run, &choice, aliased, restated, runs_away, errors, &totals);
     free(errors);
     free(choice.list);
     free(fitting);
     free(ridge);
     free(aliased);
+    free(restated);
     free(runs_away);
     return code;
 }

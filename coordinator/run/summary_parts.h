@@ -9,7 +9,8 @@
  * those of the scaled model. Free it. */
 double *summary_ridge(const struct training *run);
 
-/* From the run's elements to the order of the model's file. Free it. */
+/* From the run's elements to the order of the model's file; NULL stays NULL. Free it. */
+double *summary_numbers_in_order(const struct training *run, const double *numbers);
 bool *summary_in_order(const struct training *run, const bool *marked);
 
 /* Writes what is known beside the model, with the statistics of the fit. `covariance` may be NULL;

@@ -156,11 +156,54 @@ def what_follows_from_others_is_told(folder):
     job = write_job(folder, data=['rows.csv'], objective='logistic', summary='model',
                     csv={'label': 'y', 'skip': ['w']}, summary_columns=['twice', 'z', 'seven'])
     table, named = table_of(train(job))
-    assert named['', 'twice']['error'] is None and named['', 'z']['error'] > 0, named
+    assert named['', 'twice']['aliased'] and named['', 'z']['error'] > 0, named
     notes = ' '.join(table['notes'])
-    assert 'No error was found for' in notes and 'twice' in notes and 'Shown are' in notes, notes
+    assert '2 aliased: twice, seven' in notes and 'Shown are' in notes, notes
     text = dml('summary', folder / 'job.state').stdout
     assert all(len(line) <= 80 for line in text.splitlines()), text
+
+
+@test
+def what_follows_from_others_is_counted_as_by_the_inverse(folder):
+    """Copies, constants, sums of columns, and a number that is a function of a category."""
+    makers = {'twice': lambda row: 2 * row['x'], 'seven': lambda row: 7,
+              'both': lambda row: row['x'] - 0.01 * row['z'],
+              'code': lambda row: {'north': 1, 'south': 4, 'west': 5}[row['region']],
+              'far': lambda row: 5000 + 3 * row['z'], 'none': lambda row: 0}
+    rng = random.Random(8)
+    for loss in LOSSES:
+        for _ in range(3):
+            chosen = rng.sample(list(makers), rng.randrange(1, 5))
+            made = rows_of(LABELS.get(loss, loss), 300)
+            if loss == 'proportional_odds':
+                made = [{**row, 'y': ('red', 'green', 'blue').index(row['y'])} for row in made]
+            write_csv(folder / 'rows.csv',
+                      [{**row, **{name: makers[name](row) for name in chosen}} for row in made])
+            own = {'multilabel': {'multilabel': {'separator': ';'}}}.get(loss, {})
+            base = {'data': ['rows.csv'], 'objective': loss, 'summary': 'robust', 'l2': 0,
+                    'csv': {'label': 'y', 'skip': ['w']}, **own}
+            two, every = table_of(train(write_job(folder, **base), '--fresh'))
+            one, single = table_of(train(write_job(folder, **base, summary_columns=['*']), '--fresh'))
+            for member in 'parameters', 'freedom':
+                assert one['fit'][member] == two['fit'][member], (loss, chosen, one['fit'], two['fit'])
+            for key, row in single.items():
+                other = every[key]
+                assert row.get('aliased') == other.get('aliased'), (loss, chosen, key, row, other)
+                if 'aliased' not in row:
+                    assert near(row['error'], other['error'], 1e-3), (loss, chosen, key, row, other)
+                    off = abs(row['estimate'] - other['estimate'])
+                    assert off < 0.02 * other['error'], (loss, chosen, key, row, other)
+
+
+@test
+def a_column_for_each_text_beside_an_intercept_leaves_one_out_in_any_format(folder):
+    rng = random.Random(2)
+    (folder / 'rows').write_text(''.join(
+        f'{rng.gauss(0, 1)!r} {1 + i % 7}:1 {8 + i % 3}:1 11:{rng.gauss(50, 1)!r}\n' for i in range(500)))
+    result = train(write_job(folder, data=['rows'], objective='squared', l2=0, summary='model',
+                             summary_columns=['11']))
+    table, _ = table_of(result)
+    assert table['fit']['parameters'] == 10 and table['fit']['freedom'] == 490, table['fit']
 
 
 @test
