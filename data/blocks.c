@@ -45,9 +45,21 @@ static const char *behind_cell(const struct record_rule *rule, const char *open,
     return goes_on ? close + 1 : open + 1;
 }
 
+/* Whether quotes may enclose cells in a record, or text, that begins so. */
+static bool has_cells(const struct record_rule *rule) {
+    return rule->delimiters[0] && !rule->plain_quotes;
+}
+
+/* Whether the line of a place in a text is a comment. */
+static bool is_in_comment(const struct record_rule *rule, const char *text, const char *place) {
+    const char *line = memrchr(text, '\n', (size_t)(place - text));
+    return rule->comment && *(line ? line + 1 : text) == rule->comment;
+}
+
 char *record_end(const struct record_rule *rule, char *at, char *end) {
     const char *from = at, *line_end = find(at, '\n', end), *quote;
-    while (rule->delimiters[0] && (quote = find(from, '"', line_end ? line_end : end))) {
+    const bool cells = has_cells(rule) && !(at < end && rule->comment && *at == rule->comment);
+    while (cells && (quote = find(from, '"', line_end ? line_end : end))) {
         from = opens_cell(rule, at, quote) ? behind_cell(rule, quote, end, true) : quote + 1;
         if (line_end && from > line_end)
             line_end = find(from, '\n', end);
@@ -57,7 +69,7 @@ char *record_end(const struct record_rule *rule, char *at, char *end) {
 
 bool record_has(const struct record_rule *rule, const char *record, size_t length, char delimiter) {
     const char *end = record + length, *from = record, *quote;
-    while ((quote = find(from, '"', end))) {
+    while (!rule->plain_quotes && (quote = find(from, '"', end))) {
         if (find(from, delimiter, quote))
             return true;
         from = opens_cell(rule, record, quote) ? behind_cell(rule, quote, end, true) : quote + 1;
@@ -75,8 +87,8 @@ size_t records_whole(const struct record_rule *rule, const char *text, size_t le
     const char *end = text + length, *whole = text, *from = text, *outside = text, *quote;
     if (ended)
         return length;
-    while (rule->delimiters[0] && (quote = find(from, '"', end))) {
-        if (!opens_cell(rule, whole, quote)) {
+    while (has_cells(rule) && (quote = find(from, '"', end))) {
+        if (!opens_cell(rule, whole, quote) || is_in_comment(rule, outside, quote)) {
             from = quote + 1;
             continue;
         }

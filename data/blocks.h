@@ -25,6 +25,8 @@
 /* How records are written. */
 struct record_rule {
     char delimiters[5]; /* what may part cells; 0-terminated. None: every line is a record */
+    char comment;       /* a line that begins with this is a record, which has no cells; 0: none */
+    bool plain_quotes;  /* a quote is a character like others, and every line is a record */
 };
 
 /* The line end behind the record that begins at `at`; `end` if none is there. The text ends with a

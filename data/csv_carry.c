@@ -45,7 +45,7 @@ void csv_carry(const struct format *format, struct batch *batch, const char *lin
     for (uint32_t i = 0; i < format->carried_count; i++)
         carried[i] = "";
     for (uint32_t column = 0; at && column < format->columns; column++) {
-        const char *cell = csv_cell(&at, behind, format->delimiter);
+        const char *cell = csv_cell(&at, behind, &format->rule);
         if (!cell)
             return;
         for (uint32_t i = 0; i < format->carried_count; i++)

@@ -44,7 +44,7 @@ static void see_line(const struct sight *sight, char *line, char *end) {
     char *at = line;
     *end = '\0';
     for (uint32_t i = 0; i < sight->format->columns && at; i++) {
-        char *cell = csv_cell(&at, end, sight->format->delimiter);
+        char *cell = csv_cell(&at, end, &sight->format->rule);
         if (!cell)
             return;
         sight->see(sight->context, i, cell);
@@ -60,7 +60,7 @@ static char *see_text(const struct sight *sight, const struct text_line *text) {
         next = line_end < end ? line_end + 1 : end;
         if (line_end > at && line_end[-1] == '\r')
             line_end--;
-        if (line_end > at)
+        if (line_end > at && !(sight->format->rule.comment && *at == sight->format->rule.comment))
             see_line(sight, at, line_end);
         at = next;
     }

@@ -21,13 +21,15 @@ static bool comma_is_decimal(const struct source_options *options) {
 }
 
 struct record_rule csv_rule(const struct source_options *options) {
-    struct record_rule rule = {",;\t|"};
+    struct record_rule rule = {.delimiters = ",;\t|"};
     if (options->delimiter) {
         bool tab = !strcmp(options->delimiter, "tab");
-        rule = (struct record_rule){{tab ? '\t' : *options->delimiter}};
+        rule = (struct record_rule){.delimiters = {tab ? '\t' : *options->delimiter}};
     } else if (comma_is_decimal(options)) {
-        rule = (struct record_rule){";\t|,"};
+        rule = (struct record_rule){.delimiters = ";\t|,"};
     }
+    rule.comment = options->comment ? *options->comment : '\0';
+    rule.plain_quotes = options->quote == CSV_QUOTE_NONE;
     return rule;
 }
 
@@ -72,10 +74,11 @@ static char find_delimiter(const struct source_options *options, const char *pat
     return rule.delimiters[0];
 }
 
-static int split_cells(struct csv_cells *cells, const struct text_line *line, char delimiter) {
+static int split_cells(struct csv_cells *cells, const struct text_line *line,
+                       const struct record_rule *rule) {
     uint64_t most = 2;
     for (size_t i = 0; i < line->length; i++)
-        most += line->text[i] == delimiter;
+        most += line->text[i] == *rule->delimiters;
     if (most > CSV_COLUMNS_MAX)
         return error_set(ERROR_DATA, "%s:%llu: more than %u columns", cells->path,
                          (unsigned long long)cells->number, CSV_COLUMNS_MAX);
@@ -84,7 +87,7 @@ static int split_cells(struct csv_cells *cells, const struct text_line *line, ch
     cells->cell = memory_new(most, sizeof *cells->cell);
     char *at = cells->copy, *end = at + line->length;
     while (at) {
-        char *cell = csv_cell(&at, end, delimiter);
+        char *cell = csv_cell(&at, end, rule);
         if (!cell)
             return error_set(ERROR_DATA, "%s:%llu: a quote in column %u is not closed", cells->path,
                              (unsigned long long)cells->number, cells->count + 1);
@@ -162,11 +165,11 @@ static bool are_names(const struct csv_cells *line) {
 /* Names above texts only may be an ordinary row: a header needs a number, with whatever decimal
  * point, below one of its names. */
 static bool fits_below(const struct text_line *second, const struct csv_cells *first,
-                       char delimiter) {
+                       const struct record_rule *rule) {
     struct csv_cells cells = {.path = first->path};
     if (!second->length)
         return true; /* there is no other line in sight */
-    bool fits = split_cells(&cells, second, delimiter);
+    bool fits = split_cells(&cells, second, rule);
     for (uint32_t i = 0; !fits && i < cells.count && i < first->count; i++) {
         double value;
         fits = *first->cell[i] &&
@@ -217,7 +220,7 @@ static bool is_header(const struct csv_cells *first, const struct text_line *sec
         if (used && (named == used || (may_lack && names && 2 * named >= used)))
             return true;
     }
-    return names && fits_below(second, first, format->delimiter);
+    return names && fits_below(second, first, &format->rule);
 }
 
 /* ---- columns ---- */
@@ -494,7 +497,7 @@ static bool may_be_names(const struct format *format, const struct csv_cells *fi
     struct csv_cells cells = {.path = first->path};
     bool doubtful = false;
     double value;
-    if (second->length && !split_cells(&cells, second, format->delimiter) &&
+    if (second->length && !split_cells(&cells, second, &format->rule) &&
         cells.count == first->count) {
         doubtful = count_up(first, &cells);
         for (uint32_t i = 0; i < first->count && !doubtful; i++)
@@ -555,6 +558,29 @@ static int check_separator_line(const char *path, uint64_t number, const struct 
         path, (unsigned long long)number);
 }
 
+/* A stray quote in the line of names takes rows into a name, as one in a row does (csv.c). */
+static int check_first_line(const struct format *format, const struct csv_cells *first,
+                            const struct text_line *line) {
+    uint32_t lines = 0;
+    bool alike = true;
+    for (const char *at = line->text, *end = at + line->length; at && alike; lines++) {
+        const char *behind = memchr(at, '\n', (size_t)(end - at)), *last = behind ? behind : end;
+        uint32_t cells = 1;
+        for (; at < last; at++)
+            cells += *at == format->delimiter;
+        alike = cells == first->count;
+        at = behind ? behind + 1 : NULL;
+    }
+    if (!alike || lines < 2 || first->count < 2 || (lines == 2 && first->count == 2) ||
+        format->options->quote != CSV_QUOTE_AUTO)
+        return 0;
+    return error_set(ERROR_DATA,
+                     "%s:%llu: a quoted name takes in lines that have the columns of a row: take "
+                     "its quotes out if they are stray ones, or set csv.quote = none if quotes are "
+                     "characters like others, or csv.quote = double if the name is as it should be",
+                     first->path, (unsigned long long)(first->number - (lines - 1)));
+}
+
 int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
                     const struct text_line *line, const struct text_line *second,
                     const struct text_line *behind) {
@@ -563,11 +589,15 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
     const bool json = format->kind == FORMAT_JSONL; /* the text was written by json_lines.c */
     format->delimiter =
         json ? ',' : find_delimiter(format->options, path, line->text, line->length);
-    format->rule = (struct record_rule){{format->delimiter}};
+    /* Parquet and JSON are written for this, with quotes and without comments. */
+    format->rule = json ? (struct record_rule){0} : csv_rule(format->options);
+    memcpy(format->rule.delimiters, (char[]){format->delimiter, '\0'}, 2);
     format->decimal_comma = !json && comma_is_decimal(format->options);
     int code = json ? 0 : check_separator_line(path, line_number, line);
     if (!code)
-        code = split_cells(&first, line, format->delimiter);
+        code = split_cells(&first, line, &format->rule);
+    if (!code && !json)
+        code = check_first_line(format, &first, line);
     if (!code) {
         format->header = json || is_header(&first, second, format);
         size_t length = (size_t)(behind->text + behind->length - line->text);

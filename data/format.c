@@ -83,9 +83,13 @@ static enum source_format guess(const struct record_rule *rule, bool table, cons
     return FORMAT_LIBSVM;
 }
 
-/* Finds the first line that is not empty (nor a comment, if `pass_comments`); its length is 0 if
- * there is none. Moves *text and *left behind it, and adds the lines passed, it included, to
- * *number. */
+static bool is_comment(const struct record_rule *rule, const char *line) {
+    return rule->comment && *line == rule->comment;
+}
+
+/* Finds the first line that is not empty, nor a comment by the rule (or, if `pass_comments`, of
+ * LIBSVM); its length is 0 if there is none. Moves *text and *left behind it, and adds the lines
+ * passed, it included, to *number. */
 static struct text_line next_line(const struct record_rule *rule, char **text, size_t *left,
                                   bool pass_comments, uint64_t *number) {
     while (*left) {
@@ -94,7 +98,8 @@ static struct text_line next_line(const struct record_rule *rule, char **text, s
         *text += step;
         *left -= step;
         *number += 1 + count_line_ends(line.text, line.text + line.length);
-        if (!is_empty(line.text, line.length) && !(pass_comments && *line.text == '#')) {
+        if (!is_empty(line.text, line.length) && !(pass_comments && *line.text == '#') &&
+            !is_comment(rule, line.text)) {
             line.length = trimmed(line.text, line.length);
             return line;
         }
@@ -217,7 +222,7 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
             if (!is_empty(at, length))
                 json_lines_parse(format, batch, at, end, number);
         } else if (skip_first)
-            skip_first = is_empty(at, length);
+            skip_first = is_empty(at, length) || is_comment(&format->rule, at);
         else if (format->kind == FORMAT_CSV)
             csv_parse_line(format, batch, at, end, number, last);
         else

@@ -201,9 +201,10 @@ int format_carries_none(const char *path);
 /* Notes these cells of a line of the batch's text, for the row that is read next. */
 void csv_carry(const struct format *format, struct batch *batch, const char *line, const char *end);
 
-/* The next cell of a CSV line: quotes are taken off in place and it is ended with a 0. *at moves
- * behind the delimiter; to NULL after the last cell. NULL: a quote is not closed. */
-char *csv_cell(char **at, char *end, char delimiter);
+/* The next cell of a CSV line, which the first delimiter of the rule ends: quotes are taken off in
+ * place, if they are such, and it is ended with a 0. *at moves behind the delimiter; to NULL after
+ * the last cell. NULL: a quote is not closed. */
+char *csv_cell(char **at, char *end, const struct record_rule *rule);
 
 /* ---- the parts of csv_layout_find(): only for the files that find out the layout of CSV ---- */
 

@@ -408,7 +408,7 @@ int json_lines_find(struct format *format, const char *path, const char *text, s
         write_sample(columns, &batch, text, length, &sample);
         bytes_put_u8(&sample, 0);
         char *first = (char *)sample.data, *end = strchr(first, '\0');
-        const struct record_rule rule = {","};
+        const struct record_rule rule = {.delimiters = ","};
         char *behind = record_end(&rule, first, end);
         const struct text_line names = {first, (size_t)(behind - first)},
                                rest = {behind + 1, (size_t)(end - behind - 1)};

@@ -65,6 +65,10 @@ static uint64_t hash_options(const struct source_options *options) {
     char *table = options->table ? table_text(options->table) : NULL;
     hash_text(stream, table);
     free(table);
+    if (options->quote || options->comment) {
+        hash_text(stream, source_quote_names[options->quote]);
+        hash_text(stream, options->comment);
+    }
     if (options->delimiter || options->decimal) {
         hash_text(stream, options->delimiter);
         hash_text(stream, options->decimal);

@@ -109,6 +109,8 @@ static void set_options(struct parquet_reader *reader, const struct source_optio
     reader->options.format = FORMAT_CSV;
     reader->options.header = CSV_HEADER_YES;
     reader->options.delimiter = ",";
+    reader->options.quote = CSV_QUOTE_DOUBLE;
+    reader->options.comment = NULL;
 }
 
 static int open_file(struct parquet_reader *reader, struct format *format) {

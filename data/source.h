@@ -43,6 +43,11 @@ static inline bool source_is_table(enum source_format format) {
 
 enum csv_header { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
 
+/* What quotes in CSV are. AUTO: they enclose cells, as DOUBLE says, but not cells that take in
+ * whole rows, as one does that begins at a stray quote. NONE: characters like others. */
+enum csv_quote { CSV_QUOTE_AUTO, CSV_QUOTE_DOUBLE, CSV_QUOTE_NONE, CSV_QUOTES };
+extern const char *const source_quote_names[]; /* in this order, and a NULL */
+
 /* What a file without a column of `table` is. AUTO is for whoever reads jobs; here it is ERROR. */
 enum missing_columns { MISSING_COLUMNS_AUTO, MISSING_COLUMNS_ERROR, MISSING_COLUMNS_MISSING };
 
@@ -50,7 +55,10 @@ enum missing_columns { MISSING_COLUMNS_AUTO, MISSING_COLUMNS_ERROR, MISSING_COLU
 struct source_options {
     enum source_format format;
     enum csv_header header;
-    const char *delimiter;   /* CSV: one character, or "tab"; NULL: found from the first line */
+    const char *delimiter; /* CSV: one character, or "tab"; NULL: found from the first line */
+    enum csv_quote quote;
+    const char
+        *comment; /* CSV: the character that begins lines which are none; NULL: there are none */
     const char *decimal;     /* CSV: "," where numbers have a comma for their point. NULL: a point,
                                 and texts that look like such numbers are refused */
     const char *label;       /* CSV: column by name or by number from 1; NULL: the last. If

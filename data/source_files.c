@@ -309,6 +309,9 @@ const char *const source_format_names[] = {
     [FORMAT_PARQUET] = "parquet", [FORMATS] = NULL,
 };
 
+const char *const source_quote_names[] = {
+    [CSV_QUOTE_AUTO] = "auto", [CSV_QUOTE_DOUBLE] = "double", [CSV_QUOTE_NONE] = "none", NULL};
+
 static uint32_t same_or_0(uint32_t a, uint32_t b, bool first) {
     return first || a == b ? b : 0;
 }

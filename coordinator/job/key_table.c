@@ -97,6 +97,11 @@ static bool is_delimiter(const char *text) {
             !strchr("+-.#\"'\\", *text));
 }
 
+static bool is_comment(const char *text) {
+    return text[0] > ' ' && text[0] < 127 && !text[1] && !isalnum((unsigned char)text[0]) &&
+           !strchr("\"'", text[0]);
+}
+
 static bool is_decimal(const char *text) {
     return !strcmp(text, ".") || !strcmp(text, ",");
 }
@@ -228,6 +233,11 @@ const struct key keys[] = {
      .allowed = "tab, or one character: no letter, digit, blank, quote, and none of + - . #",
      .help = "what stands between columns; by default tab in a .tsv, else the first "
              "of , ; and tab that line 1 has"},
+    {"csv.quote", KEY_CHOICE, AT(source.quote), .choices = source_quote_names, .initial = "auto",
+     .help = "whether double quotes enclose fields; auto: they do, but none takes in whole rows"},
+    {"csv.comment", KEY_TEXT, AT(source.comment), .fits = is_comment,
+     .allowed = "one character: no letter, digit, blank or quote",
+     .help = "what begins lines that are no rows; by default nothing"},
     {"csv.decimal", KEY_TEXT, AT(source.decimal), .fits = is_decimal, .allowed = "\".\" or \",\"",
      .help = "the decimal point of numbers; by default \".\""},
     {"csv.label", KEY_TEXT, AT(source.label), .allowed = "a column by name or by number from 1",

@@ -8,7 +8,7 @@
 
 #include "tests/unit/data_fixture.h"
 
-static const struct record_rule rule = {","};
+static const struct record_rule rule = {.delimiters = ","};
 
 static size_t first_record(const char *text) {
     char copy[256];
@@ -52,7 +52,7 @@ static void a_quote_that_is_not_closed_spoils_its_line_alone(void **state) {
 
 static void a_delimiter_in_quotes_parts_nothing(void **state) {
     (void)state;
-    const struct record_rule all = {",;\t"};
+    const struct record_rule all = {.delimiters = ",;\t"};
     assert_false(record_has(&all, "\"a,b\";c", 7, ','));
     assert_true(record_has(&all, "\"a,b\";c", 7, ';'));
     assert_true(record_has(&all, "\"a;b\",c", 7, ','));

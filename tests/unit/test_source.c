@@ -188,6 +188,63 @@ static void a_nameless_first_column_is_an_index(void **state) {
     assert_read(fixture_text("t.csv", ",,b\n1,7,1\n"), &plain_options, "1 1:1 2:7\n");
 }
 
+/* A stray quote and the next one enclose rows. */
+static void a_quoted_text_takes_in_no_rows(void **state) {
+    static const struct {
+        const char *text;
+        uint64_t line; /* that is refused; 0: the rows are read */
+        uint64_t rows;
+    } cases[] = {
+        {"t,x,y\na,1,0\n\"a,2,1\nb,3,0\nb\",4,1\n", 3, 4},
+        {"t,x,y\na,1,0\n\"a,2,1\nb\",4,1\n", 3, 3},        /* rows beside each other */
+        {"x,t,y\n1,a,0\n\"2,a,1\n3,b,0\n4\",b,1\n", 3, 4}, /* the quote is at a number */
+        {"t,u,y\na,c,0\n\"a,d,1\nb,c,0\nb\",d,1\n", 3, 4}, /* there are no numbers */
+        {"\"t,x,y\na,1,0\nb\",3,0\nc,1,1\n", 1, 3},        /* the line of names */
+        /* texts that are as they should be */
+        {"t,x,y\na,1,0\n\"12 Main St, Rome, Italy\nEurope\",2,1\n", 0, 2},
+        {"t,y\n\"so, it is\nwell, then\nbye\",1\n\"a, b\nc\",0\n", 0, 2},
+        {"t,x,y\n\"1,2\n3,4,5\n6\",2,1\n", 0, 1},
+        {"\"weight,\nkg\",x,y\n1,2,0\n", 0, 1},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (enum csv_quote quote = CSV_QUOTE_AUTO; quote < CSV_QUOTES; quote++) {
+            struct source_options options = {.quote = quote, .header = CSV_HEADER_YES};
+            struct source_report report;
+            struct taken taken;
+            bytes_init(&taken.text);
+            options.categories = (const char *const[]){"1", NULL}; /* "t and t are the same here */
+            const char *path = fixture_text("q.csv", cases[i].text);
+            const bool refused = quote == CSV_QUOTE_AUTO && cases[i].line;
+            if (quote == CSV_QUOTE_NONE && !cases[i].line)
+                continue;
+            int code = source_read(path, &options, 2, take, &taken, &report);
+            if (code != (refused ? ERROR_DATA : 0))
+                fail_msg("case %zu, quote %d: %d: %s", i, (int)quote, code, error_text());
+            if (refused) {
+                char *where =
+                    memory_format("q.csv:%llu: a quoted", (unsigned long long)cases[i].line);
+                if (!strstr(error_text(), where) || !strstr(error_text(), "csv.quote = none"))
+                    fail_msg("%s", error_text());
+                free(where);
+                error_clear();
+            } else {
+                if (quote == CSV_QUOTE_NONE || !cases[i].line)
+                    assert_int_equal(report.rows, cases[i].rows);
+                source_report_release(&report);
+            }
+            bytes_release(&taken.text);
+        }
+}
+
+static void comments_are_no_rows_wherever_they_stand(void **state) {
+    const struct source_options options = {.comment = "#"};
+    (void)state;
+    assert_read(
+        fixture_text("c.csv", "# a \"table\n#,\"\na,y\n1,0\n#\"x,\n\n#2,0\n3,1\n\"4\",0\n#"),
+        &options, "0 1:1\n1 1:3\n0 1:4\n");
+}
+
 static void times_in_cells_make_no_libsvm(void **state) {
     (void)state;
     static const struct {
@@ -483,6 +540,8 @@ SUITE(source) {
         cmocka_unit_test(a_file_that_changes_while_it_is_read_is_refused_by_name),
         cmocka_unit_test(names_above_numbers_are_a_header),
         cmocka_unit_test(a_nameless_first_column_is_an_index),
+        cmocka_unit_test(a_quoted_text_takes_in_no_rows),
+        cmocka_unit_test(comments_are_no_rows_wherever_they_stand),
         cmocka_unit_test(times_in_cells_make_no_libsvm),
         cmocka_unit_test(a_line_that_may_be_a_row_is_no_header),
         cmocka_unit_test(a_csv_without_header_keeps_its_first_row),
