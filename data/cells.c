@@ -91,6 +91,8 @@ static bool take_label(struct table_row *row, uint32_t column, char *cell) {
     }
     if (csv_number(format, cell, &row->label)) {
         row->label += 0.0; /* −0 is 0 */
+        if (number_is_code(cell, strlen(cell)))
+            row->label_text = cell;
         return true;
     }
     row->label = NAN;
@@ -395,6 +397,8 @@ struct table_row row_begin(const struct format *format, struct batch *batch, uin
 bool row_try_number(struct table_row *row, uint32_t column, double number) {
     const struct source_options *options = row->format->options;
     enum column_kind kind = row->format->column[column].kind;
+    if (kind == COLUMN_LABEL && fabs(number) >= 0x1p53) /* its text may be a code */
+        return false;
     if (kind == COLUMN_LABEL && !options->separator) {
         row->label = number + 0.0; /* −0 is 0 */
         return true;

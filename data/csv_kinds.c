@@ -4,6 +4,7 @@
  * alone, so the answer never depends on threads or machines. The majority decides: a typing error
  * does not turn a column of numbers into a category, nor does a code such as "unknown"; such a cell
  * is an error that names its line. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -232,18 +233,30 @@ int csv_kinds_find(struct format *format, const char *path, const struct text_li
 
 struct cell_search {
     const struct csv_cells *first;
+    uint32_t alike; /* cells of the line that is seen that are as in the first */
+    bool some;      /* one of them is a text */
     bool found;
+    uint64_t copies;
 };
 
 static void compare_cell(void *context, uint32_t column, char *cell) {
     struct cell_search *search = context;
     const char *one = search->first->cell[column];
-    search->found |= *one && !strcmp(one, cell);
+    const bool same = !strcmp(one, cell);
+    search->alike = (column ? search->alike : 0) + same;
+    search->some = (column && search->some) || (same && *one);
+    if (column + 1 < search->first->count)
+        return;
+    const bool copy = search->alike == search->first->count;
+    search->copies += copy;
+    search->found |= search->some && !copy;
 }
 
 bool csv_recurs(const struct format *format, const struct csv_cells *first,
-                const struct text_line *behind) {
+                const struct text_line *behind, uint64_t *copies) {
     struct cell_search search = {.first = first};
+    assert(format->columns == first->count);
     free(see_text(&(struct sight){format, compare_cell, &search}, behind));
+    *copies = search.copies;
     return search.found;
 }

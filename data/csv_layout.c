@@ -206,8 +206,17 @@ static bool asks_for_names(const struct source_options *options) {
            list_has_name(options->dates);
 }
 
+/* Whether the line stands again among rows of other texts: that of names does, where files were put
+ * one behind the other, and no row has a label of its own. */
+static bool stands_again(const struct csv_cells *first, const struct text_line *behind,
+                         const struct format *format) {
+    uint64_t copies;
+    return !format->options->table && first->count > 1 &&
+           !csv_recurs(format, first, behind, &copies) && copies;
+}
+
 static bool is_header(const struct csv_cells *first, const struct text_line *second,
-                      const struct format *format) {
+                      const struct text_line *behind, const struct format *format) {
     const struct source_options *options = format->options;
     if (options->header != CSV_HEADER_AUTO)
         return options->header == CSV_HEADER_YES;
@@ -220,7 +229,8 @@ static bool is_header(const struct csv_cells *first, const struct text_line *sec
         if (used && (named == used || (may_lack && names && 2 * named >= used)))
             return true;
     }
-    return names && fits_below(second, first, &format->rule);
+    return names &&
+           (fits_below(second, first, &format->rule) || stands_again(first, behind, format));
 }
 
 /* ---- columns ---- */
@@ -515,7 +525,8 @@ static void warn_of_names(struct format *format, const struct csv_cells *first, 
     if (options->header != CSV_HEADER_AUTO || options->table || options->numbers_only ||
         format->header)
         return;
-    if (!among_numbers && (!are_names(first) || csv_recurs(format, first, behind)))
+    uint64_t copies;
+    if (!among_numbers && (!are_names(first) || csv_recurs(format, first, behind, &copies)))
         return;
     format->names_doubtful = true;
     log_warning("%s:%llu: this line is taken for a row, although %s; if it names the columns, set "
@@ -599,7 +610,8 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
     if (!code && !json)
         code = check_first_line(format, &first, line);
     if (!code) {
-        format->header = json || is_header(&first, second, format);
+        format->columns = first.count;
+        format->header = json || is_header(&first, second, behind, format);
         size_t length = (size_t)(behind->text + behind->length - line->text);
         struct text_line all = {line->text, length};
         const bool among_numbers = may_be_names(format, &first, second);
@@ -612,6 +624,10 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
         csv_warn_of_twins(format, &first);
     if (!code && format->header)
         keep_names(format, &first);
+    if (!code && format->header && !json) {
+        format->head_length = line->length;
+        format->head = memory_format("%.*s", (int)line->length, line->text);
+    }
     cells_release(&first);
     return code;
 }

@@ -189,6 +189,7 @@ void format_release(struct format *format) {
     for (uint32_t i = 0; format->column && i < format->columns; i++)
         free(format->column[i].part);
     free(format->column);
+    free(format->head);
     free(format->number_id);
     free(format->missing);
     free(format->carried);
@@ -420,6 +421,7 @@ bool libsvm_parse_line(const struct format *format, struct batch *batch, char *l
         return false;
     batch_reserve(batch, (uint64_t)(end - p) / 2 + 1);
     double label = NAN;
+    const char *first = p;
     char *at = line + (p - line);
     bool has_label = format->options->separator ? parse_list(format, batch, &at, number, &text)
                                                 : parse_label(format, batch, &p, number, &label);
@@ -427,6 +429,11 @@ bool libsvm_parse_line(const struct format *format, struct batch *batch, char *l
         return false;
     if (text)
         p = at;
+    if (!text && number_is_code(first, (size_t)(p - first))) {
+        text = first;
+        line[p - line] = '\0';
+        p += p < end;
+    }
     bool sorted = true;
     uint64_t id;
     if (!parse_values(batch, number, p, end, &sorted))

@@ -42,7 +42,9 @@ struct format {
     bool names_doubtful; /* it is taken for a row, but may hold names */
     uint32_t columns;    /* of each CSV line */
     uint32_t label;      /* column from 0; `columns` if there is none */
-    char **names;        /* `columns` and a NULL, or NULL; owned */
+    char *head;          /* of CSV: the line of names as it stands, or NULL; owned */
+    size_t head_length;
+    char **names; /* `columns` and a NULL, or NULL; owned */
 
     /* CSV: */
     struct table *table;       /* owned */
@@ -274,8 +276,9 @@ void csv_place_dates(struct format *format);
 /* How many of the columns of the table that features are made of a line names, of *used. */
 uint32_t csv_count_named(const struct table *table, const struct csv_cells *first, uint32_t *used);
 
-/* Whether a cell of the line occurs in its column again in the text behind it. */
+/* Whether a cell of the line occurs in its column again in the text behind it, but for copies of
+ * the whole line, of which there are so many. */
 bool csv_recurs(const struct format *format, const struct csv_cells *first,
-                const struct text_line *behind);
+                const struct text_line *behind, uint64_t *copies);
 
 #endif

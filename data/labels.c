@@ -75,11 +75,21 @@ static uint32_t class_of_label(const struct labels *labels, uint32_t text, doubl
     return (is_text ? labels->class_of_text : labels->class_of_number)[index];
 }
 
+/* The text of a row's label: its number in the pack, and 1; 0: it is the number. Numbers that are
+ * codes beside are numbers where they are measured or ordered. */
+static uint32_t text_of_row(const struct labels *labels, const struct pack_rows *rows,
+                            uint32_t row) {
+    const bool as_number = labels->kind == LABEL_TARGET || labels->kind == LABEL_ORDERED;
+    if (!rows->label_text || (as_number && !isnan(rows->label[row])))
+        return 0;
+    return rows->label_text[row];
+}
+
 double label_of_row(const struct labels *labels, uint32_t pack, const struct pack_rows *rows,
                     uint32_t row) {
     if (labels->kind == LABEL_TARGET)
         return rows->label[row];
-    uint32_t after = rows->label_text ? rows->label_text[row] : 0;
+    uint32_t after = text_of_row(labels, rows, row);
     uint32_t text = after ? labels->text_of_pack[pack][after - 1] : DICTIONARY_NONE;
     if (after && text == DICTIONARY_NONE)
         return NAN;
@@ -283,7 +293,7 @@ static int check_class(struct labels *labels, const struct pack *pack, uint64_t 
 /* Numbers label texts row by row, so that the message about a third label can name the row. */
 static uint32_t number_text(struct labels *labels, const struct pack *pack, uint32_t p,
                             const struct pack_rows *rows, uint32_t row) {
-    uint32_t after = rows->label_text ? rows->label_text[row] : 0;
+    uint32_t after = text_of_row(labels, rows, row);
     if (!after)
         return DICTIONARY_NONE;
     uint32_t *text = &labels->text_of_pack[p][after - 1];
@@ -296,7 +306,7 @@ static uint32_t number_text(struct labels *labels, const struct pack *pack, uint
 static int check_part(struct labels *labels, const struct pack *pack, uint64_t row,
                       const char *part) {
     double number = NAN;
-    bool is_number = number_of_text(part, &number);
+    bool is_number = number_of_text(part, &number) && !number_is_code(part, strlen(part));
     uint32_t text = is_number ? DICTIONARY_NONE : text_dictionary_add(&labels->texts, part);
     return check_class(labels, pack, row, text, number + 0.0); /* −0 is 0 */
 }
@@ -319,7 +329,7 @@ static int look_at_list(struct labels *labels, const struct pack *pack, uint32_t
 
 static int look_at_row(struct labels *labels, const struct pack *pack, uint32_t p,
                        const struct pack_rows *rows, uint32_t row, uint64_t row_of_pack) {
-    uint32_t after = rows->label_text ? rows->label_text[row] : 0;
+    uint32_t after = text_of_row(labels, rows, row);
     if (labels->kind == LABEL_LISTS && after)
         return look_at_list(labels, pack, p, row_of_pack, after);
     uint32_t text = number_text(labels, pack, p, rows, row);
@@ -410,7 +420,7 @@ static int make_classes(struct labels *labels, const struct split *split, const 
 /* The class of a part of a list, or DICTIONARY_NONE. */
 static uint32_t class_of_part(const struct labels *labels, const char *part) {
     double number = 0;
-    bool is_number = number_of_text(part, &number);
+    bool is_number = number_of_text(part, &number) && !number_is_code(part, strlen(part));
     uint32_t text = is_number ? DICTIONARY_NONE : text_dictionary_find(&labels->texts, part);
     if (!is_number && text == DICTIONARY_NONE)
         return DICTIONARY_NONE;

@@ -228,3 +228,17 @@ const char *number_bare_form(const char *text, bool decimal_comma) {
                ? "digits and the comma of csv.decimal = \",\""
                : "digits and a point";
 }
+
+bool number_is_code(const char *text, size_t length) {
+    static const char limit[] = "9007199254740992"; /* 2^53 */
+    const size_t sign = length && (*text == '-' || *text == '+');
+    size_t digits = 0;
+    text += sign;
+    length -= sign;
+    if (length < 2 || (*text != '0' && length < sizeof limit - 1))
+        return false;
+    while (digits < length && digits_is(text[digits]))
+        digits++;
+    return digits == length &&
+           (*text == '0' || length >= sizeof limit || memcmp(text, limit, sizeof limit - 1) >= 0);
+}

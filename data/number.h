@@ -38,6 +38,11 @@ bool number_is_dressed(const char *text, const char *unit);
  */
 const char *number_bare_form(const char *text, bool decimal_comma);
 
+/* Whether a text that is a number is rather a code, of which the number lacks something: an integer
+ * with zeros before it, or of 2^53 or more, where several integers have one double. Labels that are
+ * such keep their text. */
+bool number_is_code(const char *text, size_t length);
+
 #define NUMBER_TEXT 32
 
 /* The shortest text that reads back as `value`: "1", "-0.5". */

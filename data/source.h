@@ -148,11 +148,12 @@ struct source_rows {
     const uint32_t *column;             /* of a pack of CSV, as `id`: the column of each value */
     const uint32_t *position; /* of each value in its row's text, from 0; NULL: as they stand */
     const double *label;      /* NaN where the label is a text or absent */
-    const char *const
-        *label_text;            /* NULL where the label is a number; the whole array may be NULL */
-    const double *weight;       /* from 0 to WEIGHT_MAX; NULL: all are 1 */
-    const double *offset;       /* with the logarithm of the exposure; NULL: all are 0 */
-    const uint64_t *cluster;    /* the hash of its text; NULL: there are none */
+    const char *const *label_text; /* NULL where the label is a number and nothing else: of a code,
+                                      as number_is_code() has it, it is there beside `label`; the
+                                      whole array may be NULL */
+    const double *weight;          /* from 0 to WEIGHT_MAX; NULL: all are 1 */
+    const double *offset;          /* with the logarithm of the exposure; NULL: all are 0 */
+    const uint64_t *cluster;       /* the hash of its text; NULL: there are none */
     const char *const *carried; /* count × carried_count cells, row-major, as texts; NULL: none */
     uint32_t carried_count;
     const struct bad_line *bad; /* the lines between the rows that were skipped, in order; from a

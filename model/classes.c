@@ -26,6 +26,7 @@ struct class_table {
     struct named_number *numbers; /* names that are numbers, sorted */
     struct named_text *texts;     /* the others, sorted */
     uint32_t number_count, text_count;
+    bool codes; /* some texts are numbers with zeros before them, or too long for one */
 };
 
 static int compare_named_numbers(const void *a, const void *b) {
@@ -44,7 +45,9 @@ struct class_table *class_table_new(const struct model_layout *layout) {
     for (uint32_t i = 0; i < layout->classes; i++) {
         const char *name = layout->class_names[i];
         double value;
-        if (number_of_text(name, &value))
+        const bool code = number_is_code(name, strlen(name));
+        table->codes |= code;
+        if (!code && number_of_text(name, &value))
             table->numbers[table->number_count++] = (struct named_number){value, i};
         else
             table->texts[table->text_count++] = (struct named_text){name, i};
@@ -80,13 +83,16 @@ uint32_t class_table_find(const struct class_table *table, double number, const 
         found = find_text(table, json_string_value(stored));
         json_decref(stored);
     }
+    if (!found && !table->codes && !isnan(number)) /* training had no codes: 07 is 7 there */
+        return class_table_find(table, number, NULL);
     return found ? found->class : LABEL_UNSEEN;
 }
 
 uint32_t class_table_find_name(const struct class_table *table, const char *name) {
-    double number = 0;
-    bool is_number = number_of_text(name, &number);
-    return class_table_find(table, number, is_number ? NULL : name);
+    double number;
+    if (!number_of_text(name, &number))
+        return class_table_find(table, NAN, name);
+    return class_table_find(table, number, number_is_code(name, strlen(name)) ? name : NULL);
 }
 
 /* ---- which classes are predicted for which ---- */

@@ -12,8 +12,8 @@
 /* ---- which class a label in a data file means ----
  *
  * Labels and class names are compared as numbers if both are numbers ("1", "+1" and "1.0" are the
- * same), else as texts. number_of_text() decides what a number is, here and where the data is read:
- * "inf" and "0x1" are texts. */
+ * same) and no codes, as "007" is (data/number.h), else as texts. number_of_text() decides what a
+ * number is, here and where the data is read: "inf" and "0x1" are texts. */
 
 #define LABEL_UNSEEN UINT32_MAX
 
@@ -23,7 +23,8 @@ struct class_table; /* opaque */
 struct class_table *class_table_new(const struct model_layout *layout);
 void class_table_free(struct class_table *table); /* harmless on NULL */
 
-/* The class, or LABEL_UNSEEN. `text` is NULL if the label is the number. */
+/* The class, or LABEL_UNSEEN. `text` is NULL if the label is the number; else the number is NaN, or
+ * what the text is if that is a code. */
 uint32_t class_table_find(const struct class_table *table, double number, const char *text);
 
 /* The class of this table that a class name of another model means, or LABEL_UNSEEN. */

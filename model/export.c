@@ -203,7 +203,8 @@ static int check_indices(const struct model_layout *layout) {
 
 static bool is_integer(const char *text, int *value) {
     double number;
-    if (!number_of_text(text, &number) || fabs(number) > INT_MAX || number != floor(number))
+    if (number_is_code(text, strlen(text)) || !number_of_text(text, &number) ||
+        fabs(number) > INT_MAX || number != floor(number))
         return false;
     *value = (int)number;
     return true;

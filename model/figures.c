@@ -211,7 +211,7 @@ static void add_loss(struct figures *figures, const double *margins, double labe
 
 double figures_label(const struct figures *figures, double label, const char *text) {
     if (!figures->labels)
-        return text ? NAN : label;
+        return label;
     uint32_t class =
         text || !isnan(label) ? class_table_find(figures->labels, label, text) : LABEL_UNSEEN;
     return class == LABEL_UNSEEN ? (double)NAN : (double)class;
@@ -298,6 +298,8 @@ static void count_list(struct figures *figures, const double *margins, const cha
 
 void figures_add(struct figures *figures, const double *margins, double label, const char *text,
                  double weight) {
+    if (!figures->labels && !figures->listed && !isnan(label))
+        text = NULL; /* a code is a number where numbers are predicted */
     if (!text && isnan(label)) {
         figures->unlabelled++;
         return;

@@ -19,7 +19,8 @@ struct figures *figures_new(const struct model_layout *layout, enum figures_kind
 void figures_free(struct figures *figures); /* harmless on NULL */
 
 /* Counts an example with its margins, one per output of the model. `text` is the label if it is not
- * a number, else NULL, and then `label` is the number, or NaN for an example without a label.
+ * a number, or a code; else NULL, and then `label` is the number, or NaN for an example without a
+ * label.
  * `weight` is at least 0 and finite. */
 void figures_add(struct figures *figures, const double *margins, double label, const char *text,
                  double weight);

@@ -57,6 +57,50 @@ def predicted(model, data, *arguments):
     return finished.stdout.splitlines()
 
 
+def codes(folder, door, labels):
+    """Rows whose number tells their label, written as a door has them."""
+    rows = [(k % len(labels) * 3 + 1, labels[k % len(labels)]) for k in range(60)]
+    path = folder / f'codes.{door}'
+    lines = {'csv': lambda x, y: f'{x},{y}', 'libsvm': lambda x, y: f'{y} 1:{x}',
+             'jsonl': lambda x, y: json.dumps({'x': x, 'y': y})}[door]
+    path.write_text(('x,y\n' if door == 'csv' else '') + ''.join(lines(*row) + '\n' for row in rows))
+    return path, [y for _, y in rows]
+
+
+@test
+def labels_keep_what_their_numbers_would_lose(folder):
+    """Zeros before them, and digits beyond 2^53; by all doors, and where the number counts."""
+    labels = ['007', '7', '0', '00', '9007199254740993', '9007199254740992']
+    for door in 'csv', 'libsvm', 'jsonl':
+        data, expected = codes(folder, door, labels)
+        result = train(write_job(folder, door, data=[data.name], objective='softmax', l2=1e-9))
+        state = folder / f'{door}.state'
+        assert sorted(model_of(state)['classes']) == sorted(labels), door
+        assert predicted(state, data, '--labels') == expected, door
+        assert dml('evaluate', state, data, '--json').json['accuracy'] == 1, door
+    data, expected = codes(folder, 'csv', ['010', '009', '2'])
+    train(write_job(folder, 'least', data=[data.name], objective='squared', l2=0))
+    train(write_job(folder, 'levels', data=[data.name], objective='ordinal', l2=1e-3))
+    assert abs(float(dml('evaluate', folder / 'least.state', data, '--json').json['rmse'])) < 6
+    assert model_of(folder / 'levels.state')['classes'] == ['2', '9', '10']
+    codes(folder, 'csv', ['7', '8'])  # a model that never met a code takes 07 for 7
+    train(write_job(folder, 'plain', data=[data.name], objective='logistic', l2=1e-9))
+    codes(folder, 'csv', ['07', '08'])
+    assert dml('evaluate', folder / 'plain.state', data, '--json').json['accuracy'] == 1
+
+
+@test
+def a_line_of_names_among_the_rows_is_no_row(folder):
+    """Of numbers or of texts, where only that it stands again says that it names columns."""
+    for name, rows in ('numbers', ['1,a', '2,b']), ('texts', ['p,a', 'q,b']):
+        lines = ['cap,kind', *rows * 4] * 3
+        (folder / 'data.csv').write_text('\n'.join(lines) + '\n')
+        job = write_job(folder, name, data=['data.csv'], objective='logistic')
+        refused = dml('pack', job)
+        assert refused.status == BAD_DATA and 'data.csv:10: the line of names stands here again' in refused.stderr, refused
+        assert dml('pack', job, '--set', 'bad_lines=2', '--json').json['examples'] == 24
+
+
 def predictions(state, data, *arguments):
     return predicted(state / 'models/1', data, *arguments)
 

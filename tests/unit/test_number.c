@@ -253,8 +253,32 @@ static void an_amount_says_which_of_its_signs_is_the_point(void **state) {
     }
 }
 
+static void a_code_has_zeros_before_it_or_too_many_digits(void **state) {
+    static const char *const codes[] = {
+        "007", "00", "-01", "+007", "9007199254740992", "-9007199254740993", "12345678901234567"};
+    static const char *const numbers[] = {"",
+                                          "0",
+                                          "-0",
+                                          "7",
+                                          "+1",
+                                          "1.0",
+                                          "0.5",
+                                          "00.5",
+                                          "01e2",
+                                          "9007199254740991",
+                                          "0.1234567890123456789",
+                                          "1e300",
+                                          "a"};
+    (void)state;
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++)
+        assert_true(number_is_code(codes[i], strlen(codes[i])));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        assert_false(number_is_code(numbers[i], strlen(numbers[i])));
+}
+
 SUITE(number) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_code_has_zeros_before_it_or_too_many_digits),
         cmocka_unit_test(numbers_are_read_correctly_rounded),
         cmocka_unit_test(an_exponent_makes_up_for_any_number_of_zeros),
         cmocka_unit_test(random_texts_of_every_shape_are_read_as_strtod_reads_them),
