@@ -66,6 +66,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/convergence.c coordinator/run/convergence.h \
 	coordinator/run/curvature.c coordinator/run/curvature.h \
 	coordinator/run/kronecker_scaling.c coordinator/run/kronecker_scaling.h \
+	coordinator/run/null_loss.c coordinator/run/null_loss.h \
 	coordinator/run/preview.c coordinator/run/preview.h \
 	coordinator/run/progress.c coordinator/run/progress.h \
 	coordinator/run/holdout.c \

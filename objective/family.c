@@ -60,14 +60,13 @@ double objective_loss_unit(const struct objective_shape *shape) {
     return unit;
 }
 
-/* What offsets add to the margin of a typical row. */
-static double typical_offset(const struct objective_shape *shape) {
+double objective_typical_offset(const struct objective_shape *shape) {
     bool log_link = objective_of(shape->kind)->log_link;
     return log_link ? shape->offsets.log_mean_exp : shape->offsets.mean;
 }
 
 double objective_typical_margin(const struct objective_shape *shape) {
-    return shape->start + typical_offset(shape);
+    return shape->start + objective_typical_offset(shape);
 }
 
 void objective_complete(struct objective_shape *shape, const struct label_summary *labels,
@@ -83,7 +82,7 @@ void objective_complete(struct objective_shape *shape, const struct label_summar
         family->complete(shape, labels, starts);
     shape->offsets = *offsets;
     if (starts || (family->complete && labels))
-        shape->start -= typical_offset(shape);
+        shape->start -= objective_typical_offset(shape);
 }
 
 /* ---- bounds and exponents ---- */

@@ -307,7 +307,8 @@ const struct plugin_source *objective_source(const struct objective_shape *shape
 void objective_complete(struct objective_shape *shape, const struct label_summary *labels,
                         const struct offset_summary *offsets);
 
-/* The margin of a typical row before the first step. */
+/* What offsets add to the margin of a typical row, and that margin before the first step. */
+double objective_typical_offset(const struct objective_shape *shape);
 double objective_typical_margin(const struct objective_shape *shape);
 
 /* Of elements [first, first + count) of a vector of a network, those that lead to the outputs:

@@ -13,11 +13,17 @@
 #include "coordinator/job/family.h"
 #include "coordinator/job/key.h"
 #include "coordinator/job/sizing.h"
+#include "coordinator/run/null_loss.h"
 #include "coordinator/status/figures.h"
 
-/* A loss whose minimum is 0 falls for ever: below this nobody asks how far it is. Of labels that
- * have a unit, times the loss of a residual of that unit. */
+/* A loss whose minimum is 0 falls for ever: below this share of the null model's loss nobody asks
+ * how far the minimum is. For classes that loss is taken for 1, and for labels that have a unit,
+ * without offsets, for the loss of a residual of that unit. */
 #define LOSS_LEAST 1e-3
+
+/* Where the intercept alone fits all rows, a share of what curves the loss: predictions are right
+ * to seven digits. */
+#define SECOND_LEAST 1e-15
 
 /* Second derivatives that have no bound of their own are taken where the run starts. */
 static double second_of(const struct objective_shape *shape, const struct set_info *data) {
@@ -94,6 +100,21 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
         settings.least *= typical_of(shape, data).loss;
     settings.known = data->features && settings.second > 0 && isfinite(settings.second);
     return settings;
+}
+
+/* Rates of 1e-8, counts of 1e6 and prices that hardly differ have null losses far from 1. */
+int gap_find_least(const struct objective_shape *shape, struct set *set,
+                   struct gap_settings *settings) {
+    const struct objective *objective = objective_of(shape->kind);
+    const struct set_info *data = set_info(set);
+    if (!settings->known || objective->labels != LABEL_TARGET ||
+        (objective->unit_power && !data->has_offsets))
+        return 0;
+    double null, second = objective->unit_power ? 0 : sizing_second_first(data, shape);
+    int code = null_loss_find(set, shape, &null);
+    if (!code && isfinite(null))
+        settings->least = fmax(LOSS_LEAST * null, SECOND_LEAST * second);
+    return code;
 }
 
 /* 0 where values are too large to be squared. */

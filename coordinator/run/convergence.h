@@ -20,6 +20,11 @@
 struct gap_settings gap_settings_of(const struct job *job, const struct objective_shape *shape,
                                     const struct set_info *data);
 
+/* Sets the loss below which a loss counts as that, where rows have to be read for it.
+ * ERROR_DATA if a chunk of the set is damaged. */
+int gap_find_least(const struct objective_shape *shape, struct set *set,
+                   struct gap_settings *settings);
+
 /* Fills in the squares of the columns as they are scaled. Of columns that are not scaled they are
  * mean squares about 0 (moments_squares()), as their gradients are not centred: 0 in place of those
  * that are too large. */

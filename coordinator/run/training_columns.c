@@ -63,11 +63,14 @@ static int measure_columns(struct training *run) {
     run->estimates = gap_settings_of(run->job, &run->shape, info);
     if (!run->estimates.known)
         return 0;
+    int code = gap_find_least(&run->shape, run->set, &run->estimates);
+    if (code)
+        return code;
     if (run->scaling.columns) /* chosen by the moments */
         gap_measure(info, &run->moments, run->scaling.columns);
     if (run->scaling.columns && !run->scaling.plain)
         return 0;
-    int code = ask_l2(run, l2);
+    code = ask_l2(run, l2);
     if (code || run->estimates.mean_square > 0)
         return code;
     code = training_find_squares(run);

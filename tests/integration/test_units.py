@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""What is found does not depend on the unit of the labels: rates, counts and amounts of any size."""
+
+import json
+import math
+import random
+import sys
+
+from harness import dml, main, test, train, write_job
+
+AGES, SEXES = (30, 50, 70), (0, 1)
+UNITS = (1e-9, 1, 1e6)
+
+
+def write_table(path, rows, header):
+    path.write_text('\n'.join([header, *(','.join(map(repr, row)) for row in rows)]) + '\n')
+    return path.name
+
+
+def coefficients(folder, name='job'):
+    """{column: weight} of the current model, and the intercept as ''."""
+    model = json.loads(dml('export', folder / f'{name}.state', '--json').stdout)
+    return {'': model['intercepts'][0],
+            **{feature['name']: feature['weights'][0] for feature in model['features']}}
+
+
+def made_rows(label, count=200, seed=1):
+    rng = random.Random(seed)
+    rows = []
+    for _ in range(count):
+        a, b = round(rng.uniform(-1, 1), 3), round(rng.uniform(-1, 1), 3)
+        rows.append((a, b, label(a - b / 2, rng)))
+    return rows
+
+
+LABELS = {'poisson': lambda margin, rng: round(math.exp(margin + rng.gauss(0, 0.5)), 4),
+          'gamma': lambda margin, rng: round(math.exp(margin + rng.gauss(0, 0.5)) + 1e-3, 4),
+          'tweedie': lambda margin, rng: rng.choice((0, 1, 2)) * round(math.exp(margin), 4),
+          'squared': lambda margin, rng: round(margin + rng.gauss(0, 0.5), 4)}
+
+
+@test
+def rates_give_the_model_of_counts_with_their_exposure(folder):
+    rng = random.Random(2)
+    rows = [(age, sex, rng.randrange(100, 400) * 1_000_000) for age in AGES for sex in SEXES]
+    counts = [(*row, round(row[2] * 1e-9 * math.exp(row[0] / 30 + row[1] / 2) * rng.uniform(0.8, 1.2)
+                           + 1, 3)) for row in rows]
+    rates = [(*row[:3], row[3] / row[2]) for row in counts]
+    found = {}
+    for name, table, csv, more in (
+            ('counts', counts, {'label': 'y'}, {'exposure': 'people'}),
+            ('rates', rates, {'label': 'y', 'weight': 'people'}, {})):
+        data = write_table(folder / f'{name}.csv', table, 'age,sex,people,y')
+        result = train(write_job(folder, name, data=[data], objective='poisson', l2=0, csv=csv, **more))
+        assert result['converged'] and result['gap_estimate'] < 1e-5 * result['loss'], result
+        found[name] = coefficients(folder, name)
+    for column, weight in found['counts'].items():
+        assert math.isclose(weight, found['rates'][column], rel_tol=1e-4), found
+
+
+@test
+def every_unit_of_a_label_ends_at_the_optimum(folder):
+    for objective in ('poisson', 'gamma', 'tweedie'):
+        rows, first = made_rows(LABELS[objective]), None
+        for unit in UNITS:
+            data = write_table(folder / 'd.csv', [(a, b, y * unit) for a, b, y in rows], 'a,b,y')
+            job = write_job(folder, data=[data], objective=objective, l2=0)
+            result = train(job, '--fresh', '--publish')
+            assert result['converged'], (objective, unit, result)
+            found = coefficients(folder)
+            found[''] -= math.log(unit)
+            first = first or found
+            for column, weight in found.items():
+                assert abs(weight - first[column]) < 1e-3, (objective, unit, found, first)
+
+
+@test
+def labels_that_hardly_differ_are_fitted_as_well(folder):
+    """The null model's loss is 5e-8 here, far below that of a label which differs by itself."""
+    rows = [(a, b, 100 * math.exp(1e-4 * y)) for a, b, y in made_rows(LABELS['squared'])]
+    logs = [(a, b, 1e4 * math.log(y / 100)) for a, b, y in rows]
+    train(write_job(folder, 'logs', objective='squared', l2=0,
+                    data=[write_table(folder / 'logs.csv', logs, 'a,b,y')]))
+    awaited = coefficients(folder, 'logs')
+    data = write_table(folder / 'd.csv', rows, 'a,b,y')
+    for objective in ('gamma', 'poisson', 'tweedie'):
+        result = train(write_job(folder, data=[data], objective=objective, l2=0), '--fresh', '--publish')
+        assert result['converged'], result
+        found = coefficients(folder)
+        for column in 'ab':
+            assert abs(1e4 * found[column] - awaited[column]) < 1e-2, (objective, found, awaited)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
