@@ -3,12 +3,14 @@
  * state recognises: a coordinator that is killed leaves it. */
 #define _GNU_SOURCE
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -19,6 +21,7 @@
 #include "coordinator/run/launch_ways.h"
 
 #define UNIX "unix:"
+#define SOCKET_PATH_MAX sizeof((struct sockaddr_un *)0)->sun_path
 
 /* ---- folders of sockets ---- */
 
@@ -28,10 +31,15 @@ static const char *socket_path(const char *address) {
     return here ? address + strlen(UNIX) : NULL;
 }
 
-static const char *parent(void) {
-    const char *runtime = getenv("XDG_RUNTIME_DIR");
-    const char *temporary = getenv("TMPDIR");
-    return runtime && *runtime ? runtime : temporary && *temporary ? temporary : "/tmp";
+/* Where folders of sockets may lie, in the order in which they are tried; NULL or "" is none. A run
+ * must not end because the first is of no use: sudo and cron leave the XDG_RUNTIME_DIR of another
+ * user in the environment, and a TMPDIR may be too long for the path of a socket. */
+enum { PLACES = 3 };
+
+static void find_places(const char *places[PLACES]) {
+    places[0] = getenv("XDG_RUNTIME_DIR");
+    places[1] = getenv("TMPDIR");
+    places[2] = "/tmp";
 }
 
 /* How the names of this state's folders begin. Device and inode, so that a copy of the state folder
@@ -43,19 +51,47 @@ static char *prefix_of(const char *state) {
                          (unsigned long long)status.st_ino);
 }
 
-/* Makes a folder for the coordinator that works in `state`, below XDG_RUNTIME_DIR, TMPDIR or /tmp;
- * 0700. Free it. ERROR_CREATE. */
+/* The longest name of a socket in the folder. */
+#define SOCKET_NAME_MAX sizeof "/replica-4294967295.4294967295"
+
+static_assert(SOCKET_NAME_MAX < SOCKET_PATH_MAX, "a folder has room before it");
+
+/* A folder of 0700 in this place; NULL with errno set. Free it. */
+static char *make_folder_in(const char *place, const char *prefix) {
+    struct stat status;
+    char *folder = memory_format("%s/%sXXXXXX", place, prefix);
+    bool runtime = place == getenv("XDG_RUNTIME_DIR");
+    if (strlen(folder) + SOCKET_NAME_MAX > SOCKET_PATH_MAX)
+        errno = ENAMETOOLONG;
+    else if (runtime && stat(place, &status) == 0 && status.st_uid != geteuid())
+        errno = EACCES; /* it goes when its user logs out, even if root may write it */
+    else if (mkdtemp(folder))
+        return folder;
+    free(folder);
+    return NULL;
+}
+
+/* Makes a folder for the coordinator that works in `state`, in the first place that takes it. Free
+ * it. ERROR_CREATE. */
 static int make_folder(const char *state, char **folder) {
+    const char *places[PLACES];
     char *prefix = prefix_of(state);
-    *folder = memory_format("%s/%sXXXXXX", parent(), prefix);
-    free(prefix);
-    if (mkdtemp(*folder))
-        return 0;
-    int code =
-        error_set_errno(ERROR_CREATE, "cannot make a private folder %s for sockets", *folder);
-    free(*folder);
     *folder = NULL;
-    return code;
+    find_places(places);
+    for (int i = 0; i < PLACES && !*folder; i++) {
+        if (!places[i] || !*places[i])
+            continue;
+        *folder = make_folder_in(places[i], prefix);
+        if (!*folder && i + 1 < PLACES)
+            log_debug("no sockets below %s: %s", places[i], strerror(errno));
+    }
+    free(prefix);
+    return *folder
+               ? 0
+               : error_set_errno(ERROR_CREATE,
+                                 "cannot make a private folder for the sockets of workers below "
+                                 "XDG_RUNTIME_DIR, TMPDIR or /tmp; set TMPDIR to a folder with a "
+                                 "short path that you may write: /tmp");
 }
 
 bool launch_is_of_state(const char *state, const char *address) {
@@ -103,17 +139,26 @@ static void sweep_folder(const struct launch *launch, const char *folder) {
         log_debug("removed %s, left by a coordinator that was killed", folder);
 }
 
-void launch_local_sweep(const struct launch *launch) {
-    char **names, *prefix = prefix_of(launch->state);
-    if (folder_names(parent(), &names))
+static void sweep_place(const struct launch *launch, const char *place, const char *prefix) {
+    char **names;
+    if (folder_names(place, &names))
         error_clear();
     for (char **name = names; name && *name; name++)
         if (strncmp(*name, prefix, strlen(prefix)) == 0) {
-            char *folder = path_join(parent(), *name);
+            char *folder = path_join(place, *name);
             sweep_folder(launch, folder);
             free(folder);
         }
     names_free(names);
+}
+
+void launch_local_sweep(const struct launch *launch) {
+    const char *places[PLACES];
+    char *prefix = prefix_of(launch->state);
+    find_places(places);
+    for (int i = 0; i < PLACES; i++)
+        if (places[i] && *places[i])
+            sweep_place(launch, places[i], prefix);
     free(prefix);
 }
 

@@ -4,6 +4,7 @@
 import contextlib
 import json
 import os
+import pathlib
 import random
 import shutil
 import signal
@@ -289,6 +290,37 @@ def what_a_killed_coordinator_leaves_for_sockets_goes_with_the_next_run(folder):
         train(job, '--set', 'max_steps=9', *settings, **environment)
         assert left() == [], left()
     assert (places / 'dml-1-2-others').is_dir()
+
+
+@test
+def sockets_lie_in_the_first_place_that_takes_them(folder):
+    """A path too long for a socket, a place that is missing, a file, a runtime folder of others."""
+    own, long, file = folder / 'own', folder / 'long' / ('x' * (100 - len(str(folder)))), folder / 'file'
+    own.mkdir()
+    long.mkdir(parents=True)
+    file.touch()
+    job = endless_job(folder)
+    places = [({'XDG_RUNTIME_DIR': str(long), 'TMPDIR': str(own)}, own),
+              ({'XDG_RUNTIME_DIR': str(folder / 'none'), 'TMPDIR': str(own)}, own),
+              ({'XDG_RUNTIME_DIR': '', 'TMPDIR': str(long)}, pathlib.Path('/tmp')),
+              ({'XDG_RUNTIME_DIR': str(file), 'TMPDIR': str(folder / 'none')}, pathlib.Path('/tmp'))]
+    if os.geteuid() == 0:
+        others = folder / 'others'
+        others.mkdir()
+        os.chown(others, 12345, 12345)
+        places.append(({'XDG_RUNTIME_DIR': str(others), 'TMPDIR': str(own)}, own))
+    for environment, expected in places:
+        process = Process(COORDINATOR, 'run', job, '--fresh', **environment)
+        try:
+            process.until(lambda: ': loss ' in process.so_far(process.errors), 'a step')
+            worker = dml('status', job, '--json').json['processes'][-1]
+            words = pathlib.Path(f'/proc/{worker["pid"]}/cmdline').read_text().split('\0')
+            place = pathlib.Path(words[words.index('--listen') + 1].removeprefix('unix:')).parents[1]
+            assert place == expected, (environment, words)
+            process.signal(signal.SIGTERM)
+            assert process.wait().status == AGAIN
+        finally:
+            process.end()
 
 
 @test
