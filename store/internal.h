@@ -139,6 +139,7 @@
     X(HOSTS, "SELECT host, threads, workers, state, why, failures FROM hosts "                     \
              "WHERE run = ? ORDER BY position")                                                    \
     X(EVENT_INSERT, "INSERT INTO events (run, wall_ms, kind, text) VALUES (?, ?, ?, ?)")           \
+    X(EVENT_CHANGE, "UPDATE events SET wall_ms = ?, text = ? WHERE event = ?")                     \
     X(EVENTS, "SELECT event, wall_ms, kind, text FROM events WHERE run = ? AND event >= ? "        \
               "ORDER BY event")                                                                    \
     X(MODEL_INSERT, "INSERT INTO models (run, wall_ms, folder, sha256) VALUES (?, ?, ?, ?)")       \

@@ -154,9 +154,19 @@ int store_host(struct store *store, int64_t run, const struct store_host *host) 
                                 text(host->why), count(host->failures), integer(clock_wall_ms())));
 }
 
-int store_event(struct store *store, int64_t run, const char *kind, const char *words) {
-    return store_collect(store, STATEMENT_EVENT_INSERT,
-                         VALUES(integer(run), integer(clock_wall_ms()), text(kind), text(words)));
+int store_event(struct store *store, int64_t run, const char *kind, const char *words,
+                int64_t *event) {
+    int code =
+        store_collect(store, STATEMENT_EVENT_INSERT,
+                      VALUES(integer(run), integer(clock_wall_ms()), text(kind), text(words)));
+    if (!code && event)
+        *event = sqlite3_last_insert_rowid(store->database);
+    return code;
+}
+
+int store_event_again(struct store *store, int64_t event, const char *words) {
+    return store_collect(store, STATEMENT_EVENT_CHANGE,
+                         VALUES(integer(clock_wall_ms()), text(words), integer(event)));
 }
 
 /* ---- what a run resumes from: attempts, the journal, durable steps ---- */

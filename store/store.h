@@ -194,7 +194,12 @@ struct store_process_row {
  * stored one as it is. */
 int store_process(struct store *store, int64_t run, const struct store_process_row *process);
 
-int store_event(struct store *store, int64_t run, const char *kind, const char *text);
+/* Collected. Its number, if `event` is not NULL: for store_event_again(). */
+int store_event(struct store *store, int64_t run, const char *kind, const char *text,
+                int64_t *event);
+
+/* The event came again: gives it the time of now, and a text that says how often. Collected. */
+int store_event_again(struct store *store, int64_t event, const char *text);
 
 /* ---- models, what they were made from, and which of them is live ---- */
 

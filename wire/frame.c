@@ -85,6 +85,12 @@ void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HE
     memcpy(out, &raw, sizeof raw);
 }
 
+uint16_t frame_header_version(const uint8_t in[FRAME_HEADER_BYTES]) {
+    struct raw_header raw;
+    memcpy(&raw, in, sizeof raw);
+    return raw.version;
+}
+
 enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],
                                      struct frame_header *header) {
     struct raw_header raw;

@@ -23,6 +23,9 @@
 #define FRAME_HEADER_BYTES 64
 #define FRAME_MAGIC UINT32_C(0x314c4d44) /* "DML1" */
 
+/* Why a connection ended that the other end closed between two frames. */
+#define FRAME_CLOSED "closed by the other end"
+
 enum frame_flag {
     FRAME_SHARED = 1,     /* the bulk lies in a segment; no bytes of it follow */
     FRAME_DESCRIPTOR = 2, /* the segment's descriptor came with this frame */
@@ -93,6 +96,9 @@ enum frame_error frame_header_check(const struct frame_header *header);
 
 /* Writes a header that frame_header_check() accepts, in the order of bytes above. */
 void frame_header_encode(const struct frame_header *header, uint8_t out[FRAME_HEADER_BYTES]);
+
+/* The version of the protocol that a header is of. */
+uint16_t frame_header_version(const uint8_t in[FRAME_HEADER_BYTES]);
 
 /* Reads a header and checks everything that can be checked without the rest of the frame. */
 enum frame_error frame_header_decode(const uint8_t in[FRAME_HEADER_BYTES],

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -78,6 +79,17 @@ static enum inlet_state bad(struct inlet *inlet, enum frame_error error, const c
     frame_error_counts[error]++;
     inlet->why = why ? why : frame_error_text(error);
     return INLET_BAD;
+}
+
+/* Users meet this when they upgrade: both ends say it with both numbers. A worker logs the first,
+ * since a coordinator comes again and again. */
+static enum inlet_state bad_version(struct inlet *inlet) {
+    snprintf(inlet->other_version, sizeof inlet->other_version,
+             "it runs another version of dml (protocol %u, this is %d)",
+             frame_header_version(inlet->raw_header), PROTOCOL_VERSION);
+    if (inlet->stranger && !frame_error_counts[FRAME_BAD_VERSION])
+        log_warning("dropped a connection: %s; more of this is only counted", inlet->other_version);
+    return bad(inlet, FRAME_BAD_VERSION, inlet->other_version);
 }
 
 /* Strangers may send anything, as often as they like. No line is logged for them, or they could
@@ -304,7 +316,7 @@ static enum inlet_state read_more(struct inlet *inlet) {
     if (length < 0)
         return end_of_stream(inlet, strerror(errno));
     if (!length)
-        return end_of_stream(inlet, "closed by the other end");
+        return end_of_stream(inlet, FRAME_CLOSED);
     if (!take_descriptors(inlet, &header))
         return bad(inlet, FRAME_BAD_DESCRIPTOR, NULL);
     assert((size_t)length <= lack + inlet->buffer_bytes);
@@ -333,7 +345,7 @@ enum inlet_state inlet_next(struct inlet *inlet, struct message *message) {
         enum frame_error error =
             inlet->part == INLET_HEADER ? header_is_there(inlet) : body_is_there(inlet);
         if (error)
-            return bad(inlet, error, NULL);
+            return error == FRAME_BAD_VERSION ? bad_version(inlet) : bad(inlet, error, NULL);
     }
 }
 

@@ -28,8 +28,9 @@ struct inlet {
     struct bulk_holder holder;
     struct channel *channel; /* not owned */
     const char *why;
-    bool stranger;     /* nothing but HELLO, GREET and PING is taken */
-    uint64_t received; /* bytes */
+    char other_version[80]; /* the text of `why` if the other end is of another version; else "" */
+    bool stranger;          /* nothing but HELLO, GREET and PING is taken */
+    uint64_t received;      /* bytes */
 
     /* What is being received, in this order; `got` of `needed` bytes at `place`. */
     enum inlet_part part;

@@ -109,11 +109,38 @@ static bool counts_unmet(const struct coordinator *c, const struct member *worke
     return !c->settings.on_hosts && !c->settings.by_hand[worker->role == ROLE_REPLICA];
 }
 
+/* Whether another replica works, so that the run can do without this worker. */
+static bool is_dispensable(const struct coordinator *c, const struct member *worker) {
+    bool others = false;
+    for (uint32_t i = 0; i < coordinator_links(c); i++) {
+        const struct member *other = &c->roster.members[i];
+        others |= other != worker && other->role == ROLE_REPLICA && other->welcomed;
+    }
+    return worker->role == ROLE_REPLICA && others;
+}
+
+static bool is_worn(const struct coordinator *c, const struct member *worker) {
+    return worker->restarts > c->settings.restarts_max;
+}
+
 /* A replica that others start may come and go as it likes: the run goes on with another one, or
- * waits. */
-static bool is_lost_too_often(const struct coordinator *c, const struct member *worker) {
+ * waits. One that cannot be replaced, since what is started in its place never greets, is done
+ * without: its program was replaced on disk, perhaps. But one that works and is lost time and again
+ * ends the run: whatever it dies of would take the others, too. */
+static bool is_lost_too_often(const struct coordinator *c, const struct member *worker, bool met) {
     bool free = worker->role == ROLE_REPLICA && c->settings.by_hand[1];
-    return !c->settings.on_hosts && !free && worker->restarts > c->settings.restarts_max;
+    bool spared = free || (!met && is_dispensable(c, worker));
+    return !c->settings.on_hosts && !spared && is_worn(c, worker);
+}
+
+/* Says once that the run goes on without the replica. */
+static void tell_worn(const struct coordinator *c, const struct member *worker, const char *why,
+                      struct output *out) {
+    if (!c->settings.on_hosts && worker->restarts == c->settings.restarts_max + 1)
+        output_event(out, "lost",
+                     "%s %u cannot be replaced (%s): the run goes on with the others, and tries "
+                     "again now and then",
+                     role_name(worker->role), worker->index, why);
 }
 
 int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
@@ -129,7 +156,7 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
     output_event(out, "lost", "%s %u %s: %s", role_name(worker->role), worker->index,
                  counts ? "was lost" : "did not come up", why);
     worker->restarts += counts;
-    if (is_lost_too_often(c, worker)) {
+    if (is_lost_too_often(c, worker, met)) {
         c->phase = PHASE_FAILED;
         return error_set(ERROR_UNAVAILABLE,
                          "%s %u was lost %u times, the last time because %s; what is durable is "
@@ -137,6 +164,8 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
                          role_name(worker->role), worker->index, worker->restarts, why);
     }
     assert(!worker->connected && !worker->welcomed && !worker->ready);
+    if (counts && !met)
+        tell_worn(c, worker, why, out);
     struct record *start = output_add(out, RECORD_START);
     start->start.link = link;
     start->start.met = met;
@@ -215,14 +244,16 @@ static int check_worker(struct coordinator *c, const struct member *worker,
     return 0;
 }
 
-/* Tells a worker that it cannot take part. It ends the run, or is of a host that is of no use. */
+/* Tells a worker that it cannot take part. It ends the run, or is of a host that is of no use, or
+ * in the place of a replica that worked, whose program was replaced on disk meanwhile. */
 static int refuse_worker(struct coordinator *c, uint32_t link, int code, int64_t now_ns,
                          struct output *out) {
-    assert(code < 0 && !c->roster.members[link].welcomed);
+    const struct member *worker = &c->roster.members[link];
+    assert(code < 0 && !worker->welcomed);
     struct message refusal = {.type = MESSAGE_REFUSED};
     refusal.refused.reason = error_text();
     roster_send(&c->roster, link, refusal, out);
-    if (!c->settings.on_hosts)
+    if (!c->settings.on_hosts && !(worker->restarts > 0 && is_dispensable(c, worker)))
         return code;
     char *why = memory_copy_string(error_text());
     error_clear();

@@ -157,7 +157,7 @@ static int announce(const struct publisher *publisher, const struct history_item
                                     : memory_format("status %d", WEXITSTATUS(status));
     char *text = memory_format("on_publish ended with %s", end);
     if (recorded)
-        code = store_event(publisher->store, item->run, "publish", text);
+        code = store_event(publisher->store, item->run, "publish", text, NULL);
     log_info("%s", text);
     if (!code && status)
         code = error_set(ERROR_UNAVAILABLE,

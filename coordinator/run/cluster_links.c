@@ -1,8 +1,10 @@
 /* The connections of the coordinator's shell, and the processes at their other ends: connecting,
  * losing, starting anew, on this machine or on hosts. */
+#include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/wait.h>
 
 #include "base/clock.h"
@@ -12,11 +14,14 @@
 #include "base/resources.h"
 #include "coordinator/run/cluster_parts.h"
 #include "coordinator/run/host_lookup.h"
+#include "wire/frame.h"
 
 #define CONNECT_TIMEOUT_MS 5000
 #define RETRY_MS 500       /* between attempts to connect to a worker that someone else starts */
 #define RETRY_RARE_MS 5000 /* the same, when nobody waits for it any more */
-#define LAST_WORDS_MS 20   /* to wait, after a connection ended, for the end of its process */
+#define RESTART_MS 50      /* between two starts of our own that came to nothing; doubles */
+#define RESTART_RARE_MS 60000
+#define LAST_WORDS_MS 20 /* to wait, after a connection ended, for the end of its process */
 
 static void start_soon(struct worker_link *link, int64_t delay_ms) {
     struct timeval delay = {.tv_sec = delay_ms / 1000, .tv_usec = delay_ms % 1000 * 1000};
@@ -24,6 +29,21 @@ static void start_soon(struct worker_link *link, int64_t delay_ms) {
 }
 
 /* ---- what the machine asked for ---- */
+
+/* How long to wait before a worker that was lost is started or connected to again. One that was at
+ * work is replaced at once. One that was there and did not greet would not do so now either: it may
+ * be of another version, while programs are replaced on disk. So pauses grow. */
+static int64_t pause_ms(const struct worker_link *link) {
+    const bool own = link->cluster->options.launched[link->number];
+    const int64_t most = own ? RESTART_RARE_MS : RETRY_RARE_MS;
+    const uint32_t before = link->ungreeted - own; /* the first start of our own follows at once */
+    int64_t pause = own ? RESTART_MS : RETRY_MS;
+    if (link->ungreeted <= own)
+        return 0;
+    for (uint32_t i = 1; i < before && pause < most; i++)
+        pause *= 2;
+    return pause < most ? pause : most;
+}
 
 /* A worker that is to be started is started in a later turn of the loop, when all records and
  * messages of this step are dealt with; one of a host where and when `hosts` says. One that someone
@@ -37,22 +57,26 @@ int link_note_start(struct worker_link *link, const struct record *record) {
                       coordinator_settings(cluster->coordinator)->reconnect_seconds);
     if (hosts)
         launch_stop(launched); /* the next start may be far off */
-    int64_t delay_ms = 0;
+    int64_t delay_ms = hosts ? 0 : pause_ms(link);
     int code = hosts ? hosts_next_start(hosts, link->number, record->start.why, &delay_ms) : 0;
     if (!code)
         start_soon(link, delay_ms);
     return code;
 }
 
+/* Why a worker that others started is not there although something listens at its address. */
+static void note_useless(struct worker_link *link, const char *why) {
+    struct cluster *cluster = link->cluster;
+    char *text = memory_format("%s: %s", cluster->options.addresses[link->number], why);
+    missing_failed(&cluster->missing, link->number, text);
+    free(text);
+}
+
 /* A worker of our own that serves another run is none of ours: another one takes its place. */
 void link_note_busy(struct worker_link *link, const char *why) {
-    struct cluster *cluster = link->cluster;
-    bool own = cluster->options.launched[link->number];
-    if (!own) {
-        char *text = memory_format("%s: %s", cluster->options.addresses[link->number], why);
-        missing_failed(&cluster->missing, link->number, text);
-        free(text);
-    }
+    bool own = link->cluster->options.launched[link->number];
+    if (!own)
+        note_useless(link, why);
     start_soon(link, own ? 0 : RETRY_MS);
 }
 
@@ -60,6 +84,8 @@ void link_note_worker(struct worker_link *link) {
     struct cluster *cluster = link->cluster;
     if (!coordinator_worker(cluster->coordinator, link->number).welcomed)
         return;
+    link->came = true;
+    link->ungreeted = 0;
     missing_came(&cluster->missing, link->number);
     if (cluster->options.hosts)
         hosts_came(cluster->options.hosts, link->number, clock_monotonic_ns());
@@ -94,14 +120,20 @@ static void lose(struct worker_link *link, const char *why, enum process_end end
     struct output *out = &link->cluster->out;
     int64_t now = clock_monotonic_ns();
     bool refused = end == ENDED_REFUSED_MEMORY;
+    if (!coordinator_worker(c, link->number).welcomed) {
+        link->ungreeted++;
+        if (!link->cluster->options.launched[link->number])
+            note_useless(link, why);
+    }
     int code = end == ENDED ? coordinator_lost(c, link->number, why, now, out)
                             : coordinator_starved(c, link->number, why, refused, now, out);
     cluster_after_step(link->cluster, code);
 }
 
-/* The worker is not there, and an error says why: on another host it may be. */
+/* The worker is not there, and an error says why: on another host it may be. Here it may be later,
+ * if it once was there: its program may just be replaced on disk. */
 static void lose_by_error(struct worker_link *link, int code) {
-    if (!link->cluster->options.hosts) {
+    if (!link->cluster->options.hosts && !link->came) {
         cluster_end(link->cluster, code);
         return;
     }
@@ -130,6 +162,14 @@ static void on_teller(evutil_socket_t descriptor, short events, void *context) {
     tell_lost(context);
 }
 
+/* A worker of an older version, which does not know how to say so, just closes the connection. */
+static char *describe_silence(const char *reason) {
+    bool closed = !strcmp(reason, FRAME_CLOSED) || !strcmp(reason, strerror(ECONNRESET));
+    return memory_copy_string(
+        closed ? "it closed the connection before it greeted, as another version of dml does"
+               : reason);
+}
+
 /* When a process dies, the system first closes its sockets and then sends SIGCHLD to its parent. So
  * the end of the connection comes first, but "was killed by signal 9" says more than "closed by the
  * other end". The machine is told when SIGCHLD was handled (on_ended), or after LAST_WORDS_MS: the
@@ -142,7 +182,9 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
     link->peer = NULL;
     if (link->cluster->dismissed)
         return;
-    link->lost = memory_copy_string(reason);
+    link->lost = coordinator_worker(link->cluster->coordinator, link->number).welcomed
+                     ? memory_copy_string(reason)
+                     : describe_silence(reason);
     if (launched && !launched->adopted && launched->pid)
         event_add(link->teller, &moment);
     else

@@ -22,6 +22,8 @@ struct worker_link {
     struct event *starter; /* starts the worker anew and connects */
     char *lost;            /* why the connection ended, if the machine is not told yet; or NULL */
     struct event *teller;  /* tells the machine that the connection ended */
+    uint32_t ungreeted;    /* times in a row that it was lost before it had greeted */
+    bool came;             /* some process in this place has greeted */
 };
 
 struct cluster {

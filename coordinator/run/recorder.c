@@ -13,6 +13,8 @@
 #include "coordinator/status/eta.h"
 #include "coordinator/status/live.h"
 
+#define EVENTS_STORED 8 /* in the same words, each in a row of its own */
+
 /* Logs the line in recorder->step_unlogged, unless the last one is too new: there may be a thousand
  * steps a second, all night long. */
 static void log_line_if_due(struct recorder *recorder) {
@@ -128,12 +130,39 @@ static bool is_trouble(const char *kind) {
     return false;
 }
 
-static int take_event(struct recorder *recorder, const struct record *record) {
-    if (is_trouble(record->event.kind))
-        log_warning("%s", record->event.text);
+/* What happened before in the same words, or did not. */
+static struct recorder_event *find_event(struct recorder *recorder, const char *text) {
+    for (uint32_t i = 0; i < RECORDER_EVENTS; i++)
+        if (recorder->events[i].times && !strcmp(recorder->events[i].text, text))
+            return &recorder->events[i];
+    struct recorder_event *event = &recorder->events[recorder->events_next++ % RECORDER_EVENTS];
+    *event = (struct recorder_event){0};
+    snprintf(event->text, sizeof event->text, "%s", text);
+    return event;
+}
+
+static void log_event(const char *kind, const char *text) {
+    if (is_trouble(kind))
+        log_warning("%s", text);
     else
-        log_info("%s", record->event.text);
-    return store_event(recorder->store, recorder->run, record->event.kind, record->event.text);
+        log_info("%s", text);
+}
+
+/* Something may happen again and again, all night long. From a certain number on its repetitions
+ * are counted in the last row, and logged when they have doubled. */
+static int take_event(struct recorder *recorder, const struct record *record) {
+    const char *kind = record->event.kind, *text = record->event.text;
+    struct recorder_event *event = find_event(recorder, text);
+    if (++event->times <= EVENTS_STORED) {
+        log_event(kind, text);
+        return store_event(recorder->store, recorder->run, kind, text, &event->row);
+    }
+    char *counted = memory_format("%s (%llu times)", text, (unsigned long long)event->times);
+    if ((event->times & (event->times - 1)) == 0)
+        log_event(kind, counted);
+    int code = store_event_again(recorder->store, event->row, counted);
+    free(counted);
+    return code;
 }
 
 static int take_durable_step(struct recorder *recorder, const struct output *output,
@@ -266,7 +295,7 @@ static int tell_aside(struct recorder *recorder, struct hosts_entry *host) {
         snprintf(text, sizeof text, "host %s is used again", host->name);
         log_info("%s", text);
     }
-    return store_event(recorder->store, recorder->run, "host", text);
+    return store_event(recorder->store, recorder->run, "host", text, NULL);
 }
 
 int recorder_hosts(struct recorder *recorder) {

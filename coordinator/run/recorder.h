@@ -13,6 +13,15 @@
 #include "model/model.h"
 #include "model/readback.h"
 
+/* An event that came, and how often. */
+struct recorder_event {
+    char text[256];
+    int64_t row; /* of the last that was stored */
+    uint64_t times;
+};
+
+#define RECORDER_EVENTS 16 /* whose repetitions are counted */
+
 struct recorder {
     struct store *store; /* NULL: nothing is recorded */
     int64_t run;
@@ -30,7 +39,9 @@ struct recorder {
     int64_t first_step_ns;                /* when the first step or epoch was taken; 0: none was */
     int64_t step_logged_ns;               /* when one was last logged; 0: none was */
     char step_unlogged[512];              /* the line of the last one, if it was left out */
-    int64_t durable_ms; /* wall clock of the last durable step here; 0: none yet */
+    struct recorder_event events[RECORDER_EVENTS];
+    uint32_t events_next; /* which of them gives way to another */
+    int64_t durable_ms;   /* wall clock of the last durable step here; 0: none yet */
 };
 
 /* Takes one record; answers the first error. */

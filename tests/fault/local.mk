@@ -8,9 +8,10 @@ FAULT_TESTS = \
 	tests/fault/test_strangers.py \
 	tests/fault/test_bounds.py
 TESTS += $(FAULT_TESTS)
-EXTRA_DIST += $(FAULT_TESTS) tests/fault/faults.py tests/fault/scenes.py tests/fault/README.md
+EXTRA_DIST += $(FAULT_TESTS) tests/fault/test_upgrades.py tests/fault/faults.py tests/fault/scenes.py tests/fault/README.md
 
-ALL_FAULT_TESTS = $(FAULT_TESTS) tests/integration/test_retrain.py \
+# test_upgrades.py builds an older version first, which takes a minute or two.
+ALL_FAULT_TESTS = $(FAULT_TESTS) tests/fault/test_upgrades.py tests/integration/test_retrain.py \
 	tests/integration/test_tiles.py tests/integration/test_network_tiles.py \
 	tests/integration/test_directions.py \
 	tests/integration/test_heavy.py

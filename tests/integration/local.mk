@@ -53,6 +53,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_commands.py \
 	tests/integration/test_tools.py \
 	tests/integration/test_state.py \
+	tests/integration/test_upgrades.py \
 	tests/integration/test_versions.py \
 	tests/integration/test_repeated.py \
 	tests/integration/test_streams.py \

@@ -187,7 +187,7 @@ static void many_steps_are_given_in_parts(void **state) {
 static void events_are_given_from_a_number_on(void **state) {
     (void)state;
     for (int i = 0; i < 502; i++)
-        assert_int_equal(store_event(store, api.live.run, "lost", "replica 1 was lost"), 0);
+        assert_int_equal(store_event(store, api.live.run, "lost", "replica 1 was lost", NULL), 0);
     json_t *answer = json_of("/api/v1/events", "");
     assert_int_equal(json_array_size(json_object_get(answer, "events")), 500);
     assert_true(json_is_true(json_object_get(answer, "more")));

@@ -63,8 +63,19 @@ static void a_worker_that_is_lost_too_often_ends_the_run(void **state) {
     struct fixture *f = *state;
     bench_start(f);
     for (int i = 0; i < 3; i++)
+        assert_int_equal(bench_lose(f, SHARD_0), 0);
+    assert_int_equal(bench_lose(f, SHARD_0), ERROR_UNAVAILABLE);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_FAILED);
+}
+
+static void the_last_replica_alone_must_be_replaceable(void **state) {
+    struct fixture *f = *state;
+    bench_start(f);
+    for (int i = 0; i < 9; i++)
         assert_int_equal(bench_lose(f, REPLICA_1), 0);
-    assert_int_equal(bench_lose(f, REPLICA_1), ERROR_UNAVAILABLE);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(bench_lose(f, REPLICA_0), 0);
+    assert_int_equal(bench_lose(f, REPLICA_0), ERROR_UNAVAILABLE);
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_FAILED);
 }
 
@@ -478,6 +489,7 @@ SUITE(recovery) {
         TEST(a_lost_replicas_chunks_go_back_and_it_is_started_anew),
         TEST(counted_chunks_of_a_lost_replica_stay_counted),
         TEST(a_worker_that_is_lost_too_often_ends_the_run),
+        TEST(the_last_replica_alone_must_be_replaceable),
         TEST(replicas_that_others_start_may_come_and_go_as_they_like),
         TEST(a_shard_that_others_start_and_that_is_mute_is_not_lost_too_often),
         TEST(a_silent_worker_is_lost_and_a_pause_of_ones_own_is_forgiven),

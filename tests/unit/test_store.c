@@ -327,7 +327,7 @@ static void the_newest_model_of_a_run_is_found_after_a_crash(void **state) {
     free(model);
     assert_int_equal(store_model(store, run, "models/1", "aa"), 0);
     assert_int_equal(store_model(store, run, "models/2", "bb"), 0);
-    assert_int_equal(store_event(store, run, "model", "written"), 0);
+    assert_int_equal(store_event(store, run, "model", "written", NULL), 0);
     assert_int_equal(store_model_of(store, run, &model, &sha256), 0);
     store_close(store);
     assert_string_equal(model, "models/2"); /* they are the caller's */

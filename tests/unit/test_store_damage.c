@@ -174,7 +174,7 @@ static void damage_that_nobody_would_read_is_found_when_opening(void **state) {
     struct store *store = opened();
     int64_t run = begun(store, "one");
     for (int i = 0; i < 500; i++)
-        assert_int_equal(store_event(store, run, "kind", "zzzzzzzzzzzzzzzzzzzz"), 0);
+        assert_int_equal(store_event(store, run, "kind", "zzzzzzzzzzzzzzzzzzzz", NULL), 0);
     assert_int_equal(store_close(store), 0);
     struct image database = read_image(path);
     size_t at = 0;

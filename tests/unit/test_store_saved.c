@@ -275,8 +275,8 @@ static void events_are_read_from_a_number_on(void **state) {
     (void)state;
     struct store *store = opened();
     int64_t run = begun(store, "one"), last = 0;
-    store_event(store, run, "loss", "first");
-    store_event(store, run, "loss", "second");
+    store_event(store, run, "loss", "first", NULL);
+    store_event(store, run, "loss", "second", NULL);
     assert_int_equal(store_events(store, run, 2, take_event, &last), 0);
     assert_int_equal(last, 2);
     store_close(store);
