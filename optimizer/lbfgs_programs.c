@@ -234,7 +234,8 @@ static unsigned tensors_at(const struct lbfgs *o) {
     return more ? MEASURED_GAP_EXCESS + 1 : MEASURED_NONZERO + 1;
 }
 
-/* Sums that tell the gap: one if P or l2 does, else one for each second derivative to divide by. */
+/* Sums that tell the gap: if P does, that of P and that of what P hides; one if l2 does; else one
+ * for each second derivative to divide by. */
 bool programs_newton_tells(const struct lbfgs *o) {
     bool whole = o->history.preconditioned && o->settings.preconditioner.form != PRECONDITION_HEAVY;
     return o->settings.gap.newton && whole && !lbfgs_has_orthants(o);
@@ -252,7 +253,9 @@ bool programs_l2_tells(const struct lbfgs *o) {
 static unsigned gap_sums(const struct lbfgs *o) {
     if (!o->settings.gap.known)
         return 0;
-    if (programs_newton_tells(o) || programs_l2_tells(o))
+    if (programs_newton_tells(o))
+        return 2;
+    if (programs_l2_tells(o))
         return 1;
     double rather = second_rather(o);
     return rather > 0 && rather < o->settings.gap.second ? 2 : 1;
@@ -312,6 +315,7 @@ static void add_gap(const struct lbfgs *o, struct bytes *program, uint8_t gradie
     unsigned sums = gap_sums(o);
     if (sums && programs_newton_tells(o)) {
         add(program, OPERATION_DOT, REGISTER_H, REGISTER_PH);
+        program_add(program, &(struct operation){.code = OPERATION_HIDDEN});
         return;
     }
     if (sums && programs_l2_tells(o)) {
@@ -386,10 +390,12 @@ static double gap_measured(const struct lbfgs *o, const double *sums, double squ
     unsigned count = gap_sums(o);
     if (!count)
         return NAN;
-    double gap = 0.5 * sums[0] * (programs_newton_tells(o) ? NEWTON_FACTOR : COLUMNS_FACTOR);
+    double gap = 0.5 * sums[0] * COLUMNS_FACTOR;
+    if (programs_newton_tells(o))
+        gap = 0.5 * NEWTON_FACTOR * (sums[0] + sums[1]);
     if (programs_l2_tells(o))
         gap = gap_by_l2(o, sums[0], square);
-    if (count > 1)
+    if (count > 1 && !programs_newton_tells(o))
         gap = fmax(gap, 0.5 * sums[1]);
     return isnan(gap) ? INFINITY : gap;
 }

@@ -73,7 +73,8 @@ struct optimizer_data {
 
 /* How far F may be above its minimum is estimated at each accepted point, if the loss is convex:
  *
- *     P is in force       twice ½·gᵀPg, if P can be trusted and is of all parameters
+ *     P is in force       twice ½·gᵀPg and what P hides (HIDDEN), if P can be trusted and is of all
+ *                         parameters
  *     else                ten times ½·Σ g_j²/(second·square_j + l2·penalty_j) (GAP in
  *                         wire/program.h): along runs with columns of all kinds ½·Σ was 0.07 to 2.7
  *                         times the true gap. A logarithmic loss that is nearly 0 curves far less

@@ -48,6 +48,7 @@ void factor_drop(struct factor *factor) {
     if (!factor || --factor->holders)
         return;
     memory_unmap(factor->elements, factor_bytes(factor->order));
+    free(factor->hidden);
     free(factor);
 }
 

@@ -19,6 +19,7 @@
 #ifndef DML_SHARD_FACTOR_H
 #define DML_SHARD_FACTOR_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -29,8 +30,12 @@ struct factor {
     uint64_t serial;
     size_t order;     /* rows: 0 on a shard whose range does not begin the vector */
     unsigned holders; /* each must call factor_drop() */
-    double *elements; /* beta and gamma, and the roots, each padded with zeros to whole lanes; and
-                         the triangle of C (numeric/dense.h): factor_bytes() */
+    double *elements; /* beta, gamma, what was added to the diagonal of S, and lambda; and the
+                         roots, each padded with zeros to whole lanes; and the triangle of C
+                         (numeric/dense.h): factor_bytes() */
+    uint32_t *hidden; /* the rows that factor_hidden_gap() is about, once it was asked; owned */
+    size_t hidden_count;
+    bool searched;
 };
 
 /* Added to the diagonal of a heavy block by scaled weights, relative to beta. Drawn rows may say
@@ -56,8 +61,9 @@ double *factor_triangle(const struct factor *factor);
 /* Makes the factor of H = sum/weight, exponents undone, plus lambda on the diagonal of
  * regularised parameters; the registers hold the triangle of sums, or none. A row of zeros counts
  * as one of the unit matrix if lambda is 0; in a heavy block, where FACTOR_CURVATURE_LEAST is added
- * to all others, it has the curvature of what is beyond the block. 1e-10 is added to
- * the diagonal of S, or as much more as a factor needs: `*added` says how much more. NULL, with
+ * to all others, it has the curvature of what is beyond the block. 1e-10 is added to the diagonal
+ * of S, or as much more as a factor needs: `*added` says how much more; or 3e-14, where rows are
+ * nearly collinear, and that hides their curvature less. NULL, with
  * `*added` infinite, if no addition helps: something in H is not finite, or below 0 on the
  * diagonal, or beta is not positive where it is needed. */
 struct factor *factor_make(const struct registers *registers, int derivative_exponent,
@@ -65,6 +71,13 @@ struct factor *factor_make(const struct registers *registers, int derivative_exp
 
 /* out = P·in, `order` elements; `out` may be `in`. Elements that are not finite are passed on. */
 void factor_apply(const struct factor *factor, double *out, const double *in);
+
+/* How much gᵀ(H⁻¹ − P)g may be above 0, where out = P·g by weights: rows that hardly differ from
+ * what those before them can be made to have curve by less than what was added to S. Of these
+ * *rounding* tells no curvature: it counts as FACTOR_HIDDEN_LEAST of S, or as l2 has it. If columns
+ * follow from others exactly, g is 0 there, but for rounding. */
+double factor_hidden_gap(const struct registers *registers, const double *out);
+#define FACTOR_HIDDEN_LEAST 1e-20
 
 /* The same of scaled vectors over the range of the shard, `scaling->count` elements. Each output of
  * which a column has a weight is multiplied by the block alike. */

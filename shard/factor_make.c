@@ -15,6 +15,17 @@
 #define ALWAYS_ADDED 1e-10
 #define ADDED_GROWTH 10 /* from one attempt to find a factor to the next */
 
+/* What is added where columns are nearly collinear: a few times what rounding makes of the pivot of
+ * a row that follows from others. */
+#define LITTLE_ADDED 3e-14
+
+/* A direction is hidden if what was added is more than a hundredth of its curvature. */
+#define HIDDEN_BELOW 100.0
+/* Rows with a larger pivot are not looked at. */
+#define HIDDEN_PIVOT_MOST 1e-4
+/* With more rows a second factor would cost too much. */
+#define ORDER_REFINED 2048
+
 /* How rows are scaled: element (r, c) of S is the correlation sum·inverse_r·inverse_c, centred if
  * the block has means, times share_r·share_c. The sums of rare and of frequent columns are of one
  * size, since each has its exponent, but H itself can leave the range of doubles. */
@@ -28,6 +39,9 @@ struct row_scale {
 
 /* A column whose curvature centring takes away but for this is constant, but for rounding. */
 #define CENTRED_LEAST 1e-12
+
+/* Of the first elements of a factor. */
+enum { TERM_BETA, TERM_GAMMA, TERM_ADDED, TERM_LAMBDA, TERM_ROUNDING, TERMS };
 
 struct making {
     const struct registers *registers;
@@ -203,6 +217,49 @@ static void fill_scaled(const struct making *m, double added) {
     }
 }
 
+/* What of the pivot of row r is not its curvature, or may not be: with the direction u, 1 there and
+ * in the rows before it what makes u·S·u least, which is the pivot, what was added is a share of
+ * |u|², and what rounding leaves of (Σ|u_k|)². `a` has room for r elements. */
+static double hidden_of(const struct factor *factor, size_t r, double *a) {
+    const double *triangle = factor_triangle(factor);
+    double square = 1, size = 1;
+    memcpy(a, triangle + triangle_row(r), r * sizeof *a);
+    for (size_t k = r; k-- > 0;) {
+        const double *row = triangle + triangle_row(k);
+        a[k] /= row[k];
+        for (size_t j = 0; j < k; j++)
+            a[j] -= row[j] * a[k];
+        square += a[k] * a[k];
+        size += fabs(a[k]);
+    }
+    return HIDDEN_BELOW * factor->elements[TERM_ADDED] * square +
+           factor->elements[TERM_ROUNDING] * size * size;
+}
+
+/* The rows whose directions are hidden, by rising numbers. */
+static void find_hidden(struct factor *factor) {
+    const double *triangle = factor_triangle(factor);
+    double *a = memory_new(factor->order, sizeof *a);
+    size_t capacity = 0;
+    factor->hidden_count = 0;
+    factor->searched = true;
+    for (size_t r = 0; r < factor->order; r++) {
+        double root = triangle[triangle_row(r) + r], pivot = root * root;
+        if (pivot > HIDDEN_PIVOT_MOST || pivot >= hidden_of(factor, r, a))
+            continue;
+        MEMORY_ROOM(factor->hidden, factor->hidden_count, capacity);
+        factor->hidden[factor->hidden_count++] = (uint32_t)r;
+    }
+    free(a);
+}
+
+static bool is_hidden(const struct factor *factor, uint32_t r) {
+    for (size_t i = 0; i < factor->hidden_count; i++)
+        if (factor->hidden[i] == r)
+            return true;
+    return false;
+}
+
 /* If no correlation is beyond 1, a diagonal of more than the order is dominant and has a factor. */
 static bool find_factor(const struct making *m, double *added) {
     const double most = ADDED_GROWTH * (double)(m->factor->order + 1);
@@ -215,18 +272,59 @@ static bool find_factor(const struct making *m, double *added) {
     return false;
 }
 
+/* Makes the factor once more, with less on the diagonal, if that shows a direction that is hidden.
+ * Where columns follow from others exactly it shows none, and the factor stays. */
+static void refine(struct making *m) {
+    struct factor *factor = m->factor;
+    size_t n = factor->order, bytes = triangle_row(n) * sizeof(double);
+    find_hidden(factor);
+    if (is_heavy(m) || !factor->hidden_count || n > ORDER_REFINED)
+        return;
+    double *before = memory_map(bytes), added = factor->elements[TERM_ADDED];
+    uint32_t *hidden = factor->hidden;
+    size_t count = factor->hidden_count, shown = 0;
+    memcpy(before, factor_triangle(factor), bytes);
+    factor->hidden = NULL;
+    factor->elements[TERM_ADDED] = LITTLE_ADDED;
+    fill_scaled(m, LITTLE_ADDED);
+    bool found = cholesky_factor(n, factor_triangle(factor));
+    if (found)
+        find_hidden(factor);
+    for (size_t i = 0; i < count && found; i++)
+        shown += !is_hidden(factor, hidden[i]);
+    if (!shown) {
+        memcpy(factor_triangle(factor), before, bytes);
+        factor->elements[TERM_ADDED] = added;
+        free(factor->hidden);
+        factor->hidden = hidden;
+        factor->hidden_count = count;
+        hidden = NULL;
+    }
+    memory_unmap(before, bytes);
+    free(hidden);
+}
+
 /* Of a heavy block, whose rows are centred if there are biases. Outputs that share it have one. */
 static bool take_terms(struct making *m) {
     const struct factor_terms *terms = m->terms;
     const struct scaling *scaling = &m->registers->scaling;
     if (!is_heavy(m))
         return true;
-    m->factor->elements[0] = terms->beta;
-    m->factor->elements[1] = terms->gamma;
+    m->factor->elements[TERM_BETA] = terms->beta;
+    m->factor->elements[TERM_GAMMA] = terms->gamma;
     m->stride = scaling->outputs;
     if (m->factor->order)
         m->biases = m->stride > 1 ? scaling->biases / m->stride : scaling->biases;
     return terms->beta > 0 && isfinite(terms->beta) && isfinite(terms->gamma);
+}
+
+/* What rounding makes of an element of S at most: each of the rows rounds a sum by up to a half. */
+static double rounding_of(const struct making *m) {
+    double most = 0;
+    for (size_t r = 0; r < m->factor->order; r++)
+        if (m->scale[r].sum > 0)
+            most = fmax(most, 8 * sqrt(m->registers->weight_sum) / m->scale[r].sum);
+    return most;
 }
 
 static bool make(struct making *m, double *added) {
@@ -235,9 +333,46 @@ static bool make(struct making *m, double *added) {
     m->scale = memory_new(order, sizeof *m->scale);
     m->cross = memory_new(order, sizeof *m->cross);
     sound = sound && scale_rows(m) && find_factor(m, added);
+    if (sound) {
+        m->factor->elements[TERM_ADDED] = ALWAYS_ADDED + *added;
+        m->factor->elements[TERM_LAMBDA] = m->terms->lambda;
+        m->factor->elements[TERM_ROUNDING] = rounding_of(m);
+        refine(m);
+    }
     free(m->scale);
     free(m->cross);
     return sound;
+}
+
+/* By how much l2 curves a direction at least, in units of S. */
+static double ridge_share(const struct registers *registers, size_t r) {
+    const struct factor *factor = registers->factor;
+    double root = factor_roots(factor)[r];
+    bool regularized = false;
+    for (uint32_t i = 0; i < registers->regularized_count; i++)
+        regularized |= r >= registers->regularized[i].first &&
+                       r - registers->regularized[i].first < registers->regularized[i].count;
+    double penalty = registers->scaling.used && registers->scaling.penalty
+                         ? scaling_weight_penalty(&registers->scaling, r)
+                         : 1;
+    return regularized ? factor->elements[TERM_LAMBDA] * penalty / root / root : 0;
+}
+
+double factor_hidden_gap(const struct registers *registers, const double *out) {
+    struct factor *factor = registers->factor;
+    const double *triangle = factor_triangle(factor), *roots = factor_roots(factor);
+    double sum = 0;
+    if (!factor->searched)
+        find_hidden(factor);
+    for (size_t i = 0; i < factor->hidden_count; i++) {
+        size_t r = factor->hidden[i];
+        double pivot = triangle[triangle_row(r) + r] * triangle[triangle_row(r) + r], y = 0;
+        double least = fmax(ridge_share(registers, r), FACTOR_HIDDEN_LEAST);
+        for (size_t k = r; k < factor->order; k++) /* of C⁻¹·R⁻¹·g */
+            y += triangle[triangle_row(k) + r] * (out[k] * roots[k]);
+        sum += pivot > least ? y * y * (pivot / least - 1) : 0;
+    }
+    return sum;
 }
 
 struct factor *factor_make(const struct registers *registers, int derivative_exponent,
@@ -249,6 +384,7 @@ struct factor *factor_make(const struct registers *registers, int derivative_exp
                        .bound = derivative_exponent,
                        .stride = 1};
     *added = 0;
+    assert(LANES >= TERMS);
     if (make(&m, added))
         return m.factor;
     factor_drop(m.factor);

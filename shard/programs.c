@@ -27,6 +27,7 @@ struct course {
     struct yield *yields;
     size_t yield_count;
     struct bytes listed; /* what LIST has listed, in order */
+    double hidden;       /* of the last PRECONDITION */
 };
 
 static void yields_encode(const struct operation_list *list, const struct yield *yields,
@@ -78,7 +79,8 @@ static int make_factors(const struct course *course) {
 
 /* On the host, between two passes. A factor of all parameters is of the Hessian by weights, so what
  * is scaled is scaled back for it. */
-static int apply_factor(struct registers *registers, const struct operation *operation) {
+static int apply_factor(struct registers *registers, const struct operation *operation,
+                        double *hidden) {
     assert(registers->factor);
     double *a = registers->vector[operation->a].elements;
     const double *b = registers->vector[operation->b].elements;
@@ -89,10 +91,12 @@ static int apply_factor(struct registers *registers, const struct operation *ope
         factor_apply_heavy(registers->factor, &registers->scaling, a, b);
     } else if (!registers->scaling.used || !registers->count) {
         factor_apply(registers->factor, a, b);
+        *hidden = factor_hidden_gap(registers, a);
     } else {
         memcpy(a, b, registers->count * sizeof *a);
         scaling_gradient_from_scaled(&registers->scaling, a);
         factor_apply(registers->factor, a, a);
+        *hidden = factor_hidden_gap(registers, a);
         scaling_step_to_scaled(&registers->scaling, a);
     }
     return registers_push(registers, operation->a, 0, registers->count);
@@ -112,12 +116,14 @@ static int run_passes(struct course *course) {
     for (size_t i = 0; i < course->list->count && !code; i++) {
         const struct operation *operation = &course->list->items[i];
         pass_plan_add(&course->pass, course->registers, course->bounds, operation, yield);
+        if (operation->code == OPERATION_HIDDEN)
+            exact_add(&course->yields[yield].sum, course->hidden);
         yield += operation_scalars(operation);
         if (operation->code != OPERATION_PRECONDITION)
             continue;
         code = run_pass(course);
         if (!code)
-            code = apply_factor(course->registers, operation);
+            code = apply_factor(course->registers, operation, &course->hidden);
     }
     assert(code || yield == course->yield_count);
     return code ? code : run_pass(course);

@@ -84,6 +84,7 @@ static const unsigned parts[] = {
     [OPERATION_HELD] = PART_A | PART_L1,
     [OPERATION_ROWS_HELD] = PART_NOTHING,
     [OPERATION_ROWS_CURVED] = PART_SLOT | PART_SLOTS | PART_ALPHA | PART_SERIAL,
+    [OPERATION_HIDDEN] = PART_NOTHING,
 };
 
 static_assert(sizeof parts / sizeof *parts == OPERATIONS, "every operation has its operands");
@@ -112,6 +113,7 @@ uint32_t operation_scalars(const struct operation *operation) {
     case OPERATION_EXCESS:
     case OPERATION_GAP:
     case OPERATION_METRIC:
+    case OPERATION_HIDDEN:
         return 1;
     case OPERATION_NORM_1:
     case OPERATION_LIST:
@@ -462,6 +464,8 @@ static const char *fault_of_next(const struct progress *now, const struct operat
         return "a program that takes products with a pair before forming it";
     if (operation->code == OPERATION_MASK && now->pair != operation->slot)
         return "a program that masks a pair before forming it";
+    if (operation->code == OPERATION_HIDDEN && !now->preconditioned)
+        return "a program that asks what a preconditioner hides before it applies one";
     const char *fault = fault_of_numbers(now, operation);
     return fault ? fault : fault_of_preconditioner(now, operation);
 }

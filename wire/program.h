@@ -26,6 +26,9 @@
  *                                  now on. Where the block is not the whole vector, P is
  *                                  1/(beta + gamma·penalty_j) for scaled weights beyond it, and
  *                                  1/beta for what is no weight of a column
+ *   →      HIDDEN                  with g what the last PRECONDITION before it in the program was
+ *                                  applied to: how much more gᵀH⁻¹g may be than gᵀPg
+ *                                  (shard/factor.h); not with a heavy block
  *   first  COVARIANCE a b c lambda    a = the diagonal of (H + Λ)⁻¹ (shard/covariance.h), of
  *   →2                             parameters by weights; H = sum, exponents undone, Λ =
  *                                  lambda·weight_sum for regularised ones. The sum is a triangle of
@@ -228,6 +231,7 @@ enum operation_code {
     OPERATION_HELD,
     OPERATION_ROWS_HELD,
     OPERATION_ROWS_CURVED,
+    OPERATION_HIDDEN,
     OPERATIONS, /* one more than the last */
 };
 

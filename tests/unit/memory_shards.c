@@ -325,6 +325,9 @@ static uint32_t run_operation(struct backend *backend, const struct operation *o
     case OPERATION_FACTOR:
         *scalars = run_factor(backend, o);
         return 1;
+    case OPERATION_HIDDEN:
+        *scalars = 0;
+        return 1;
     case OPERATION_PRECONDITION:
         run_precondition(backend, o);
         return 0;

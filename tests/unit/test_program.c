@@ -67,7 +67,7 @@ static void every_operation_reads_back_and_encodes_to_the_same_bytes(void **stat
     assert_int_equal(again.length, program.length);
     assert_memory_equal(again.data, program.data, program.length);
     assert_int_equal(scalars_of(program.data, program.length),
-                     5 + 4 * 3 + 6 + 6 + 3 + 1 + 1 + 3 + 6 + 2 + 2 + 2 + 2 + 3);
+                     5 + 4 * 3 + 6 + 6 + 3 + 1 + 1 + 3 + 6 + 2 + 2 + 2 + 2 + 3 + 1);
     assert_true(program_hash(program.data, program.length) !=
                 program_hash(program.data, program.length - 1));
     bytes_release(&program);
