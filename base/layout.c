@@ -330,7 +330,7 @@ enum { SHIFT_LANES = 8 };
 bool column_scaling_is_valid(const struct column_scaling *column) {
     return isfinite(column->mean) && isfinite(column->scale) && column->scale > 0 &&
            isfinite(column->penalty) && column->penalty >= 0 && isfinite(column->square) &&
-           column->square >= 0;
+           column->square >= 0 && isfinite(column->centre);
 }
 
 bool column_limit_is_valid(const struct column_limit *limit) {

@@ -157,15 +157,17 @@ const char *layout_decode(const void *blob, size_t length, struct layout *layout
  * is written. Elements are those of the layout; a row of its first tensor is a column of the data.
  * In a network w and b are the first layer, and no other element is scaled. */
 
-/* Of one column. It travels as it lies here, in 32 bytes. */
+/* Of one column. It travels as it lies here, in 40 bytes. */
 struct column_scaling {
     double mean;    /* finite; 0 if the model has no bias */
     double scale;   /* finite, above 0 */
     double penalty; /* finite, not below 0; 0: no l2 acts on it */
     double square;  /* Σ w·(s_j·(x_j − m_j))²/Σ w over the rows; finite, not below 0. Only to
                        estimate how far the optimum is */
+    double centre;  /* finite; what the values of the data are above x_j (data/set.h), so that the
+                       model's biases are b_k − Σ_j centre_j·w_jk: for their errors alone */
 };
-_Static_assert(sizeof(struct column_scaling) == 32, "no padding");
+_Static_assert(sizeof(struct column_scaling) == 40, "no padding");
 
 bool column_scaling_is_valid(const struct column_scaling *column);
 

@@ -91,6 +91,11 @@ static inline struct row_place row_place_of(const struct chunk_arrays *arrays, u
                               .cluster = arrays->cluster ? arrays->cluster + row : NULL};
 }
 
+/* The value of a column as the set has it. */
+static inline double less_centre(const struct row_filler *filler, uint64_t column, double value) {
+    return value - columns_centre(filler->columns, column);
+}
+
 static inline void put_label(const struct row_filler *filler, const struct row_walk *walk,
                              const struct row_place *place) {
     double label = label_of_row(filler->labels, walk->pack, &walk->rows, walk->row);
@@ -185,12 +190,38 @@ static void gather_wide_row(struct gathered *gathered, const struct row_filler *
     for (uint64_t i = first; i < end; i++) {
         uint64_t column = column_of[pack_feature(&walk->rows, first, i)];
         if (column != COLUMN_NONE)
-            gather_value(gathered, column, pack_value(&walk->rows, i), row);
+            gather_value(gathered, column, less_centre(filler, column, pack_value(&walk->rows, i)),
+                         row);
     }
 }
 
-/* Adds a row that goes to `place`. Values of features that are not columns are dropped. */
-static void gather_row(struct gathered *gathered, const struct row_filler *filler,
+/* Whether a column is among those that were gathered from number `first` on. */
+static bool has_gathered(const struct gathered *gathered, uint32_t first, uint64_t column) {
+    for (uint32_t i = first; i < gathered->count; i++)
+        if (key_column(gathered->key[i]) == column)
+            return true;
+    return false;
+}
+
+/* Adds values for the far columns that a row lacks, whose values were gathered from number `first`
+ * on. */
+static void gather_lacking(struct gathered *gathered, const struct row_filler *filler,
+                           uint32_t first) {
+    const struct columns *columns = filler->columns;
+    uint32_t row = gathered->rows - 1;
+    size_t there = 0;
+    for (uint32_t i = first; i < gathered->count; i++)
+        there += columns->centre[key_column(gathered->key[i])] != 0;
+    for (size_t i = 0; i < columns->far_count && there < columns->far_count; i++)
+        if (!has_gathered(gathered, first, columns->far[i])) {
+            gather_value(gathered, columns->far[i], -columns->centre[columns->far[i]], row);
+            there++;
+        }
+}
+
+/* Adds the values that a row has, which goes to `place`. Those of features that are not columns are
+ * dropped. */
+static void gather_own(struct gathered *gathered, const struct row_filler *filler,
                        const struct row_walk *walk, struct row_place place) {
     if (filler->columns->wide) {
         gather_wide_row(gathered, filler, walk, place);
@@ -214,7 +245,8 @@ static void gather_row(struct gathered *gathered, const struct row_filler *fille
         before = column;
         gathered->key[count] = key_of(column, count);
         if (values)
-            gathered->value[count] = own ? own[i - first] : pack_value(&rows, i);
+            gathered->value[count] =
+                less_centre(filler, column, own ? own[i - first] : pack_value(&rows, i));
         gathered->row[count++] = row;
     }
     gathered->count = count;
@@ -224,7 +256,17 @@ static void gather_row(struct gathered *gathered, const struct row_filler *fille
     const struct derived *made =
         columns_make(filler->columns, walk->pack, &rows, walk->row, filler->workspace, &count);
     for (uint32_t i = 0; i < count; i++)
-        gather_value(gathered, made[i].column, made[i].value, row);
+        gather_value(gathered, made[i].column, less_centre(filler, made[i].column, made[i].value),
+                     row);
+}
+
+/* Adds a row that goes to `place`. */
+static void gather_row(struct gathered *gathered, const struct row_filler *filler,
+                       const struct row_walk *walk, struct row_place place) {
+    uint32_t first = gathered->count;
+    gather_own(gathered, filler, walk, place);
+    if (filler->columns->centre)
+        gather_lacking(gathered, filler, first);
 }
 
 /* One pass of a counting sort over the digit of `bits` bits at `shift`; equal digits keep their
@@ -293,15 +335,16 @@ struct short_row {
     double value[PLACES_MOST];
 };
 
-/* False if the row has more values, if these are not those of the pack, or if columns have 64 bits.
- */
+/* False if the row has more values, if these are not those of the pack, or if columns have 64 bits
+ * or centres. */
 static bool find_short_row(const struct row_filler *filler, const struct row_walk *walk,
                            struct short_row *row) {
     const struct pack_rows *rows = &walk->rows;
     const uint32_t *column_of = filler->columns->of_pack[walk->pack].narrow;
     uint64_t first, end = pack_row(rows, walk->row, &first);
     uint32_t there = 0, count = 0;
-    if (end - first > PLACES_MOST || columns_has_words(filler->columns, walk->pack) || !column_of)
+    if (end - first > PLACES_MOST || columns_has_words(filler->columns, walk->pack) || !column_of ||
+        filler->columns->centre)
         return false;
     for (uint64_t i = first; i < end; i++) {
         if (i + AHEAD < rows->values && rows->feature)
@@ -410,13 +453,30 @@ static void put_dense_own(const struct row_filler *filler, const struct row_walk
     }
 }
 
+/* The same where columns have centres; `own` may be NULL. */
+static void put_dense_centred(const struct row_filler *filler, const struct row_walk *walk,
+                              void *row, const double *own) {
+    const struct columns *columns = filler->columns;
+    uint64_t first, end = pack_row(&walk->rows, walk->row, &first);
+    const uint32_t *column_of = columns->of_pack[walk->pack].narrow;
+    for (size_t i = 0; i < columns->far_count; i++) /* where the row has no value */
+        put_value(row, filler->type, columns->far[i], -columns->centre[columns->far[i]]);
+    for (uint64_t i = first; i < end; i++) {
+        uint32_t column = column_of[pack_feature(&walk->rows, first, i)];
+        double value = own ? own[i - first] : pack_value(&walk->rows, i);
+        if (column != DICTIONARY_NONE)
+            put_value(row, filler->type, column, less_centre(filler, column, value));
+    }
+}
+
 /* Whether the rows of a pack stand in it as they go to the set: a value for each column, in order.
  */
 static bool rows_fit(const struct row_filler *filler, const struct row_walk *walk) {
     const struct columns *columns = filler->columns;
     const uint32_t *column_of = columns->of_pack[walk->pack].narrow;
     bool fit = !walk->rows.feature && walk->rows.values / walk->rows.rows == columns->count &&
-               !columns_has_words(columns, walk->pack) && !columns_makes(columns, walk->pack);
+               !columns_has_words(columns, walk->pack) && !columns_makes(columns, walk->pack) &&
+               !columns->centre;
     for (uint64_t i = 0; fit && i < columns->count; i++)
         fit = column_of[i] == i;
     return fit;
@@ -441,7 +501,9 @@ static void fill_dense_row(struct dense_filler *dense, const struct row_walk *wa
         return;
     }
     const double *own = own_values(filler, walk);
-    if (own)
+    if (filler->columns->centre)
+        put_dense_centred(filler, walk, place->value, own);
+    else if (own)
         put_dense_own(filler, walk, place->value, own);
     else if (filler->type == VALUE_BYTE && from == VALUE_BYTE)
         put_dense(filler, walk, place->value, VALUE_BYTE, VALUE_BYTE);
@@ -457,7 +519,8 @@ static void fill_dense_row(struct dense_filler *dense, const struct row_walk *wa
     const struct derived *made = columns_make(filler->columns, walk->pack, &walk->rows, walk->row,
                                               filler->workspace, &count);
     for (uint32_t i = 0; i < count; i++)
-        put_value(place->value, filler->type, made[i].column, made[i].value);
+        put_value(place->value, filler->type, made[i].column,
+                  less_centre(filler, made[i].column, made[i].value));
 }
 
 void chunk_fill(struct chunk_buffer *buffer, const struct chunk_source *source,
@@ -553,7 +616,8 @@ static void scatter_sparse(struct chunk_buffer *buffer, const struct row_filler 
                            struct scatter at) {
     uint64_t rows = at.end - at.row;
     uint64_t values = SORTED_TOGETHER + /* fewer than these are there before a row is added */
-                      columns_made_most(filler->columns, at.walk.pack, &at.walk.rows);
+                      columns_made_most(filler->columns, at.walk.pack, &at.walk.rows) +
+                      filler->columns->far_count;
     struct gathered gathered = gathered_in(buffer, values, rows);
     for (; find_scattered(&at); next_scattered(&at)) {
         struct chunk_arrays arrays = arrays_of_window(&at);

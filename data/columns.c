@@ -469,6 +469,8 @@ void columns_release(struct columns *columns) {
     free(columns->number_column);
     free(columns->rare_column);
     free(columns->made_name);
+    free(columns->centre);
+    free(columns->far);
     table_free(columns->table);
     free(columns->id);
     free(columns->values);

@@ -105,7 +105,10 @@ struct columns {
                                 DICTIONARY_NONE */
     bool *has_words;         /* for each pack */
     double *idf;             /* of each column, 0 if it is no word; NULL: words are not weighed */
-    char **made_name;        /* names that no pack has; owned; `made_names` of them */
+    double *centre;          /* what is taken off the values of each column; NULL: nothing */
+    uint64_t *far;           /* the columns that something is taken off; owned */
+    size_t far_count;
+    char **made_name; /* names that no pack has; owned; `made_names` of them */
     uint32_t made_names, made_capacity;
 };
 
@@ -422,12 +425,26 @@ struct chunk_plan {
     struct set_tile *tile; /* owned; by their numbers. tiles_place() sets all but checksums */
 };
 
-/* Weights and offsets change neither where chunks begin nor how many there are. ERROR_DATA if a
+/* What is taken off a value of a column. */
+static inline double columns_centre(const struct columns *columns, uint64_t column) {
+    return columns->centre ? columns->centre[column] : 0;
+}
+
+/* Finds the columns that are far from 0, and their centres, from some of the rows that are trained
+ * on. */
+void columns_find_centres(struct columns *columns, const struct split *split,
+                          const struct plan_part *trained);
+
+/* How many far columns a row has no value of: the set has a value for each, 0 less the centre. */
+uint32_t columns_lacking(const struct columns *columns, uint32_t p, const struct pack_rows *rows,
+                         uint32_t row, struct bytes *workspace);
+
+/* Finds centres first, if the options ask for it. Weights and offsets change neither where chunks
+ * begin nor how many there are. ERROR_DATA if a
  * chunk of a shuffled set would have more values than can be numbered, or there would be too many
  * tiles. */
-int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
-                    const struct columns *columns, const struct chunk_extras *extras,
-                    const struct set_options *options);
+int chunk_plan_make(struct chunk_plan *plan, const struct split *split, struct columns *columns,
+                    const struct chunk_extras *extras, const struct set_options *options);
 void chunk_plan_release(struct chunk_plan *plan);
 
 /* Where the arrays of a chunk are while it is made: those of the set, but for the columns of a wide

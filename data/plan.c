@@ -68,6 +68,18 @@ static void count_values(struct plan_part *part, double value, uint64_t times) {
     part->type = times && type > part->type ? type : part->type;
 }
 
+static double centre_of(const struct columns *columns, uint32_t p, uint32_t feature) {
+    return columns_centre(columns, column_number(&columns->of_pack[p], feature));
+}
+
+/* Counts the values that a row has because it has none of a far column. */
+static void count_lacking(struct plan_part *part, const struct columns *columns, uint32_t p,
+                          const struct pack_rows *rows, uint32_t row, struct bytes *workspace) {
+    uint32_t lacking = columns_lacking(columns, p, rows, row, workspace);
+    part->values += lacking;
+    part->type = lacking ? VALUE_DOUBLE : part->type; /* which has room for any centre */
+}
+
 /* Counts a row into the part, with what its values bring with them. */
 static void count_row(struct plan_part *part, const struct pack *pack, const struct pack_rows *rows,
                       uint32_t row, const struct columns *columns, uint32_t p,
@@ -81,8 +93,11 @@ static void count_row(struct plan_part *part, const struct pack *pack, const str
             continue;
         values++;
         enum value_type type = all;
+        double centre = columns->centre ? centre_of(columns, p, feature) : 0;
         if (words && columns_is_word(columns, pack, feature))
             type = columns_word_type(columns, pack_value(rows, i));
+        else if (centre != 0)
+            type = type_of(pack_value(rows, i) - centre);
         else if (all < rows->type)
             type = rows->type == VALUE_BYTE ? VALUE_BYTE : type_of(pack_value(rows, i));
         all = type > all ? type : all;
@@ -90,19 +105,21 @@ static void count_row(struct plan_part *part, const struct pack *pack, const str
     part->rows++;
     part->values += values;
     part->type = all;
+    count_lacking(part, columns, p, rows, row, workspace);
     if (!columns_makes(columns, p))
         return;
     uint32_t count;
     const struct derived *made = columns_make(columns, p, rows, row, workspace, &count);
     for (uint32_t i = 0; i < count; i++)
-        count_values(part, made[i].value, 1);
+        count_values(part, made[i].value - columns_centre(columns, made[i].column), 1);
 }
 
 /* Whether the facts of a pack say everything: all rows are trained on, and what their values bring
  * with them does not depend on which these are. */
 static bool facts_tell(const struct split *split, uint32_t p, const struct columns *columns) {
     const struct derivation *derivation = columns->derivation[p];
-    bool tell = !split->side[p] && !columns->crosses && !columns_has_words(columns, p);
+    bool tell =
+        !split->side[p] && !columns->crosses && !columns_has_words(columns, p) && !columns->centre;
     for (uint32_t i = 0; derivation && tell && i < split->packs[p]->facts->features; i++)
         tell = !derivation[i].bin_column;
     return tell;
@@ -191,7 +208,7 @@ uint64_t chunk_plan_values(const struct chunk_plan *plan, const struct columns *
         values -= !columns_has(columns, p, pack_feature(rows, first, i));
     if (columns_makes(columns, p))
         values += columns_made(columns, p, rows, row, workspace);
-    return values;
+    return values + columns_lacking(columns, p, rows, row, workspace);
 }
 
 /* A chunk ends before the row that would make it too large. */
@@ -315,13 +332,18 @@ static int cut_strips(struct chunk_plan *plan, const struct columns *columns,
 
 /* ---- the plan ---- */
 
-int chunk_plan_make(struct chunk_plan *plan, const struct split *split,
-                    const struct columns *columns, const struct chunk_extras *extras,
-                    const struct set_options *options) {
+int chunk_plan_make(struct chunk_plan *plan, const struct split *split, struct columns *columns,
+                    const struct chunk_extras *extras, const struct set_options *options) {
     *plan = (struct chunk_plan){.wide = columns->wide,
                                 .shuffled = options->shuffled,
                                 .key = permutation_key(options->shuffle_seed, 0)};
     part_make(&plan->trained, ROW_TRAINED, split, columns);
+    if (options->centred)
+        columns_find_centres(columns, split, &plan->trained);
+    if (columns->centre) { /* differences have another type, and rows more values */
+        free(plan->trained.block);
+        part_make(&plan->trained, ROW_TRAINED, split, columns);
+    }
     part_make(&plan->held, ROW_HELD, split, columns);
     double cells = (double)plan->trained.rows * (double)columns->count;
     plan->dense = (double)plan->trained.values >= DENSE_SHARE * cells;

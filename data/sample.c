@@ -33,6 +33,7 @@ void sample_release(struct sample *sample) {
     free(sample->column);
     free(sample->column_id);
     free(sample->stored);
+    free(sample->centre);
     *sample = (struct sample){0};
 }
 
@@ -68,19 +69,24 @@ static int find_stored(struct sampler *sampler, uint64_t number, struct rows *ro
 static void add_values(struct sampler *sampler, const struct rows *rows, uint32_t place,
                        uint64_t base) {
     struct sample *sample = sampler->sample;
+    const double *centre = set_info(sampler->set)->centre;
     uint64_t begin = rows->dense ? (uint64_t)place * rows->features : rows->start[place];
     uint64_t end = rows->dense ? begin + rows->features : rows->start[place + 1];
     uint64_t at = sample->stored_start[sample->count + 1], room = at + (end - begin);
     sample->column = memory_resize(sample->column, room, sizeof *sample->column);
     sample->column_id = memory_resize(sample->column_id, room, sizeof *sample->column_id);
     sample->stored = memory_resize(sample->stored, room, sizeof *sample->stored);
+    if (centre)
+        sample->centre = memory_resize(sample->centre, room, sizeof *sample->centre);
     for (uint64_t i = begin; i < end; i++) {
         uint64_t column = base + (rows->dense ? i - begin : rows->feature[i]);
         double value = value_at(rows->type, rows->value, i);
         sample->column[at] = column;
         sample->column_id[at] = set_info(sampler->set)->feature_id[column];
         sample->stored[at] = value;
-        at += value != 0;
+        if (centre)
+            sample->centre[at] = centre[column];
+        at += value != 0 || (centre && centre[column] != 0);
     }
     sample->stored_start[sample->count + 1] = at;
 }

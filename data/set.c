@@ -143,15 +143,25 @@ static int map_texts(struct set *set) {
     return container_table(container, SET_TABLE, &set->table);
 }
 
-/* How many values the text had of each column, and what the words of a table weigh, if they do. */
+/* How many values the text had of each column, what the words of a table weigh, if they do, and the
+ * centres of columns, if there are any. */
 static int map_counts(struct set *set) {
     const void *counts = NULL;
+    size_t length;
     bool weighs = set->table && table_has_texts(set->table) && table_weighs_words(set->table);
     uint64_t features = set_facts_features(set->facts);
-    int code = container_array(&set->container, SET_COUNTS, (weighs ? 2 : 1) * features,
+    uint64_t lists = weighs ? 2 : 1, all = lists * features * sizeof(uint64_t);
+    container_get(&set->container, SET_COUNTS, &length);
+    bool centred = length > all;
+    int code = container_array(&set->container, SET_COUNTS, (lists + centred) * features,
                                sizeof(uint64_t), &counts);
     set->info.counts = counts;
     set->info.idf = code || !weighs ? NULL : (const double *)counts + features;
+    const double *centre = code || !centred ? NULL : (const double *)counts + lists * features;
+    set->info.centre = centre;
+    for (uint64_t j = 0; centre && j < features; j++)
+        if (!isfinite(centre[j]))
+            return container_damaged(&set->container, "the centres of columns are damaged");
     return code;
 }
 
@@ -492,7 +502,8 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
     uint64_t numbers[] = {SET_VERSION,
                           options->labels,
                           options->positive != NULL,
-                          options->keep_holdout + 2 * (uint64_t)options->shuffled,
+                          options->keep_holdout + 2 * (uint64_t)options->shuffled +
+                              4 * (uint64_t)options->centred,
                           options->category_least,
                           options->bins + ((uint64_t)options->text_values << 32),
                           count,

@@ -57,6 +57,9 @@ struct set_info {
     const uint64_t *counts;    /* by column, how many values the training rows had in the text */
     const double *idf;         /* CSV with texts: by column, what a word weighs (data/merge.h), 0 of
                                   others; or NULL */
+    const double *centre;      /* by column, what chunks have less than the data: a column that is
+                                  far from 0 is stored as its differences from that, 0 of
+                                  others; or NULL: chunks have the values of the data */
     const int16_t *exponent;   /* base exponents (numeric/fixed.h), `features` + 1 with that
                                   of the intercept last */
     bool uniform;              /* one exponent will do: */
@@ -141,6 +144,8 @@ struct set_options {
                                 strips, which changes no byte; 0: FEATURES_MAX */
     uint64_t window_bytes;   /* rows are shuffled so many bytes at a time (data/set_write.c),
                                 which changes no byte; 0: as suits the machine */
+    bool centred; /* columns that are far from 0 may be stored as differences: models have an
+                     intercept, which takes what is left out */
     unsigned threads;
 };
 
@@ -294,11 +299,12 @@ struct sample {
     uint32_t *source_column; /* CSV; else NULL */
     double *value;
 
-    /* As the set has them, without zeros. */
+    /* As the set has them, without zeros of the data. */
     uint64_t *stored_start; /* count + 1 */
     uint64_t *column;
     uint64_t *column_id; /* its original id */
     double *stored;
+    double *centre; /* what the stored value has less than the data; NULL: nothing */
 };
 
 /* What a set does not say of itself: its folds, if it lacks one of them, and the seed of its order,

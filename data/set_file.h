@@ -21,7 +21,8 @@ enum set_section {
     SET_ORDER,     /* u32 × features: columns by rising original id; u64 if there are more than
                       FEATURES_MAX */
     SET_COUNTS,    /* u64 × features: values the text had of each column; and behind them, if words
-                      are weighed, f64 × features: what they weigh, 0 of others */
+                      are weighed, f64 × features: what they weigh, 0 of others; and behind them,
+                      if columns have centres, f64 × features: these */
     SET_EXPONENTS, /* i16 × features+1 */
     SET_NAMES,     /* texts × features, if named */
     SET_CLASSES,   /* texts × classes */

@@ -372,6 +372,10 @@ static size_t listed_bytes(const struct labels *labels) {
     return labels->list_start ? labels->list_start[labels->lists.count] * sizeof(uint32_t) : 0;
 }
 
+static size_t centre_bytes(const struct columns *columns) {
+    return columns->centre ? columns->count * sizeof *columns->centre : 0;
+}
+
 /* A hash of the set's contents, independent of the files they came from. */
 static void make_fingerprint(struct set_writer *writer) {
     struct hash_stream *stream = hash_stream_new();
@@ -399,6 +403,7 @@ static void make_fingerprint(struct set_writer *writer) {
     }
     hash_stream_add(stream, writer->labels.list_start, lists_bytes(&writer->labels));
     hash_stream_add(stream, writer->labels.list_class, listed_bytes(&writer->labels));
+    hash_stream_add(stream, writer->columns.centre, centre_bytes(&writer->columns));
     hash_stream_text(stream, writer->facts.fingerprint);
     hash_stream_free(stream);
 }
@@ -449,13 +454,18 @@ static size_t of_class_bytes(const struct set_writer *writer) {
 
 static int write_counts(struct container_writer *container, const struct columns *columns) {
     size_t bytes = columns->count * sizeof(uint64_t);
-    if (!columns->idf)
+    const void *const part[] = {columns->values, columns->idf, columns->centre};
+    size_t parts = sizeof part / sizeof *part, length = 0;
+    if (!columns->idf && !columns->centre)
         return container_section(container, SET_COUNTS, columns->values, bytes);
-    uint8_t *both = memory_new(2, bytes);
-    memcpy(both, columns->values, bytes);
-    memcpy(both + bytes, columns->idf, bytes);
-    int code = container_section(container, SET_COUNTS, both, 2 * bytes);
-    free(both);
+    uint8_t *all = memory_new(parts, bytes);
+    for (size_t i = 0; i < parts; i++)
+        if (part[i]) {
+            memcpy(all + length, part[i], bytes);
+            length += bytes;
+        }
+    int code = container_section(container, SET_COUNTS, all, length);
+    free(all);
     return code;
 }
 

@@ -21,12 +21,13 @@ struct cluster_pass {
     size_t *first; /* of the values of a row: the parameter of output 0; owned, as are the next */
     double *value; /* where outputs share their weights without those of the biases */
     uint32_t values;
-    double *has;        /* of a row with a list of classes: 1 for each of these, else 0 */
-    double *derivative; /* by each output; margins before */
-    double *work;       /* as losses want it */
-    double *second;     /* outputs × outputs */
-    double *row_sums;   /* of these, where outputs share their weights */
-    int exponent;       /* of weights */
+    double *has;          /* of a row with a list of classes: 1 for each of these, else 0 */
+    double *derivative;   /* by each output; margins before */
+    double *work;         /* as losses want it */
+    double *second;       /* outputs × outputs */
+    double *row_sums;     /* of these, where outputs share their weights */
+    const double *centre; /* of columns, or NULL */
+    int exponent;         /* of weights */
     struct cluster_table table;
 };
 
@@ -228,6 +229,23 @@ static bool factor(const struct cluster_pass *pass, const double *variance, doub
     return found;
 }
 
+/* A bias of the data is b_k − Σ_j centre_j·w_jk of the set. In units of the root of the bias. */
+static void restate_biases(const struct cluster_pass *pass, const double *variance,
+                           const double *root, const double *m, double *made) {
+    size_t n = pass->count, weights = model_rows(pass->layout);
+    size_t biases = pass->layout->features * weights;
+    double *u = memory_new(n, sizeof *u);
+    for (size_t r = biases; r < n && pass->centre; r++) {
+        size_t k = pass->layout->shared ? 0 : r - biases;
+        for (size_t i = 0; i < n; i++) {
+            bool of_bias = i < biases && i % weights == k && !isnan(variance[i]);
+            u[i] = of_bias ? -pass->centre[i / weights] * root[r] / root[i] : i == r;
+        }
+        made[r] = inverse_form(n, pass->triangle, m, u);
+    }
+    free(u);
+}
+
 static void make_variance(struct cluster_pass *pass, const double *variance, double *made) {
     size_t n = pass->count;
     double *root = memory_new(n, sizeof *root), *m = memory_new(triangle_row(n), sizeof *m);
@@ -235,6 +253,8 @@ static void make_variance(struct cluster_pass *pass, const double *variance, dou
     multiply_sums(pass, root, m);
     if (found)
         inverse_sandwich(n, pass->triangle, m, made);
+    if (found)
+        restate_biases(pass, variance, root, m, made);
     for (size_t r = 0; r < n; r++)
         made[r] = found && !isnan(variance[r]) ? made[r] / root[r] / root[r] : NAN;
     free(root);
@@ -273,6 +293,7 @@ int clusters_find(struct set *set, const struct model_layout *layout,
                                 .lists = set_info(set)->lists,
                                 .parameters = point->parameters,
                                 .count = count,
+                                .centre = set_info(set)->centre,
                                 .exponent = set_info(set)->weight_exponent};
     assert(!layout->shared || (layout->intercept && pass.objective->second_sums));
     begin(&pass);

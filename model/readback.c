@@ -193,6 +193,7 @@ static int compare_parameters(const struct readback *readback, const struct mode
 struct stored_part {
     uint64_t id;
     double value;
+    double centre; /* of a row of the set: what was taken off the value */
 };
 
 static int compare_parts(const void *a, const void *b) {
@@ -207,7 +208,7 @@ static struct stored_part *parts_of_terms(const struct model_layout *layout,
     for (size_t i = 0; i < terms->count; i++)
         if (terms->value[i] != 0)
             parts[(*count)++] =
-                (struct stored_part){layout->feature_id[terms->feature[i]], terms->value[i]};
+                (struct stored_part){layout->feature_id[terms->feature[i]], terms->value[i], 0};
     qsort(parts, *count, sizeof *parts, compare_parts);
     return parts;
 }
@@ -223,17 +224,20 @@ static int compare_row(const struct model_layout *model, uint64_t row,
                        const struct stored_part *set, size_t in_set, const struct stored_part *file,
                        size_t in_file) {
     char name[NAME_TEXT];
-    for (size_t i = 0; i < in_set || i < in_file; i++) {
-        bool here = i < in_set, there = i < in_file;
-        if (here && there && set[i].id == file[i].id && set[i].value == file[i].value)
+    for (size_t i = 0, j = 0; i < in_set || j < in_file;) {
+        bool here = i < in_set, there = j < in_file;
+        bool same = here && there && set[i].id == file[j].id;
+        bool only_set = here && (!there || set[i].id < file[j].id);
+        bool of_set = same || only_set;
+        double value = of_set ? set[i].value : 0, centre = of_set ? set[i].centre : 0;
+        double scored = there && (same || !only_set) ? file[j].value : 0;
+        i += of_set;
+        j += same || !only_set;
+        if (scored - centre == value)
             continue;
-        bool same = here && there && set[i].id == file[i].id;
-        bool only_set = here && (!there || set[i].id < file[i].id);
-        double value = here && (same || only_set) ? set[i].value : 0;
-        double scored = there && (same || !only_set) ? file[i].value : 0;
         return error_set(ERROR_INTERNAL, "%s of row %llu is %.17g in the run, and scored as %.17g",
-                         name_of_id(model, only_set || same ? set[i].id : file[i].id, name),
-                         (unsigned long long)row, value, scored);
+                         name_of_id(model, of_set ? set[i - 1].id : file[j - 1].id, name),
+                         (unsigned long long)row, value + centre, scored);
     }
     return 0;
 }
@@ -242,10 +246,12 @@ static int check_sample_row(const struct readback *readback, const struct model 
                             uint32_t row, const struct terms *terms) {
     uint64_t first = readback->sample->stored_start[row];
     size_t in_set = readback->sample->stored_start[row + 1] - first, in_file;
+    const double *centre = readback->sample->centre;
     struct stored_part *set = memory_new(in_set, sizeof *set);
     for (size_t i = 0; i < in_set; i++)
         set[i] = (struct stored_part){readback->sample->column_id[first + i],
-                                      readback->sample->stored[first + i]};
+                                      readback->sample->stored[first + i],
+                                      centre ? centre[first + i] : 0};
     qsort(set, in_set, sizeof *set, compare_parts);
     struct stored_part *file = parts_of_terms(&model->layout, terms, &in_file);
     int code = compare_row(&model->layout, readback->sample->row[row], set, in_set, file, in_file);

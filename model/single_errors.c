@@ -161,6 +161,18 @@ static int solve(struct solver *solver, double most, double *energy) {
 
 /* ---- errors ---- */
 
+/* The residual of a parameter of the data: a bias there is b_k − Σ_j centre_j·w_jk of the set. */
+static void take_unit(struct solver *solver, uint64_t element) {
+    const double *centre = set_info(solver->set)->centre;
+    uint64_t of = solver->layout->shared ? 0 : element - solver->biases;
+    memset(solver->residual, 0, solver->count * sizeof *solver->residual);
+    solver->residual[element] = 1;
+    if (element < solver->biases || !centre)
+        return;
+    for (uint64_t i = of; i < solver->biases; i += solver->weights)
+        solver->residual[i] = -centre[i / solver->weights];
+}
+
 static int find_error(struct solver *solver, uint64_t element, struct single_error *error,
                       struct single_totals *totals) {
     struct score_sums sums;
@@ -170,8 +182,7 @@ static int find_error(struct solver *solver, uint64_t element, struct single_err
     bool bias = element >= solver->biases;
     double own =
         bias ? solver->sums.diagonal[element] / INFLATION_MOST : spread_of(solver, element);
-    memset(solver->residual, 0, solver->count * sizeof *solver->residual);
-    solver->residual[element] = 1;
+    take_unit(solver, element);
     failpoint(FAILPOINT_single_errors);
     int code = solve(solver, INFLATION_MOST / own, &error->variance);
     if (code || isnan(error->variance))

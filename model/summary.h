@@ -59,10 +59,17 @@ struct summary_covariance {
 };
 
 /* The statistics of the fit over the training rows of a set, in two passes or more.
- * `parameters` is the run's vector in the units of the data, which the
+ * `parameters` is the run's vector in the units of the set, which the
  * layout describes; `estimated` as fit_new() has it. ERROR_DATA if a chunk is damaged. */
 int summary_fit(struct set *set, const struct model_layout *layout, const double *parameters,
                 double estimated, struct fit_statistics *statistics);
+
+/* The parameters of the data, as model_spread() leaves them, become those of a set with centres
+ * (data/set.h), which is what everything takes that reads rows of the set; and back. */
+void summary_to_set(const struct set_info *info, const struct model_layout *layout,
+                    double *parameters);
+void summary_from_set(const struct set_info *info, const struct model_layout *layout,
+                      double *parameters);
 
 /* Of each column of texts or bins that has a value in every row the last feature, which follows
  * from the others and the intercept: reference[features]. `nonzero` and `rows` as in struct

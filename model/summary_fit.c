@@ -1,4 +1,5 @@
 /* The statistics of a fit from the chunks of its training set. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -6,6 +7,7 @@
 #include "data/set.h"
 #include "model/fit.h"
 #include "model/summary.h"
+#include "numeric/exact.h"
 
 struct fit_reader {
     struct set *set;
@@ -118,6 +120,45 @@ int summary_fit(struct set *set, const struct model_layout *layout, const double
     free(reader.margins);
     free(reader.has);
     return code;
+}
+
+/* ---- centres ---- */
+
+/* Σ_j centre_j·w_jk: exact products in an exact sum, as terms may cancel each other. */
+static double moved_by_centres(const struct set_info *info, uint32_t weights, uint32_t k,
+                               const double *parameters) {
+    struct exact sum;
+    exact_init(&sum);
+    for (uint64_t j = 0; j < info->features; j++) {
+        double centre = info->centre[j], weight = parameters[j * weights + k];
+        double product = centre * weight;
+        if (centre == 0)
+            continue;
+        exact_add(&sum, product);
+        exact_add(&sum, fma(centre, weight, -product));
+    }
+    return exact_value(&sum);
+}
+
+static void move_biases(const struct set_info *info, const struct model_layout *layout, double sign,
+                        double *parameters) {
+    uint32_t weights = model_rows(layout);
+    double *bias = parameters + layout->features * weights;
+    if (!info->centre)
+        return;
+    assert(layout->intercept);
+    for (uint32_t k = 0; k < layout->outputs; k++)
+        bias[k] += sign * moved_by_centres(info, weights, layout->shared ? 0 : k, parameters);
+}
+
+void summary_to_set(const struct set_info *info, const struct model_layout *layout,
+                    double *parameters) {
+    move_biases(info, layout, 1, parameters);
+}
+
+void summary_from_set(const struct set_info *info, const struct model_layout *layout,
+                      double *parameters) {
+    move_biases(info, layout, -1, parameters);
 }
 
 /* ---- how large the values of columns are ---- */

@@ -140,6 +140,27 @@ static void find_all(size_t n, const double *c, const double *m, double *diagona
     memory_unmap(z, (n + 1) * sizeof *z);
 }
 
+VECTOR_CLONES
+static void find_form(size_t n, const double *c, const double *m, struct column_lanes *z,
+                      struct column_lanes *out) {
+    forward(n, c, 0, z);
+    if (!m) {
+        squares(n, 0, z, out);
+        return;
+    }
+    backward(n, c, z);
+    quadratic(n, m, z, out);
+}
+
+double inverse_form(size_t n, const double *c, const double *m, const double *u) {
+    struct column_lanes *z = memory_map((n + 1) * sizeof *z), out;
+    for (size_t r = 0; r < n; r++)
+        z[r].part[0][0] = u[r];
+    find_form(n, c, m, z, &out);
+    memory_unmap(z, (n + 1) * sizeof *z);
+    return out.part[0][0];
+}
+
 void inverse_diagonal(size_t n, const double *c, double *diagonal) {
     find_all(n, c, NULL, diagonal);
 }

@@ -14,4 +14,7 @@ void inverse_diagonal(size_t n, const double *c, double *diagonal);
  * above. */
 void inverse_sandwich(size_t n, const double *c, const double *m, double *diagonal);
 
+/* uᵀ·(C·Cᵀ)⁻¹·u, and with M uᵀ·(C·Cᵀ)⁻¹·M·(C·Cᵀ)⁻¹·u; M may be NULL. */
+double inverse_form(size_t n, const double *c, const double *m, const double *u);
+
 #endif

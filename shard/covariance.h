@@ -39,9 +39,11 @@ void covariance_free(struct covariance *covariance); /* NULL: nothing */
 /* Bytes of a triangle of so many rows. */
 size_t covariance_triangle_bytes(size_t order);
 
-/* A pivot is what is left of a 1. That of a column with a deviation of 1e-5 of its mean, beside an
- * intercept, is 1e-10. */
-#define ALIASED_LEAST 1e-11
+/* A pivot is what is left of a 1: of what a column has without its mean, this share must be its
+ * own. R's least squares take 1e-7 of a norm, whose square is less. Rounding leaves less than
+ * PIVOT_LEAST of a column that follows from others exactly. */
+#define ALIASED_LEAST 1e-13
+#define PIVOT_LEAST 1e-14
 
 /* Runs the COVARIANCE and SANDWICH of a program, before its passes. */
 int covariance_run(const struct operation_list *list, struct registers *registers,

@@ -47,6 +47,21 @@ static double ridge_of(const struct registers *registers, size_t element, double
 
 /* ---- COVARIANCE ---- */
 
+/* How much of the square of a weight's column is left without its mean, where rows curve; 1 where
+ * outputs share their weights, or have no biases. */
+static double left_of_mean(const struct registers *registers, size_t element) {
+    const struct layout_tensor *weights = &registers->layout.tensor[0],
+                               *bias = layout_input_bias(&registers->layout);
+    uint64_t count = weights->rows * weights->columns;
+    if (!bias || bias->columns != weights->columns || element >= count)
+        return 1;
+    size_t of_bias = bias->first + element % weights->columns;
+    double own = sum_at(registers, element, element), ones = sum_at(registers, of_bias, of_bias);
+    double product = sum_at(registers, of_bias, element);
+    double left = own > 0 && ones > 0 ? 1 - product / own * (product / ones) : 1;
+    return left > 0 ? left : 0;
+}
+
 /* The roots, and what a sum of the row is multiplied by. `least` is by how little a pivot may be
  * above 0: each of the rows has rounded the sum by up to a half. */
 static void scale_rows(struct covariance *covariance, const struct registers *registers, int bound,
@@ -59,7 +74,8 @@ static void scale_rows(struct covariance *covariance, const struct registers *re
         bool is_zero = !(root > 0) || covariance->aliased[r]; /* or known from before */
         covariance->root[r] = is_zero ? 1 : root;
         covariance->by[r] = unit_of(registers, bound, element) / covariance->root[r];
-        least[r] = is_zero ? 2 : ALIASED_LEAST;
+        double left = ALIASED_LEAST * left_of_mean(registers, element);
+        least[r] = is_zero ? 2 : left > PIVOT_LEAST ? left : PIVOT_LEAST;
         if (sum > 0)
             least[r] += 8 * sqrt(registers->weight_sum) / sum;
     }
@@ -89,6 +105,31 @@ static bool factor_rows(struct covariance *covariance, const struct registers *r
         covariance->aliased[r] = covariance->triangle[triangle_row(r) + r] == CHOLESKY_ALIASED;
     free(least);
     return found;
+}
+
+/* The biases of a model are b_k − Σ centre_j·w_jk: their variance follows from that of all these.
+ * In units of the root of the bias, as the diagonal is. */
+static void restate_biases(const struct covariance *covariance, const struct registers *registers,
+                           const double *m, double *diagonal) {
+    const struct scaling *scaling = &registers->scaling;
+    size_t n = covariance->order, outputs = scaling->outputs;
+    if (!scaling->used || !scaling->centre)
+        return;
+    double *u = memory_new(n, sizeof *u);
+    for (size_t r = 0; r < n && covariance->element[r] >= scaling->weights; r++) {
+        size_t k = (covariance->element[r] - scaling->weights) % outputs;
+        for (size_t i = 0; i < n; i++) {
+            size_t element = covariance->element[i];
+            bool of_bias = element < scaling->weights && element % outputs == k;
+            u[i] = i == r ? 1
+                   : of_bias && !covariance->aliased[i]
+                       ? -scaling->centre[element] * covariance->root[r] / covariance->root[i]
+                       : 0;
+        }
+        if (!covariance->aliased[r])
+            diagonal[r] = inverse_form(n, covariance->triangle, m, u);
+    }
+    free(u);
 }
 
 /* By rows, in units of the roots, to a register. */
@@ -207,6 +248,7 @@ static int covariance(struct registers *registers, const struct operation *opera
     double *diagonal = memory_new(made->order, sizeof *diagonal);
     inverse_diagonal(made->order, made->triangle, diagonal);
     yield_trace(made, registers, operation->alpha, diagonal, yields);
+    restate_biases(made, registers, NULL, diagonal);
     code = write_diagonal(made, registers, operation->a, diagonal);
     if (!code)
         code = restate(made, registers, operation);
@@ -234,6 +276,7 @@ static int sandwich(struct registers *registers, const struct operation *operati
         by[r] = unit_of(registers, bounds->exponent[0], made->element[r]) / made->root[r];
     fill_triangle(made, registers, by, triangle);
     inverse_sandwich(n, made->triangle, triangle, diagonal);
+    restate_biases(made, registers, triangle, diagonal);
     code = write_diagonal(made, registers, operation->a, diagonal);
     memory_unmap(triangle, covariance_triangle_bytes(n));
     free(by);

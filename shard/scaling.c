@@ -18,6 +18,7 @@ void scaling_release(struct scaling *scaling) {
     free(scaling->scale);
     free(scaling->penalty);
     free(scaling->root);
+    free(scaling->centre);
     free(scaling->square);
     free(scaling->centred);
     free(scaling->bias_sum);
@@ -82,6 +83,10 @@ static void set_element(struct scaling *scaling, const struct column_scaling *co
     scaling->scale[scaling->set] = column->scale;
     scaling->penalty[scaling->set] = column->penalty;
     scaling->root[scaling->set] = sqrt(column->penalty);
+    if (column->centre != 0 && !scaling->centre)
+        scaling->centre = memory_new(scaling->count, sizeof *scaling->centre);
+    if (scaling->centre)
+        scaling->centre[scaling->set] = column->centre;
     if (column->mean == 0 || scaling->set > UINT32_MAX)
         return;
     MEMORY_ROOM(scaling->centred, scaling->centred_count, scaling->centred_capacity);

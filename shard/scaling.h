@@ -19,6 +19,7 @@ struct scaling {
     size_t biases;    /* added to them: `outputs` or 0; or some that share one weight */
     double *mean, *scale, *penalty; /* of each element; others than weights: 0, 1 and 1; owned */
     double *root;                   /* √penalty; owned */
+    double *centre;                 /* of each element; owned. NULL: all are 0 */
     double *square;                 /* of each weight, as base/layout.h has it; owned. NULL if the
                                        run did not announce it */
     size_t set;                     /* elements that have theirs, from the first */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/job/family.h"
@@ -226,8 +227,9 @@ int scaling_choose(const struct job *job, const struct set_info *data,
 /* ---- rules of columns ---- */
 
 static void scale_plainly(const struct set_info *data, struct scaling *scaling) {
-    *scaling = (struct scaling){.columns = memory_new(data->features, sizeof *scaling->columns),
-                                .plain = true};
+    assert(!scaling->columns);
+    scaling->columns = memory_new(data->features, sizeof *scaling->columns);
+    scaling->plain = true;
     for (uint64_t j = 0; j < data->features; j++)
         scaling->columns[j] = (struct column_scaling){.scale = 1, .penalty = 1};
 }
@@ -254,17 +256,51 @@ void scaling_add_rules(const struct set_info *data, const struct column_rules *r
         scaling->columns[j].penalty *= rules->factor[j];
 }
 
-uint32_t scaling_form(const struct scaling *scaling, double unit) {
+bool job_may_centre(const struct job *job) {
+    return job->intercept && !job_family(job)->family->own_tensors;
+}
+
+void scaling_add_centres(const struct set_info *data, struct scaling *scaling) {
+    if (!data->centre)
+        return;
+    if (!scaling->columns)
+        scale_plainly(data, scaling);
+    scaling->of_data = memory_new(data->features, sizeof *scaling->of_data);
+    for (uint64_t j = 0; j < data->features; j++) {
+        scaling->of_data[j] = scaling->columns[j];
+        scaling->of_data[j].mean += data->centre[j];
+        scaling->columns[j].centre = data->centre[j];
+    }
+}
+
+#define CENTRES_BITS 18
+
+/* Of which columns have which centres. */
+static uint32_t centres_form(const struct set_info *data) {
+    uint64_t hash = 0;
+    for (uint64_t j = 0; data->centre && j < data->features; j++) {
+        struct {
+            uint64_t before, id;
+            double centre;
+        } next = {hash, data->feature_id[j], data->centre[j]};
+        if (next.centre != 0)
+            hash = hash64(&next, sizeof next);
+    }
+    return hash ? (uint32_t)(hash % ((1u << CENTRES_BITS) - 1)) + 1 : 0;
+}
+
+uint32_t scaling_form(const struct scaling *scaling, const struct set_info *data, double unit) {
     uint32_t doublings = unit > 0 ? (uint32_t)(ilogb(unit) + 1024) % 1024 : 0; /* 0 of 1 */
     uint32_t columns = scaling->columns
                            ? (uint32_t)scaling->standardised + 2 * (uint32_t)scaling->diagonal +
                                  4 * (uint32_t)scaling->bytes + 8192 * (uint32_t)scaling->sized
                            : 0;
-    return columns + 8 * doublings;
+    return columns + 8 * doublings + 16384 * centres_form(data);
 }
 
 void scaling_release(struct scaling *scaling) {
     free(scaling->columns);
     free(scaling->limits);
+    free(scaling->of_data);
     *scaling = (struct scaling){0};
 }

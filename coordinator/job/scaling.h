@@ -18,13 +18,26 @@ struct scaling {
     bool sized;                     /* a column has the unit of its values, for minibatches */
     bool plain;                     /* columns are as they are, but for their penalties */
     struct column_limit *limits;    /* [features]; owned. NULL: none */
+    struct column_scaling *of_data; /* [features]; owned. Leads from the columns of the data to
+                                       those that are trained in, where `columns` leads from those
+                                       of a set that has centres; NULL: `columns` does */
 };
+
+/* The scaling between models and what is trained; NULL: they are the same. */
+static inline const struct column_scaling *scaling_of_data(const struct scaling *scaling) {
+    return scaling->of_data ? scaling->of_data : scaling->columns;
+}
+
+/* Whether a set for the job may have centres (data/set.h): what is left out of the values goes to
+ * biases of the model, which the scaling of columns finds. */
+bool job_may_centre(const struct job *job);
 
 /* The kind of scaling as a number, for files: 0 if there is none, else 1 if standardised, plus 2 if
  * it preconditions, plus 4 if bytes are scaled, plus 8 times the exponent (mod 1024) of the unit of
- * the outputs, if there is one, plus 8192 if columns have the units of their values. Vectors that
- * are scaled by one form suit those of the same form on other rows. */
-uint32_t scaling_form(const struct scaling *scaling, double unit);
+ * the outputs, if there is one, plus 8192 if columns have the units of their values, plus 16384
+ * times a hash of the centres of the set, which is 0 if it has none. Vectors that are scaled by one
+ * form suit those of the same form on other rows. */
+uint32_t scaling_form(const struct scaling *scaling, const struct set_info *data, double unit);
 
 /* Whether the moments of the columns must be found to choose: from the job and the data's shape. */
 bool scaling_needs_moments(const struct job *job, const struct set_info *data,
@@ -61,6 +74,8 @@ int scaling_choose(const struct job *job, const struct set_info *data,
  * are bounds, or factors and (`l1`) an l1. */
 void scaling_add_rules(const struct set_info *data, const struct column_rules *rules, bool l1,
                        struct scaling *scaling);
+/* After that: a set with centres always has a scaling, if need be one of columns as they are. */
+void scaling_add_centres(const struct set_info *data, struct scaling *scaling);
 void scaling_release(struct scaling *scaling);
 
 /* Whether all columns have the same unit, as the pixels of an image: the values are bytes, or look

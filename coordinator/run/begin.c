@@ -65,12 +65,12 @@ static int work_on_start(void *context) {
         .keeps = run->job->vanished == VANISHED_KEEP && !judged_only &&
                  !family_of(&run->shape)->own_tensors,
         .pairs_most = run->preconditioner.form ? 0 : run->sizing.history,
-        .form = scaling_form(&run->scaling, run->shape.network.unit),
+        .form = scaling_form(&run->scaling, set_info(run->set), run->shape.network.unit),
         .unit = objective_output_unit(&run->shape),
         .walk = run->scaling.columns ? &walk : NULL,
     };
     if (run->scaling.columns)
-        scaling_walk_begin(&walk, &run->parameters, run->scaling.columns);
+        scaling_walk_begin(&walk, &run->parameters, scaling_of_data(&run->scaling));
     int code = start_write(run->shards_folder, run->uuid, starting->model, &run->layout, &options);
     scaling_walk_end(&walk);
     return code;
@@ -110,7 +110,8 @@ static int open_start(struct training *run) {
     if (!*run->start_model)
         return 0;
     int code = start_open(run->shards_folder, run->uuid, run->start_model, &run->layout,
-                          scaling_form(&run->scaling, run->shape.network.unit), &run->start);
+                          scaling_form(&run->scaling, set_info(run->set), run->shape.network.unit),
+                          &run->start);
     if (!code && run->start.kept.features)
         run->layout.kept = &run->start.kept;
     return code;

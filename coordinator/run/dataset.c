@@ -14,6 +14,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/job/scaling.h"
 #include "coordinator/job/tiling.h"
 #include "coordinator/run/state_folder.h"
 #include "data/holdout.h"
@@ -200,6 +201,7 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                                   .monotone = (const char *const *)job->monotone,
                                   .cross = (const char *const *)job->cross,
                                   .cross_least = job->cross_least,
+                                  .centred = job_may_centre(job),
                                   .threads = threads_here()};
     tiling_of(job, &options);
     int code = set_of_packs(folder, data->packs, data->count, &options, set, &made);

@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/memory.h"
 #include "base/resources.h"
@@ -32,6 +33,15 @@ static int add_scales(struct training *run, json_t *summary) {
     return code;
 }
 
+static bool has_aliased(const struct training *run) {
+    bool any = false;
+    for (uint64_t i = 0; i < model_parameters(&run->layout); i++)
+        any |= isnan(run->recorder.variance[i]);
+    return any;
+}
+
+/* The statistics are those of the estimates that are shown: where parameters follow from others all
+ * but for rounding, the model without them fits a little worse. */
 int summary_write(struct training *run, const struct summary_covariance *covariance,
                   const char *why) {
     struct model view;
@@ -41,6 +51,10 @@ int summary_write(struct training *run, const struct summary_covariance *covaria
         return code;
     double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
     model_spread(&view, &run->layout, parameters);
+    summary_to_set(set_info(run->set), &run->layout, parameters);
+    if (covariance && covariance->estimate && has_aliased(run))
+        memcpy(parameters, run->recorder.estimate,
+               model_parameters(&run->layout) * sizeof *parameters);
     code = summary_fit(run->set, &run->layout, parameters, count_parameters(run, covariance),
                        &statistics);
     free(parameters);
@@ -66,6 +80,20 @@ double *summary_numbers_in_order(const struct training *run, const double *error
         ordered[i] = NAN;
     for (uint64_t i = 0; ordered && i < layout_parameters(&run->parameters); i++)
         ordered[model_writer_number(writer, i)] = errors[i];
+    return ordered;
+}
+
+/* What is shown in place of the parameters where some follow from others; NULL where it is not
+ * known. Free it. */
+static double *estimates_of_data(const struct training *run) {
+    uint64_t count = model_parameters(&run->layout);
+    if (!run->recorder.estimate)
+        return NULL;
+    double *of_data = memory_new(count, sizeof *of_data);
+    memcpy(of_data, run->recorder.estimate, count * sizeof *of_data);
+    summary_from_set(set_info(run->set), &run->layout, of_data);
+    double *ordered = summary_numbers_in_order(run, of_data);
+    free(of_data);
     return ordered;
 }
 
@@ -112,6 +140,7 @@ static int find_clusters(const struct training *run, struct cluster_errors *erro
     double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
     double *ridge = summary_ridge(run);
     model_spread(&view, &run->layout, parameters);
+    summary_to_set(set_info(run->set), &run->layout, parameters);
     const struct cluster_point point = {parameters, run->recorder.variance, ridge};
     code = clusters_find(run->set, &run->layout, &point, errors);
     free(parameters);
@@ -133,6 +162,7 @@ static int find_runaways(struct training *run, bool *runs_away) {
     for (uint64_t i = 0; i < count; i++)
         aliased[i] = isnan(run->recorder.variance[i]);
     model_spread(&view, &run->layout, parameters);
+    summary_to_set(set_info(run->set), &run->layout, parameters);
     const struct single_point point = {parameters, ridge, aliased, NULL, cpus_usable()};
     code = single_errors_find(run->set, &run->layout, &point, NULL, 0, NULL, runs_away, &totals);
     free(parameters);
@@ -170,7 +200,7 @@ static int summarise_all(struct training *run) {
     double *variance = in_units_of_weights(run, summary_numbers_in_order(run, recorder->variance));
     double *sampling = in_units_of_weights(run, summary_numbers_in_order(run, recorder->sampling));
     double *robust = summary_numbers_in_order(run, recorder->robust);
-    double *estimate = summary_numbers_in_order(run, recorder->estimate);
+    double *estimate = estimates_of_data(run);
     bool *aliased = find_aliased(run), *runs_away = summary_in_order(run, running);
     const struct summary_covariance covariance = {
         .parameters = model_writer_parameters(recorder->writer),

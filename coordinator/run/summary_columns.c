@@ -187,6 +187,7 @@ static int find_errors(const struct training *run, const struct choice *choice, 
     double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
     uint64_t *element = memory_new(choice->count, sizeof *element);
     model_spread(&view, &run->layout, parameters);
+    summary_to_set(set_info(run->set), &run->layout, parameters);
     for (size_t i = 0; i < choice->count; i++)
         element[i] = choice->list[i].element;
     restate(&run->layout, aliased, parameters, restated);

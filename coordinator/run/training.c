@@ -286,7 +286,7 @@ static int prepare_model(struct training *run) {
     run->model_folder = run_model_folder(run->job->state, run->recorder.run);
     run->recorder.kronecker = run->kronecker.factors ? &run->kronecker : NULL;
     if (run->scaling.columns)
-        scaling_walk_begin(&run->recorder.walk, &run->parameters, run->scaling.columns);
+        scaling_walk_begin(&run->recorder.walk, &run->parameters, scaling_of_data(&run->scaling));
     readback_free(run->recorder.readback);
     run->recorder.readback = readback_new(&run->layout, &run->sample);
     return model_writer_new(run->model_folder, &run->layout, &run->recorder.writer);
@@ -302,10 +302,11 @@ static int on_record(void *context, const struct coordinator *coordinator,
         if (record->slice.of == SLICE_MODEL)
             code = prepare_model(run);
         else if (record->slice.of == SLICE_PAIR && record->slice.pair_vector == 1)
-            code = curvature_writer_new(model_writer_folder(run->recorder.writer), &run->layout,
-                                        coordinator_pairs_kept(coordinator), run->bias_scale,
-                                        scaling_form(&run->scaling, run->shape.network.unit),
-                                        &run->recorder.curvature);
+            code = curvature_writer_new(
+                model_writer_folder(run->recorder.writer), &run->layout,
+                coordinator_pairs_kept(coordinator), run->bias_scale,
+                scaling_form(&run->scaling, set_info(run->set), run->shape.network.unit),
+                &run->recorder.curvature);
         if (code)
             return code;
     }

@@ -115,6 +115,10 @@ int training_measure_columns(struct training *run) {
     }
     if (!code)
         scaling_add_rules(info, &run->rules, run->job->l1.value > 0, &run->scaling);
+    if (!code && info->centre)
+        code = training_find_moments(run);
+    if (!code)
+        scaling_add_centres(info, &run->scaling);
     if (!code)
         code = measure_columns(run);
     if (!code && job_inverts(run->job))

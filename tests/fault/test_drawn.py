@@ -68,12 +68,14 @@ def write_sparse(rng, path, rows, kind, features, values):
 
 def write_table(rng, path, rows, kind):
     with open(path, 'w') as file:
-        file.write('age,color,town,note,weight,offset,y\n')
+        file.write('age,seen,color,town,note,weight,offset,y\n')
         for _ in range(rows):
             age, color, town = rng.randrange(90), rng.randrange(6), rng.randrange(60)
             margin = (age - 45) / 30 + (color - 2.5) / 3 + town % 3 - 1
             note = ' '.join(rng.choice(['red', 'old', 'one', f'x{rng.randrange(30)}']) for _ in range(4))
-            cells = ['' if rng.random() < 0.05 else cell for cell in (age, f'c{color}', f't{town}', note)]
+            seen = 1700000000 + 1000 * age + rng.randrange(9000)  # far from 0
+            cells = ['' if rng.random() < 0.05 else cell
+                     for cell in (age, seen, f'c{color}', f't{town}', note)]
             cells += [rng.choice([0, 0.5, 1, 7]), round(rng.gauss(0, 0.3), 2), f'"{label(rng, kind, margin)}"']
             file.write(','.join(map(str, cells)) + '\n')
 

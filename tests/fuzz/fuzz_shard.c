@@ -192,8 +192,8 @@ static void complete_setup(struct course *course) {
          MESSAGE_READY);
     bytes_clear(&course->bulk);
     for (uint64_t j = 0; j < columns; j++) {
-        const struct column_scaling scaling = {(double)(j % 3), 0.5 + (double)(j % 4), j % 5 > 0,
-                                               1};
+        const struct column_scaling scaling = {(double)(j % 3), 0.5 + (double)(j % 4), j % 5 > 0, 1,
+                                               0};
         bytes_append(&course->bulk, &scaling, sizeof scaling);
     }
     give(course, COORDINATOR,

@@ -68,6 +68,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_hints.py \
 	tests/integration/test_table_nights.py \
 	tests/integration/test_tables.py \
+	tests/integration/test_far_columns.py \
 	tests/integration/test_figures.py \
 	tests/integration/test_library.py \
 	tests/integration/test_python.py \

@@ -238,6 +238,42 @@ for objective in 'logistic', 'squared', 'softmax':
         test(behaviour)
 
 
+# ---- with a column that is far from 0 ----
+
+def far_lines(objective, kind):
+    rng = random.Random(9)
+    lines = sparse_rows(objective, 48) if kind == 'sparse' else dense_rows(objective, 48, SPARSE_ROWS)
+    times = [1700000000 + rng.randrange(10**6) for _ in lines]
+    return [f'{line[:-1]} 49:{at}\n' if kind == 'sparse' else f'{at},{line}' for line, at in zip(lines, times)]
+
+
+def same_bits_far_from_0(objective, kind, form, folder):
+    """The rows are in one file or in three; what is taken off the column follows from them alone."""
+    lines = far_lines(objective, kind)
+    (folder / 'data').write_text(''.join(lines))
+    for i, part in enumerate((lines[:10], lines[10:3000], lines[3000:])):
+        (folder / f'part{i}').write_text(''.join(part))
+    results = {}
+    for i, settings in enumerate(quarter_of_combinations(kind)):
+        data = [f'part{j}' for j in range(3)] if i % 2 else ['data']
+        job = write_job(folder, data=data, format='libsvm' if kind == 'sparse' else 'csv',
+                        objective=objective, l2=1e-4, max_steps=6, gradient_tolerance=1e-13,
+                        loss_tolerance=0, **form)
+        results[f'{settings} {len(data)}'] = train(job, '--fresh', *words(settings))
+    assert_same_bits(results)
+
+
+for objective, kind, form in (('logistic', 'sparse', {'precondition': 'block'}),
+                              ('squared', 'dense', {'precondition': 'block'}),
+                              ('softmax', 'dense', {'standardise': True}),
+                              ('logistic', 'sparse', {'strip_columns': 20})):
+    def behaviour(folder, objective=objective, kind=kind, form=form):
+        same_bits_far_from_0(objective, kind, form, folder)
+    behaviour.__name__ = (f'{objective}_with_{"_and_".join(form)}_on_{kind}_rows_far_from_0_has_the_'
+                          'same_bits_however_divided')
+    test(behaviour)
+
+
 # ---- networks ----
 
 NETWORKS = {'sparse': {'layers': [5], 'loss': 'softmax'},

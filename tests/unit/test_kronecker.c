@@ -35,7 +35,7 @@ static struct rows rows_of_data(void) {
     for (unsigned i = 0; i < ROWS; i++)
         label[i] = i % OUTPUTS;
     for (unsigned j = 0; j < FEATURES; j++)
-        columns[j] = (struct column_scaling){1.5 * (j + 1), 0.5, 1, 0};
+        columns[j] = (struct column_scaling){1.5 * (j + 1), 0.5, 1, 0, 0};
     return (struct rows){.count = ROWS,
                          .features = FEATURES,
                          .values = ROWS * FEATURES,

@@ -23,7 +23,7 @@ static void draw(void) {
     for (unsigned j = 0; j < COLUMNS; j++)
         columns[j] =
             (struct column_scaling){random_unit(&random) * 10 - 5,
-                                    ldexp(0.5 + random_unit(&random), (int)(j % 9) - 4), 1, 0};
+                                    ldexp(0.5 + random_unit(&random), (int)(j % 9) - 4), 1, 0, 0};
     for (unsigned i = 0; i < ALL; i++)
         vector[i] = random_unit(&random) - 0.5;
 }

@@ -21,7 +21,8 @@ enum { BLOCK_COLUMNS = 2, SUMS = 6 };
 /* Sums over 10 rows: H is {{4, 1}, {1, 3}} by the two weights, 0.5 by each and the bias, and 5 by
  * the bias. */
 static const int64_t sums[SUMS] = {40, 10, 30, 5, 5, 50};
-static const struct column_scaling columns[N - 1] = {{1, 2, 1, 0}, {2, 0.5, 3, 0}, {-1, 4, 2, 0}};
+static const struct column_scaling columns[N - 1] = {
+    {1, 2, 1, 0, 0}, {2, 0.5, 3, 0, 0}, {-1, 4, 2, 0, 0}};
 static const struct operation heavy = {
     .code = OPERATION_FACTOR, .alpha = 0.5, .beta = 2, .gamma = 0.25, .serial = 1};
 

@@ -51,7 +51,7 @@ static void set_up_rows(struct bench *bench, uint64_t rows) {
 static void ready(struct bench *bench, uint32_t shards, uint64_t rows) {
     bench_new(bench, shards);
     for (unsigned j = 0; j < COLUMNS; j++)
-        columns[j] = (struct column_scaling){0, 2, 1, 0};
+        columns[j] = (struct column_scaling){0, 2, 1, 0, 0};
     set_up_rows(bench, rows);
     assert_int_equal(asked(bench, ACTION_OPEN_SET).setup.rows, rows);
     replica_opened(bench->replica, 0, "", bench->now_ns, &bench->outbox);

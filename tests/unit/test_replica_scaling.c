@@ -40,7 +40,7 @@ static void ready_with(struct bench *bench, uint32_t shards, uint64_t chunk_valu
     struct layout layout = layout_linear(COLUMNS, 1, true);
     bench_new(bench, shards);
     for (unsigned j = 0; j < COLUMNS; j++) {
-        columns[j] = (struct column_scaling){j % 3 - 1.0, 1.0 + j % 4, 1, 0};
+        columns[j] = (struct column_scaling){j % 3 - 1.0, 1.0 + j % 4, 1, 0, 0};
         bench->point[j] = j % 5;
     }
     bench->point[COLUMNS] = 100;
@@ -277,7 +277,7 @@ static double *ask_in_kronecker(struct bench *bench) {
     for (uint64_t i = 0; i < size; i++)
         factors[i] = 1;
     for (unsigned j = 0; j < FEATURES; j++)
-        columns[j] = (struct column_scaling){0.5, 2, 1, 0};
+        columns[j] = (struct column_scaling){0.5, 2, 1, 0, 0};
     bench_new(bench, 1);
     set_up_kronecker(bench, true, factors);
     sent(bench, COORDINATOR, MESSAGE_READY);

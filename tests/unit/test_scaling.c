@@ -162,7 +162,7 @@ static void columns_of_minibatches_have_units_of_their_own(void **state) {
             assert_near(scaling.columns[j].scale, 1 / unit[j]);
             assert_near(scaling.columns[j].penalty, 1 / (unit[j] * unit[j]));
         }
-        assert_int_equal(scaling_form(&scaling, 0), 8192);
+        assert_int_equal(scaling_form(&scaling, &data, 0), 8192);
         scaling_release(&scaling);
     }
 }

@@ -38,7 +38,7 @@ static struct message coordinates(uint64_t first, uint64_t count) {
 static void draw(void) {
     for (unsigned j = 0; j < COLUMNS; j++) {
         columns[j] =
-            (struct column_scaling){j % 7 - 3.0, ldexp(1.25, (int)(j % 5) - 2), 0.5 + j % 3, 1};
+            (struct column_scaling){j % 7 - 3.0, ldexp(1.25, (int)(j % 5) - 2), 0.5 + j % 3, 1, 0};
         for (unsigned k = 0; k < OUTPUTS; k++)
             sums[j * OUTPUTS + k] = (int64_t)(j * 1000 + k * 77 + 1) << 10;
     }

@@ -44,7 +44,7 @@ static void tell_columns(struct bench *bench, const struct pair *pair) {
     uint64_t count = (end < COLUMNS ? end : COLUMNS) - from;
     for (unsigned j = 0; j < COLUMNS; j++)
         columns[j] = (struct column_scaling){j % (COLUMNS / CENTRED) == 5 ? 0.25 : 0, 0.125 + j % 7,
-                                             0.5 + j % 3, 1};
+                                             0.5 + j % 3, 1, 0};
     tell(bench, COORDINATOR_LINK,
          (struct message){.type = MESSAGE_COORDINATES,
                           .coordinates = {.attempt = 1, .first = from, .count = count},

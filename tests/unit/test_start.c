@@ -316,7 +316,7 @@ static void curvature_of_another_scaling_is_not_used(void **state) {
 static void a_start_is_scaled_as_the_run_is(void **state) {
     (void)state;
     static const struct column_scaling columns[] = {
-        {1, 2, 1, 0}, {0, 4, 1, 0}, {-1, 0.5, 1, 0}, {0, 1, 1, 0}};
+        {1, 2, 1, 0, 0}, {0, 4, 1, 0, 0}, {-1, 0.5, 1, 0, 0}, {0, 1, 1, 0, 0}};
     struct scaling_walk walk = {0};
     const struct layout layout = layout_linear(after.features, after.outputs, after.intercept);
     const struct start_options options = {.form = 1, .walk = &walk};

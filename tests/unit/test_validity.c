@@ -86,7 +86,7 @@ static const uint8_t layouts[2][4 + 8 + 4 + 2 + 8 + 8 + 3 + 8] = {
     { .attempt = 1, .evaluation = 2, .incarnation = 70, .sequence = 1 }
 #define RANGE .first = 4, .count = 4
 
-static const struct column_scaling column = {-3, 0.5, 2, 1};
+static const struct column_scaling column = {-3, 0.5, 2, 1, 4};
 static const double squares[4] = {0, 1, 4, 0.5};
 
 /* A message of each type as its sender would make it. */
@@ -359,9 +359,10 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
     (void)state;
     const uint64_t wraps = (UINT64_MAX >> 3) + 1 + 4; /* 8 times this is 32 */
     REFUSES(COORDINATES, coordinates.count = 2, "another number");
-    static const struct column_scaling odd[] = {{NAN, 1, 1, 0}, {0, 0, 1, 0},  {0, -1, 1, 0},
-                                                {0, 1, 1, -1},  {0, 1, -1, 0}, {0, INFINITY, 1, 0},
-                                                {0, 1, NAN, 0}, {0, 1, 1, NAN}};
+    static const struct column_scaling odd[] = {
+        {NAN, 1, 1, 0, 0}, {0, 0, 1, 0, 0},   {0, -1, 1, 0, 0},
+        {0, 1, 1, -1, 0},  {0, 1, -1, 0, 0},  {0, INFINITY, 1, 0, 0},
+        {0, 1, NAN, 0, 0}, {0, 1, 1, NAN, 0}, {0, 1, 1, 0, -INFINITY}};
     for (size_t i = 0; i < sizeof odd / sizeof *odd; i++)
         REFUSES(COORDINATES, bulk.data = &odd[i], "coordinates that are none");
     REFUSES(SQUARES, squares.count = 3, "another number");
