@@ -176,6 +176,8 @@ def fixtures():
     indexed = pa.table({'double': few['double'], 'y': few['y'], **index}).replace_schema_metadata(
         {'pandas': json.dumps({'index_columns': ['id', '__index_level_1__', {'kind': 'range'}], 'columns': []})})
     pq.write_table(indexed, folder / 'index.parquet')
+    row = {'n': pa.array([3]), 'x': pa.array([0.5]), 't': pa.array(['red']), 'z': pa.array([None], pa.int64())}
+    pq.write_table(pa.table(row), folder / 'row.parquet', store_schema=False)
     with pq.ParquetWriter(folder / 'groups.parquet', few.schema, store_schema=False) as writer:
         for rows in few.slice(0, 0), few.slice(0, 2), few.slice(0, 0), few.slice(2), few.slice(0, 0):
             writer.write_table(rows)

@@ -233,12 +233,16 @@ void array_reader_parse(const struct array_reader *reader, struct batch *batch) 
     uint64_t rows = batch->text_length / (row_bytes + label_bytes);
     const char *labels = batch->text + rows * row_bytes;
     batch_clear(batch);
+    batch->has_hashes = reader->options->hashes_rows;
     batch->alike = true;
     batch->bytes = reader->data.cell == CELL_U8;
     for (uint64_t i = 0; i < rows && batch->bad_count <= reader->options->bad_lines_max; i++) {
         double value = NAN;
         if (reader->input)
             array_decode(label, labels + i * label_bytes, 1, &value);
+        if (batch->has_hashes)
+            batch->row_hash = hash64_seeded(batch->text + i * row_bytes, row_bytes,
+                                            hash64(labels + i * label_bytes, label_bytes));
         parse_row(reader, batch, batch->first_line + i, batch->text + i * row_bytes, value + 0.0);
     }
 }

@@ -52,6 +52,7 @@ void batch_release(struct batch *batch) {
     free(batch->offset);
     free(batch->cluster);
     free(batch->line);
+    free(batch->hash);
     free(batch->position);
     free(batch->copy);
     free(batch->records);
@@ -109,6 +110,7 @@ void batch_reserve(struct batch *batch, uint64_t values) {
         batch->offset = memory_resize(batch->offset, capacity, sizeof *batch->offset);
         batch->cluster = memory_resize(batch->cluster, capacity, sizeof *batch->cluster);
         batch->line = memory_resize(batch->line, capacity, sizeof *batch->line);
+        batch->hash = memory_resize(batch->hash, capacity, sizeof *batch->hash);
         reserve_carried(batch);
     }
     reserve_values(batch, values);
@@ -277,6 +279,7 @@ bool batch_row(struct batch *batch, double label, const char *label_text, bool s
     batch->label[batch->row_count] = label;
     batch->label_text[batch->row_count] = label_text;
     batch->line[batch->row_count] = batch->row_line;
+    batch->hash[batch->row_count] = batch->row_hash;
     batch->has_label_text |= label_text != NULL;
     batch_weigh(batch, batch->row_count, batch->row_weight);
     batch->offset[batch->row_count] = 0;
@@ -325,6 +328,7 @@ const struct source_rows *batch_view(struct batch *batch) {
         .weight = batch->has_weights ? batch->weight : NULL,
         .offset = batch->has_offsets ? batch->offset : NULL,
         .cluster = batch->has_clusters ? batch->cluster : NULL,
+        .hash = batch->has_hashes ? batch->hash : NULL,
         .carried = batch->carried_count ? batch->carried : NULL,
         .carried_count = batch->carried_count,
         .workspace = &batch->workspace,

@@ -36,6 +36,8 @@ struct batch {
     double row_offset; /* likewise 0 */
     uint64_t *cluster;
     uint64_t row_cluster; /* likewise 0 */
+    uint64_t *hash;       /* of each raw row, if these are asked for */
+    uint64_t row_hash;    /* of the row being read; its parser sets it */
     uint64_t *line;       /* of each row */
     uint64_t row_line;    /* of the row being read */
     uint32_t *position;
@@ -50,6 +52,7 @@ struct batch {
     uint32_t carried_count;   /* of a row, set by batch_carry() */
     bool alike, bytes;        /* as in struct source_rows */
     bool has_label_text, has_weights, has_offsets, has_clusters, has_positions, has_origins;
+    bool has_hashes;  /* set before the first row */
     bool has_unknown; /* a text without a place for what it is known by */
     struct batch_number {
         uint64_t missing_id;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/hash.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "data/number.h"
@@ -204,6 +205,7 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
     uint64_t number = batch->first_line;
     const bool json = format->kind == FORMAT_JSONL;
     batch_clear(batch);
+    batch->has_hashes = format->options->hashes_rows;
     if (json && format->keys)
         json_lines_start(format, batch);
     else if (format->carried_count)
@@ -219,6 +221,8 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
         char *end = at + trimmed(at, length);
         uint64_t last = number + (quotes ? count_line_ends(at, at + length) : 0);
         batch->row_line = number;
+        if (batch->has_hashes) /* before a parser writes into it */
+            batch->row_hash = hash64(at, (size_t)(end - at));
         if (json) {
             if (!is_empty(at, length))
                 json_lines_parse(format, batch, at, end, number);

@@ -40,11 +40,12 @@ struct row_hashes holdout_hashes(const struct source_rows *rows, uint32_t row) {
     for (uint64_t i = 0; i < values; i++)
         if (value[i] != 0)
             sum += mix(mix(id[i] + OF_ID) ^ number_bits(value[i]));
-    return (struct row_hashes){.row = mix(label + sum), .label = label, .values = mix(sum)};
+    return (struct row_hashes){.row = holdout_hash(rows, row), .label = label, .values = mix(sum)};
 }
 
 uint64_t holdout_hash(const struct source_rows *rows, uint32_t row) {
-    return holdout_hashes(rows, row).row;
+    assert(rows->hash && row < rows->count);
+    return rows->hash[row];
 }
 
 /* ---- rows of the same values ---- */
@@ -62,13 +63,16 @@ static uint32_t twin_place(const struct twins *twins, uint64_t values) {
     return from;
 }
 
-static void note_label(struct twin *twin, uint64_t label) {
+/* Raw rows that differ in what is not read are not kept together: only one of them is counted. */
+static void note_label(struct twin *twin, const struct row_hashes *hashes) {
     twin->rows++;
     for (uint32_t i = 0; i < 2; i++) {
-        if (!twin->of_label[i])
-            twin->label[i] = label;
-        if (twin->label[i] == label) {
-            twin->of_label[i]++;
+        if (!twin->of_label[i]) {
+            twin->label[i] = hashes->label;
+            twin->row[i] = hashes->row;
+        }
+        if (twin->label[i] == hashes->label) {
+            twin->of_label[i] += twin->row[i] == hashes->row;
             return;
         }
     }
@@ -86,7 +90,7 @@ void twins_note(struct twins *twins, const struct row_hashes *hashes) {
         twins->twin[at] = (struct twin){.values = hashes->values};
         twins->count++;
     }
-    note_label(&twins->twin[at], hashes->label);
+    note_label(&twins->twin[at], hashes);
 }
 
 double twins_share(const struct twins *twins) {

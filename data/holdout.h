@@ -1,9 +1,10 @@
 /* The holdout by share: whether a row is held out follows from the row alone, and likewise which
  * fold of a cross-validation it belongs to.
  *
- * The hash covers the label and the (original id, value) pairs, in any order. So a row is on the
- * same side wherever it stands and whatever other rows there are, and equal rows are on the same
- * side. The hash must never change: see doc/FORMATS.md. */
+ * The hash is that of the raw row, as it stands in its file. So a row is on the same side wherever
+ * it stands, whatever other rows there are, and whatever a job reads of it: a column that is left
+ * out, or read otherwise, draws the same rows. Rows that stand alike are on the same side. The hash
+ * must never change: see doc/FORMATS.md. */
 #ifndef DML_DATA_HOLDOUT_H
 #define DML_DATA_HOLDOUT_H
 
@@ -13,11 +14,11 @@
 #include "data/pack.h"
 #include "data/source.h"
 
-/* The hash of row `row` of `rows`, which are of a pack or have no texts. Values of 0 are ignored,
- * as if they were not stored. */
+/* The hash of raw row `row` of `rows`, which have hashes, as those of packs do. */
 uint64_t holdout_hash(const struct source_rows *rows, uint32_t row);
 
-/* The same hash, and one of the values alone. */
+/* The same hash, and those of the label and of the values that are read; of rows that are of a pack
+ * or have no texts. Values of 0 are ignored, as if they were not stored. */
 struct row_hashes {
     uint64_t row, label, values;
 };
@@ -29,7 +30,8 @@ struct row_hashes holdout_hashes(const struct source_rows *rows, uint32_t row);
 #define TWINS_MAX 512u /* with more different values sides hardly differ */
 struct twins {
     struct twin {
-        uint64_t values, label[2]; /* hashes; two different labels */
+        uint64_t values, label[2]; /* hashes; two different labels, */
+        uint64_t row[2];           /* and the first raw row of each, of which */
         uint64_t rows, of_label[2];
     } twin[TWINS_MAX]; /* by rising hash of the values */
     uint32_t count;

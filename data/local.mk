@@ -37,7 +37,8 @@ libdata_a_SOURCES = \
 	data/pack_read.c data/pack.h data/pack_file.c data/pack_file.h data/pack_write.c \
 	data/parquet.h data/parquet_block.c data/parquet_block.h \
 	data/parquet_cell.c data/parquet_cell.h data/parquet_codec.c data/parquet_encoding.c \
-	data/parquet_float.c data/parquet_footer.c data/parquet_layout.c data/parquet_page.c \
+	data/parquet_float.c data/parquet_footer.c data/parquet_hash.c data/parquet_layout.c \
+	data/parquet_page.c \
 	data/parquet_reader.c data/parquet_reader.h data/parquet_rows.c data/parquet_thrift.c \
 	data/plan.c \
 	data/prepare.c \

@@ -24,6 +24,7 @@ struct pack_block_layout pack_block_layout(const struct pack_block *block) {
     layout.position = container_place(&at, block->positions ? values * sizeof(uint32_t) : 0);
     layout.offset = container_place(&at, block->shifted ? rows * sizeof(double) : 0);
     layout.cluster = container_place(&at, block->clustered ? rows * sizeof(uint64_t) : 0);
+    layout.hash = container_place(&at, block->hashed ? rows * sizeof(uint64_t) : 0);
     layout.bytes = at;
     return layout;
 }
@@ -140,8 +141,10 @@ void pack_block_fill(const struct pack_block *block, const struct pack_block_con
               block->positions ? block->values * sizeof(uint32_t) : 0);
     put_array(data, layout.offset, layout.cluster, rows->offset,
               block->shifted ? rows->count * sizeof *rows->offset : 0);
-    put_array(data, layout.cluster, layout.bytes, rows->cluster,
+    put_array(data, layout.cluster, layout.hash, rows->cluster,
               block->clustered ? rows->count * sizeof *rows->cluster : 0);
+    put_array(data, layout.hash, layout.bytes, rows->hash,
+              block->hashed ? rows->count * sizeof *rows->hash : 0);
 }
 
 /* ---- opened ---- */
@@ -277,6 +280,7 @@ struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
         .position = block->positions ? (const void *)(data + layout.position) : NULL,
         .offset = block->shifted ? (const void *)(data + layout.offset) : NULL,
         .cluster = block->clustered ? (const void *)(data + layout.cluster) : NULL,
+        .hash = block->hashed ? (const void *)(data + layout.hash) : NULL,
     };
 }
 
@@ -398,6 +402,7 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
                      .weight = rows.weight,
                      .offset = rows.offset,
                      .cluster = rows.cluster,
+                     .hash = rows.hash,
                      .label_text = unpack_texts(&to.label_text, &rows, pack->label_text),
                  });
     }

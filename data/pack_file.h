@@ -70,17 +70,18 @@ _Static_assert(PACK_FACTS_LEAST == 376 && sizeof(struct pack_facts) == 520, "no 
  * values, label f64 × rows (NaN: a text or absent), weight f64 × rows (only if `weighted`),
  * label_text u32 × rows (only if `texts`: number of the text + 1, or 0), position u32 × values
  * (only if `positions`: place of each value in its row's text; else they stand as in the text),
- * offset f64 × rows (only if `shifted`), cluster u64 × rows (only if `clustered`). */
+ * offset f64 × rows (only if `shifted`), cluster u64 × rows (only if `clustered`), hash u64 × rows
+ * (only if `hashed`, as all that are made of sources are). */
 struct pack_block {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;
     uint32_t rows, values;
-    uint8_t type, dense, texts, positions, weighted, shifted, clustered, unused;
+    uint8_t type, dense, texts, positions, weighted, shifted, clustered, hashed;
 };
 _Static_assert(sizeof(struct pack_block) == 48, "no padding");
 
 struct pack_block_layout {
-    uint64_t start, feature, value, label, weight, label_text, position, offset, cluster,
+    uint64_t start, feature, value, label, weight, label_text, position, offset, cluster, hash,
         bytes; /* offsets within the block */
 };
 struct pack_block_layout pack_block_layout(const struct pack_block *block);
@@ -107,7 +108,7 @@ struct pack_rows {
     const uint32_t *start, *feature;
     const void *value;
     const double *label, *weight, *offset;
-    const uint64_t *cluster;
+    const uint64_t *cluster, *hash;
     const uint32_t *label_text, *position;
 };
 

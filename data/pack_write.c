@@ -150,7 +150,8 @@ static int prepare_rows(void *context, const struct source_rows *rows) {
                                                 .values = (uint32_t)values,
                                                 .type = (uint8_t)pack_block_type(rows),
                                                 .texts = rows->label_text != NULL,
-                                                .positions = rows->position != NULL},
+                                                .positions = rows->position != NULL,
+                                                .hashed = rows->hash != NULL},
                                       .alike = alike};
     return 0;
 }
@@ -449,9 +450,11 @@ static void note_report(struct pack_facts *facts, const struct source_report *re
 static int read_and_write(struct pack_writer *writer, const char *packs, const char *source,
                           const struct source_options *options, unsigned threads, char **path) {
     struct source_report report;
+    struct source_options reading = *options;
+    reading.hashes_rows = true;
     writer->report = &report;
     const struct source_parts parts = {prepare_rows, number_and_place_rows, finish_rows};
-    int code = source_read_in_parts(source, options, threads, &parts, writer, &report);
+    int code = source_read_in_parts(source, &reading, threads, &parts, writer, &report);
     if (code)
         return code;
     note_report(&writer->facts, &report);

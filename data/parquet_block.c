@@ -202,6 +202,21 @@ static int take_column(struct parquet_reader *reader, struct parquet_block *bloc
     return 0;
 }
 
+/* A column that nobody reads may be of pages that are not read: then it is no part of the hashes of
+ * this block and the next. */
+static int take_unread(struct parquet_reader *reader, struct parquet_block *block,
+                       uint32_t column) {
+    const uint32_t parts = block->parts;
+    int code = take_column(reader, block, column);
+    if (code != ERROR_DATA)
+        return code;
+    error_clear();
+    while (block->parts > parts)
+        let_go(reader, block->part[--block->parts].page);
+    reader->cursor[column].used = false;
+    return 0;
+}
+
 int parquet_block_take(struct parquet_reader *reader, struct parquet_block *block, uint32_t rows) {
     parquet_block_clear(reader, block);
     int code = reader->group_left ? 0 : check_group_end(reader);
@@ -211,7 +226,8 @@ int parquet_block_take(struct parquet_reader *reader, struct parquet_block *bloc
     block->rows = reader->group_left < rows ? (uint32_t)reader->group_left : rows;
     for (uint32_t i = 0; i < reader->file.columns && !code; i++)
         if (reader->cursor[i].used)
-            code = take_column(reader, block, i);
+            code = reader->cursor[i].only_hashed ? take_unread(reader, block, i)
+                                                 : take_column(reader, block, i);
     parquet_first_forget(reader);
     reader->next_row += block->rows;
     reader->group_left -= block->rows;
@@ -237,6 +253,7 @@ void parquet_block_free(struct parquet_reader *reader, struct parquet_block *blo
     text_room_release(&block->room);
     free(block->part);
     free(block->number);
+    free(block->hash);
     free(block->odd);
     free(block->other);
     free(block->category);
@@ -282,12 +299,16 @@ static int read_page(struct parquet_reader *reader, struct held_page *page, bool
 int parquet_block_read(struct parquet_reader *reader, struct parquet_block *block) {
     uint32_t begin = block->parts ? (uint32_t)(block->first_row / block->rows % block->parts) : 0;
     int code = 0;
-    for (uint32_t i = 0; i < block->parts && !code; i++)
+    for (uint32_t i = 0; i < block->parts && (!code || code == ERROR_DATA); i++) {
+        error_clear();
         code = read_page(reader, block->part[(begin + i) % block->parts].page, false);
+    }
     error_clear(); /* the first in the order of columns is told */
     for (uint32_t i = 0; i < block->parts; i++) {
         code = read_page(reader, block->part[i].page, true);
-        if (code)
+        if (code == ERROR_DATA && reader->cursor[block->part[i].column].only_hashed)
+            error_clear();
+        else if (code)
             return code;
     }
     return 0;

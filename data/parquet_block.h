@@ -62,8 +62,9 @@ struct parquet_block {
     double *number; /* rows × the numbers of a row; owned */
     uint8_t *odd;   /* of each row: in what way some number is none; owned */
     double *other;  /* rows × the columns that are neither numbers nor skipped; owned */
+    uint64_t *hash; /* of each row, if they are asked for; owned */
     const struct category **category; /* rows × the categories of a row; owned */
-    size_t number_capacity, odd_capacity, other_capacity, category_capacity;
+    size_t hash_capacity, number_capacity, odd_capacity, other_capacity, category_capacity;
 };
 
 /* Where the reading of a column is in the group of rows. */
@@ -73,6 +74,7 @@ struct column_cursor {
     uint32_t first;               /* of its rows that no block has */
     struct held_page *dictionary; /* held; or NULL */
     bool used;
+    bool only_hashed; /* it is part of the hashes of rows, and nothing else is read of it */
 };
 
 struct parquet_reader {
@@ -109,6 +111,9 @@ int parquet_block_take(struct parquet_reader *reader, struct parquet_block *bloc
 
 /* Reads all pages of a block that nobody has read. */
 int parquet_block_read(struct parquet_reader *reader, struct parquet_block *block);
+
+/* Fills block->hash, when the pages are read. */
+void parquet_hash_rows(struct parquet_block *block);
 
 /* Gives its pages and texts up. */
 void parquet_block_clear(struct parquet_reader *reader, struct parquet_block *block);

@@ -126,7 +126,9 @@ static int choose_columns(struct parquet_reader *reader, const struct format *fo
                 "%s: column \"%.100s\" is not read: %s; leave it out with csv.skip, or "
                 "write the file anew without that",
                 reader->file.path, column->name, column->refused);
-        reader->cursor[i].used = used;
+        reader->cursor[i].used =
+            used || (reader->options.hashes_rows && !reader->file.column[i].refused);
+        reader->cursor[i].only_hashed = !used;
     }
     return 0;
 }

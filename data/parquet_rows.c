@@ -423,7 +423,7 @@ static void find_columns(struct row_maker *maker) {
         const struct page_rows *part = &block->part[i];
         enum column_kind kind = maker->format->column[part->column].kind;
         struct column_rows rows = {.column = part->column, .part = part};
-        if (part->at)
+        if (part->at || maker->reader->cursor[part->column].only_hashed)
             continue;
         if (kind == COLUMN_CATEGORY)
             rows.place = maker->category_count++;
@@ -449,7 +449,8 @@ static void find_rest(struct row_maker *maker) {
 static void make_all_entries(struct row_maker *maker) {
     const struct parquet_block *block = maker->block;
     for (uint32_t i = 0; i < block->parts; i++)
-        if (block->part[i].page->values.index)
+        if (block->part[i].page->values.index &&
+            !maker->reader->cursor[block->part[i].column].only_hashed)
             parquet_entries_make(maker->reader, maker->format, block->part[i].column,
                                  block->part[i].page->dictionary, make_entries_of);
 }
@@ -465,6 +466,9 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     if (code)
         return code;
     batch_clear(batch);
+    batch->has_hashes = reader->options.hashes_rows;
+    if (batch->has_hashes)
+        parquet_hash_rows(block);
     batch->text_length = 0;
     batch->first_line = block->first_row;
     if (format->carried_count)
@@ -479,6 +483,7 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     for (uint32_t i = 0; i < block->rows && batch->bad_count <= format->options->bad_lines_max;
          i++) {
         batch->row_line = block->first_row + i;
+        batch->row_hash = batch->has_hashes ? block->hash[i] : 0;
         make_row(&maker, i);
     }
     free(maker.all);

@@ -107,6 +107,7 @@ struct source_options {
                                    with each row, whatever else they are for; NULL: none */
     bool streams;               /* also from pipes, and from standard input as "-" */
     bool hands_out_bad;         /* rows may be none, and only bad lines */
+    bool hashes_rows;           /* rows come with the hash of what stands in the file */
     uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; of an
                          array: one more than a row has; 0: as many as there are */
 };
@@ -154,6 +155,8 @@ struct source_rows {
     const double *weight;          /* from 0 to WEIGHT_MAX; NULL: all are 1 */
     const double *offset;          /* with the logarithm of the exposure; NULL: all are 0 */
     const uint64_t *cluster;       /* the hash of its text; NULL: there are none */
+    const uint64_t *hash;       /* of the raw row, as it stands in the file, whatever is read of it:
+                                   doc/FORMATS.md. NULL: it was not asked for */
     const char *const *carried; /* count × carried_count cells, row-major, as texts; NULL: none */
     uint32_t carried_count;
     const struct bad_line *bad; /* the lines between the rows that were skipped, in order; from a

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 from harness import (BAD_DATA, CREATE, USAGE, Skip, dml, lines_of, main, run, shared, small_job,
                      test, train, write_job)
-from row_hash import libsvm_hash
+from row_hash import row_hash
 
 
 def exported(model, form, *more):
@@ -238,7 +238,7 @@ def deviations_are_those_of_the_training_rows_as_long_as_these_are_there(folder)
     job = small_job(folder, holdout=0.25)
     result = train(job)
     kept = [line for line in (folder / 'small.libsvm').read_text().splitlines()
-            if libsvm_hash(line) >= 0.25 * 2 ** 64]
+            if row_hash(line) >= 0.25 * 2 ** 64]
     assert len(kept) == result['examples'] < 60, result
     table = {row[0]: row[2] for row in (line.split('\t') for line in exported(
         folder / 'job.state', 'tsv').stdout.splitlines()[1:])}

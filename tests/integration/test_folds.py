@@ -9,7 +9,7 @@ import statistics
 import sys
 
 from harness import BAD_DATA, CONFIG, COORDINATOR, Process, dml, main, test, train, write_job
-from row_hash import fold_of, libsvm_hash
+from row_hash import fold_of, row_hash
 from sweeps import killed, rows_of, table_of, write_rows
 
 VALUES = [0.3, 0.01, 0.0003]
@@ -38,7 +38,7 @@ def each_fold_is_judged_by_a_model_of_all_other_rows(folder):
     exact = {'loss_tolerance': 0, 'gradient_tolerance': 1e-9}
     path = train(fold_job(folder, seed=7, **exact))['path']
     lines = (folder / 'rows.libsvm').read_text().splitlines()
-    fold = [fold_of(libsvm_hash(line), 7, FOLDS) for line in lines]
+    fold = [fold_of(row_hash(line), 7, FOLDS) for line in lines]
     for i in range(FOLDS):
         for name, part in ('in', True), ('out', False):
             (folder / f'{name}{i}.libsvm').write_text(''.join(
@@ -152,7 +152,7 @@ def a_cross_validation_killed_at_random_moments_gives_the_table_of_the_quiet_one
 def a_class_that_one_fold_has_alone_is_told_before_training(folder):
     lines = [f'{i % 2} 1:{i}' for i in range(40)] + ['2 1:50', '2 1:50']
     (folder / 'rows.libsvm').write_text('\n'.join([*lines, '']))
-    place = fold_of(libsvm_hash('2 1:50'), 1, FOLDS)
+    place = fold_of(row_hash('2 1:50'), 1, FOLDS)
     warned = dml('run', fold_job(folder, objective='softmax', l2=0.1))
     words = f'1 class has all rows in one fold: "2" in fold {place};'
     assert warned.status == 0 and warned.stderr.count(words) == 1, warned

@@ -7,14 +7,14 @@ import random
 import sys
 
 from harness import (BAD_DATA, CONFIG, USAGE, dml, main, small_data, test, train, write_job)
-from row_hash import csv_hash, libsvm_hash
+from row_hash import row_hash
 
 FIGURES = ('examples', 'loss', 'accuracy', 'auc', 'rmse', 'unseen_features', 'unseen_labels')
 
 
-def split(lines, share, hash_of=libsvm_hash):
+def split(lines, share):
     """The rows that are trained on, and those held out."""
-    held = [hash_of(line) < int(share * 2 ** 64) for line in lines]
+    held = [row_hash(line) < int(share * 2 ** 64) for line in lines]
     return ([line for line, out in zip(lines, held) if not out],
             [line for line, out in zip(lines, held) if out])
 
@@ -85,7 +85,7 @@ def held_out_rows_leave_no_trace_in_the_model(folder):
 
 def check_csv(folder, objective, label_of):
     lines = csv_rows(400, label_of)
-    kept, out = split(lines, 0.25, csv_hash)
+    kept, out = split(lines, 0.25)
     header = 'a,b,c,d,y'
     settings = {'objective': objective, 'l2': 1e-3}
     result = train(write_job(folder, data=[write(folder / 'all.csv.gz', lines, header)],

@@ -67,7 +67,7 @@ def assert_same_model(folder, one, other):
 def arrays_give_the_model_of_the_same_csv_to_the_bit(folder):
     write_images(folder, 'some', 700)
     for objective, more in (('softmax', {}), ('squared', {'replicas': 2, 'threads': 2}),
-                            ('softmax', {'holdout': 0.2, 'standardise': True})):
+                            ('softmax', {'l1': 1e-3, 'standardise': True})):
         settings = {'objective': objective, **CLOSE, **more}
         text = train(write_job(folder, f'csv-{objective}-{len(more)}', data=['some.csv'], **settings))
         for data, labels in (('some.idx.gz', 'some.digits'), ('some.npy', 'some.digits.npy')):

@@ -21,8 +21,8 @@ def prepare(folder):
 @test
 def the_model_is_that_of_the_csv_and_each_reads_the_other(folder):
     prepare(folder)
-    models = [train(write_job(folder, name=kind, data=[f'data.{kind}'], format=kind, csv=TABLE, l2=1e-3,
-                              holdout=0.2)) for kind in KINDS]
+    models = [train(write_job(folder, name=kind, data=[f'data.{kind}'], format=kind, csv=TABLE,
+                              l2=1e-3)) for kind in KINDS]
     assert models[0]['model_sha256'] == models[1]['model_sha256'], models
     columns = ('--columns', 'kind,price,stamp,label,probability')
     found = [dml('predict', folder / f'{model}.state', folder / f'data.{kind}', *columns).stdout

@@ -32,8 +32,10 @@ class Table:
         named = f'csv {{ label = {label} }}\n' if label else ''
         self.job = write_job(folder, **{
             'data': ['data.csv'], 'l2': 1e-3, 'replicas': 1, 'shards': 1, 'threads': 1,
-            'holdout': 0.2, 'gradient_tolerance': 1e-7, 'gate': ['loss <= 1.05 * live'],
+            'holdout': ['held.csv'], 'gradient_tolerance': 1e-7, 'gate': ['loss <= 1.05 * live'],
             **settings})
+        # a row whose cells move stands otherwise in its file, so a share would hold out others
+        self.export(99, [*HEADER[:-1], 'extra', 'label'], 'held.csv')
         self.job.write_text(self.job.read_text() + named)
 
     def export(self, seed, columns, name='data.csv', header=True):

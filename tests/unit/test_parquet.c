@@ -431,6 +431,47 @@ static void an_index_is_neither_a_feature_nor_the_label(void **state) {
     table_free(table);
 }
 
+struct hashes {
+    uint64_t hash[64];
+    uint32_t count;
+};
+
+static int take_hashes(void *context, const struct source_rows *rows) {
+    struct hashes *hashes = context;
+    for (uint32_t row = 0; row < rows->count; row++)
+        hashes->hash[hashes->count++] = rows->hash[row];
+    return 0;
+}
+
+static struct hashes hashes_of(const char *path, struct source_options options) {
+    struct hashes hashes = {.count = 0};
+    struct source_report report;
+    options.hashes_rows = true;
+    if (source_read(path, &options, 2, take_hashes, &hashes, &report))
+        fail_msg("%s", error_text());
+    source_report_release(&report);
+    return hashes;
+}
+
+/* However values are stored, and whatever is read of them; a column that is not read has no part.
+ */
+static void the_hash_of_a_row_is_of_all_its_cells(void **state) {
+    const struct source_options label = {.label = "y"},
+                                other = {.label = "y", .skip = LIST("kind", "double", "day")},
+                                one = {.label = "n"}, of = {.label = "x", .skip = LIST("n")},
+                                nested = {.label = "y", .skip = LIST("list")};
+    (void)state;
+    const struct hashes plain = hashes_of(stored_file("plain.parquet"), label);
+    assert_int_equal(plain.count, 40);
+    for (size_t i = 0; i < FILES; i++) {
+        const struct hashes found = hashes_of(stored_file(files[i]), i % 2 ? other : label);
+        assert_memory_equal(&found, &plain, sizeof plain);
+    }
+    assert_true(hashes_of(stored_file("row.parquet"), one).hash[0] == UINT64_C(0x88707db7631adaf6));
+    assert_true(hashes_of(stored_file("row.parquet"), of).hash[0] == UINT64_C(0x88707db7631adaf6));
+    assert_int_equal(hashes_of(stored_file("nested.parquet"), nested).count, 5);
+}
+
 static void a_page_has_no_more_than_the_limits(void **state) {
     const struct source_options options = {
         .numbers_only = true, .label = "z", .label_optional = true};
@@ -562,6 +603,7 @@ SUITE(parquet) {
         cmocka_unit_test(pages_may_have_levels_that_say_nothing),
         cmocka_unit_test(groups_without_rows_are_passed_over),
         cmocka_unit_test(an_index_is_neither_a_feature_nor_the_label),
+        cmocka_unit_test(the_hash_of_a_row_is_of_all_its_cells),
         cmocka_unit_test(a_page_has_no_more_than_the_limits),
         cmocka_unit_test(a_page_has_no_more_rows_than_its_group),
         cmocka_unit_test(texts_by_their_prefixes_have_no_more_bytes_than_a_page),
