@@ -62,6 +62,13 @@ int error_set_errno(int code, const char *format, ...) {
     return code_of_errno(code, number);
 }
 
+int error_set_stream(FILE *stream, const char *name) {
+    clearerr(stream);
+    if (fputc('\n', stream) == EOF || fflush(stream))
+        return error_set_errno(ERROR_IO, "cannot write %s", name);
+    return error_set(ERROR_IO, "cannot write %s", name);
+}
+
 const char *error_text(void) {
     return text;
 }

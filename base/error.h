@@ -9,6 +9,8 @@
 #ifndef DML_BASE_ERROR_H
 #define DML_BASE_ERROR_H
 
+#include <stdio.h>
+
 /*        name          exit  meaning */
 #define ERROR_TABLE(X)                                                                             \
     X(ERROR_NOT_CONVERGED, 1, "not converged")                                                     \
@@ -35,6 +37,10 @@ int error_set(int code, const char *format, ...) __attribute__((format(printf, 2
 /* As error_set(), with ": " and the text of errno behind it; the code follows from errno where
  * that says more (EACCES and EPERM are ERROR_PERMISSION, ENOSPC and EIO are ERROR_IO). */
 int error_set_errno(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* As error_set_errno() for a stream into which something could not be written: the reason is the
+ * one that the system gives when one more byte is written. `name` is what the stream leads to. */
+int error_set_stream(FILE *stream, const char *name);
 
 /* The text of this thread's first error; "" when there is none. Valid until error_clear(). */
 const char *error_text(void);

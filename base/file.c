@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,13 +117,46 @@ void new_file_discard(struct new_file *file) {
 
 /* ---- reading ---- */
 
+int file_open_regular(const char *path, int *descriptor, struct stat *status) {
+    *descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (*descriptor < 0)
+        return error_set_errno(errno == ENOENT ? ERROR_UNAVAILABLE : ERROR_IO, "cannot open %s",
+                               path);
+    int code = fstat(*descriptor, status)  ? error_set_errno(ERROR_IO, "cannot look at %s", path)
+               : !S_ISREG(status->st_mode) ? error_set(ERROR_DATA, "%s is no regular file", path)
+                                           : 0;
+    if (code)
+        close(*descriptor);
+    return code;
+}
+
+#define PIPE_MS 10000
+
+/* A pipe with a writer is read to its end; one that nobody writes to has none. */
+static int await_pipe(int descriptor, const char *path) {
+    struct stat status;
+    if (fstat(descriptor, &status))
+        return error_set_errno(ERROR_IO, "cannot look at %s", path);
+    if (S_ISFIFO(status.st_mode)) {
+        struct pollfd input = {.fd = descriptor, .events = POLLIN};
+        if (poll(&input, 1, PIPE_MS) <= 0)
+            return error_set(ERROR_DATA, "%s is a pipe, and nobody writes to it", path);
+    }
+    (void)fcntl(descriptor, F_SETFL, O_RDONLY);
+    return 0;
+}
+
 int file_read(const char *path, size_t length_max, char **data, size_t *length) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
         return error_set_errno(ERROR_IO, "cannot open %s", path);
     char *buffer = NULL;
     size_t used = 0, capacity = 0;
-    int code = 0;
+    int code = await_pipe(descriptor, path);
+    if (code) {
+        close(descriptor);
+        return code;
+    }
     for (;;) {
         if (used + 1 >= capacity) {
             capacity = capacity ? 2 * capacity : 4096;
@@ -182,16 +216,13 @@ static int read_whole(int descriptor, const char *path, size_t length, void **st
 }
 
 int file_map(const char *path, const void **data, size_t *length) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return error_set_errno(ERROR_IO, "cannot open %s", path);
     struct stat status;
-    int code = 0;
+    int descriptor, code = file_open_regular(path, &descriptor, &status);
+    if (code)
+        return code == ERROR_UNAVAILABLE ? ERROR_IO : code;
     void *start = NULL;
-    if (fstat(descriptor, &status)) {
-        code = error_set_errno(ERROR_IO, "cannot look at %s", path);
-    } else if (status.st_size > 0 && status.st_size <= NETWORK_READ_BYTES_MAX &&
-               filesystem_is_network(path)) {
+    if (status.st_size > 0 && status.st_size <= NETWORK_READ_BYTES_MAX &&
+        filesystem_is_network(path)) {
         code = read_whole(descriptor, path, (size_t)status.st_size, &start);
     } else if (status.st_size > 0) {
         start = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
@@ -469,7 +500,7 @@ static bool looks_unchanged(void) {
  * gone is another's too: whoever made a new one in its place has the lock of that. */
 static int read_text(char text[GUARD_TEXT]) {
     text[0] = '\0';
-    int descriptor = open(guard.path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(guard.path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0 && (errno == ENOENT || errno == ESTALE))
         return 0;
     if (descriptor < 0 && (errno == EMFILE || errno == ENFILE) && looks_unchanged()) {

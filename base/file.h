@@ -28,6 +28,11 @@ int new_file_publish(struct new_file *file);
 /* Drops what was written. Harmless on a zeroed or published struct. */
 void new_file_discard(struct new_file *file);
 
+/* Opens a file for reading, never a pipe, which could make this process wait for ever.
+ * ERROR_UNAVAILABLE if it is not there, ERROR_DATA if it is none. */
+struct stat;
+int file_open_regular(const char *path, int *descriptor, struct stat *status);
+
 /* Starts to bring what was written to a file to disk, and does not wait for it: a later fsync then
  * has less to do. */
 void file_write_back(int descriptor);

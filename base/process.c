@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <jansson.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -22,7 +23,47 @@
 #include "base/limits.h"
 #include "base/memory.h"
 
-void process_begin(void) {
+/* What the deepest calls need of it; frames of 0.2 MB are among them. */
+#define STACK_BYTES (8u << 20)
+#define STACK_BYTES_LEAST (1u << 20)
+
+static int provide_stacks(void) {
+    struct rlimit limit;
+    pthread_attr_t attributes;
+    size_t bytes = 0;
+    if (!pthread_getattr_default_np(&attributes)) {
+        if (!pthread_attr_getstacksize(&attributes, &bytes) && bytes < STACK_BYTES &&
+            !pthread_attr_setstacksize(&attributes, STACK_BYTES))
+            pthread_setattr_default_np(&attributes);
+        pthread_attr_destroy(&attributes);
+    }
+    if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= STACK_BYTES)
+        return 0;
+    limit.rlim_cur = limit.rlim_max < STACK_BYTES ? limit.rlim_max : STACK_BYTES;
+    (void)setrlimit(RLIMIT_STACK, &limit);
+    if (limit.rlim_cur >= STACK_BYTES_LEAST)
+        return 0;
+    return error_set(ERROR_UNAVAILABLE,
+                     "the stack may have %llu KiB only, and at least %u are needed; raise "
+                     "`ulimit -s`",
+                     (unsigned long long)limit.rlim_cur / 1024, STACK_BYTES_LEAST / 1024);
+}
+
+static void *allocate(size_t bytes) {
+    return memory_new(1, bytes);
+}
+
+void process_end_first(void) {
+    int descriptor = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+    char now[16] = "";
+    if (descriptor < 0)
+        return;
+    if (read(descriptor, now, sizeof now - 1) > 0 && atoi(now) < 500)
+        (void)!pwrite(descriptor, "500", 3, 0);
+    close(descriptor);
+}
+
+int process_begin(void) {
     int descriptor;
     do
         descriptor = open("/dev/null", O_RDWR); /* takes the lowest number that is free */
@@ -30,6 +71,8 @@ void process_begin(void) {
     if (descriptor > STDERR_FILENO)
         close(descriptor);
     signal(SIGXFSZ, SIG_IGN);
+    json_set_alloc_funcs(allocate, free);
+    return provide_stacks();
 }
 
 unsigned long long process_number(void) {
@@ -81,8 +124,7 @@ int process_end(int code) {
     bool flushed = !fflush(stdout);
     if (code || (flushed && !ferror(stdout)))
         return code;
-    return flushed ? error_set(ERROR_IO, "cannot write standard output")
-                   : error_set_errno(ERROR_IO, "cannot write standard output");
+    return error_set_stream(stdout, "standard output");
 }
 
 int thread_start(pthread_t *thread, void *(*work)(void *context), void *context) {

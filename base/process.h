@@ -8,8 +8,13 @@
 
 /* The first call of main(). Descriptors 0 to 2 that are closed are opened on /dev/null, so that no
  * file or socket takes their place and gets what is printed. A file that may not grow (ulimit -f)
- * is an error of the write, and no signal. */
-void process_begin(void);
+ * is an error of the write, and no signal. Threads get stacks of STACK_BYTES at least, and so does
+ * this one as far as the system allows: ERROR_UNAVAILABLE if that is less than STACK_BYTES_LEAST.
+ * Where there is no memory for a JSON value, the process ends as memory_exhausted() does. */
+int process_begin(void);
+
+/* Makes the system end this process before others of its user if memory runs out. */
+void process_end_first(void);
 
 /* A number that no other process has, not even on another host: for names in folders that are
  * shared. The process's id does not do, as in containers many have the same. */

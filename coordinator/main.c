@@ -103,8 +103,9 @@ static bool goes_on(const struct options *options) {
 int main(int argc, char **argv) {
     struct options options;
     loop_signals_early(true);
-    process_begin();
     int code = options_parse(argc, argv, commands, &options);
+    if (!code)
+        code = process_begin();
     loop_signals_early(!code && goes_on(&options));
     if (!code)
         code = failpoint_setup("coordinator", message_failpoints, MESSAGE_FAILPOINTS);

@@ -111,6 +111,14 @@ void batch_tell_apart(struct batch *batch);
 bool batch_row(struct batch *batch, double label, const char *label_text, bool sorted,
                uint64_t *repeated);
 
+/* Whether a line begins with the byte order mark of UTF-8, as it does where files were joined that
+ * begin with one. The mark at the beginning of a file is no part of its first line. */
+static inline bool line_has_mark(const char *text) {
+    return (unsigned char)text[0] == 0xef && (unsigned char)text[1] == 0xbb &&
+           (unsigned char)text[2] == 0xbf;
+}
+#define MARK_WITHIN "a byte order mark (U+FEFF) in the middle of the file; remove it from this line"
+
 /* Discards the row being read and notes why. Always false, for `return batch_reject(…)`. */
 bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -278,7 +278,7 @@ int container_strings(const struct container *container, unsigned number, uint64
 
 bool container_peek(const struct container_kind *kind, const char *path, void *data,
                     size_t length) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (descriptor < 0)
         return false;
     struct container_header header;

@@ -82,8 +82,8 @@ static int check_column(const struct cross_reader *reader, const struct table_cr
                          reader->text, name);
     if (here->monotone != MONOTONE_NONE)
         return error_set(ERROR_CONFIG,
-                         "\"%s\": %s is monotone, which its effect would not be beside crosses; "
-                         "take it from one of `cross` and `monotone`",
+                         "\"%s\": %s is in both `cross` and `monotone`; remove it from one: beside "
+                         "a cross its effect need not be monotone",
                          reader->text, name);
     if (here->kind == COLUMN_WORDS)
         return error_set(ERROR_CONFIG, "\"%s\": %s holds sentences, which are not crossed",

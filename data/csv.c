@@ -189,6 +189,8 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *text
         return reject_swallowed(batch, number, last);
     if (batch->has_zeros && memchr(text, '\0', (size_t)(end - text)))
         return batch_reject(batch, number, "a zero byte: is this a text file?");
+    if (line_has_mark(text))
+        return batch_reject(batch, number, MARK_WITHIN);
     struct csv_line line = {row_begin(format, batch, number), text, end, last};
     if (format->carried_count)
         csv_carry(format, batch, text, end);

@@ -278,6 +278,38 @@ static int refuse_label_left_out(const struct format *format, const struct csv_c
                                : ", since it is the last; name that of the labels with csv.label");
 }
 
+/* The key that lists the columns of a kind. */
+static const char *key_of(enum column_kind kind) {
+    switch (kind) {
+    case COLUMN_LABEL:
+        return "csv.label";
+    case COLUMN_SKIPPED:
+        return "csv.skip";
+    case COLUMN_CATEGORY:
+        return "csv.categories";
+    case COLUMN_WORDS:
+        return "csv.text";
+    case COLUMN_DATE:
+        return "csv.dates";
+    default:
+        return "csv.numbers";
+    }
+}
+
+static int refuse_two_kinds(const struct format *format, const struct csv_cells *first,
+                            const char *name, enum column_kind kind, enum column_kind other) {
+    const char *here = key_of(kind), *there = key_of(other);
+    if (other == COLUMN_LABEL && !format->options->label)
+        return error_set(
+            ERROR_DATA,
+            "%s:%llu: column \"%s\" is listed in %s, and is the label, since it is the "
+            "last; name that of the labels with csv.label, or take it out of %s",
+            first->path, (unsigned long long)first->number, name, here, here);
+    return error_set(ERROR_DATA,
+                     "%s:%llu: column \"%s\" is named by %s and by %s; take it out of one of them",
+                     first->path, (unsigned long long)first->number, name, there, here);
+}
+
 /* Gives the columns of a list their kind; no other list may have given them another. */
 static int set_kinds(struct format *format, const struct csv_cells *first, const char *const *list,
                      enum column_kind kind, const char *what, bool *known) {
@@ -295,11 +327,7 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
         if (kind == COLUMN_SKIPPED && column == format->label && !format->options->label_optional)
             return refuse_label_left_out(format, first, *name);
         if (known[column] && here->kind != kind && kind != COLUMN_SKIPPED)
-            return error_set(ERROR_DATA,
-                             "%s:%llu: column \"%s\" cannot be %s: it is %s; take it out of one of "
-                             "csv.label, csv.numbers, csv.categories, csv.text and csv.dates",
-                             first->path, (unsigned long long)first->number, *name, what,
-                             here->kind == COLUMN_LABEL ? "the label" : "another");
+            return refuse_two_kinds(format, first, *name, kind, here->kind);
         if (here->kind != COLUMN_SKIPPED)
             here->kind = kind;
         known[column] = true;

@@ -354,6 +354,8 @@ static bool parse_label(const struct format *format, struct batch *batch, const 
         return true;
     }
     int length = word_length(first);
+    if (line_has_mark(first))
+        return batch_reject(batch, number, MARK_WITHIN);
     if (missing)
         return batch_reject(batch, number,
                             "the line begins with \"%.*s\" where its label should be", length,

@@ -90,6 +90,8 @@ static uint32_t column_of(const struct text_dictionary *keys, uint32_t likely, c
 
 static bool reject_json(struct batch *batch, uint64_t number, const struct json_reader *reader,
                         const char *text, const char *end) {
+    if (line_has_mark(text))
+        return batch_reject(batch, number, MARK_WITHIN);
     bool whole_file = end - text < 3 || *text == '[';
     return batch_reject(batch, number, "no JSON that is read, at byte %zu: %s%s",
                         json_place(reader), reader->why,

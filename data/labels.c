@@ -194,8 +194,11 @@ static int check_order(const struct labels *labels, const struct pack *pack, uin
                             "ordinal { order = { \"LOW\", \"HIGH\" } }");
     if (labels->order[order_of(labels, name, is_text)])
         return 0;
-    char *why = memory_format("is not listed in `ordinal.order`, which begins with \"%s\"",
-                              labels->order[0]);
+    /* Where all columns hold texts, nothing shows that the first line names them. */
+    bool may_be_name = row == 0 && is_text && pack->table && !pack->table->column[0].name;
+    char *why = memory_format(
+        "is not listed in `ordinal.order`, which begins with \"%s\"%s", labels->order[0],
+        may_be_name ? "; if it is the name of the column, set csv.header = yes" : "");
     int code = refuse_label(pack, row, name, why);
     free(why);
     return code;

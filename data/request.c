@@ -1,10 +1,13 @@
+#define _GNU_SOURCE
 #include "data/request.h"
 
+#include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -31,9 +34,15 @@ int64_t request_seconds(void) {
 /* ---- what a server answers ---- */
 
 static void reply_reset(struct reply *reply, long status) {
-    size_t bytes = reply->bytes;
-    *reply = (struct reply){
-        .status = status, .length = UNKNOWN, .first = UNKNOWN, .total = UNKNOWN, .bytes = bytes};
+    const struct reply before = *reply;
+    *reply = (struct reply){.status = status,
+                            .length = UNKNOWN,
+                            .first = UNKNOWN,
+                            .total = UNKNOWN,
+                            .bytes = before.bytes,
+                            .led = before.led || (status >= 300 && status < 400),
+                            .within = before.within,
+                            .led_away = before.led_away};
 }
 
 /* The value of a header line, in `line`, if it has this name. */
@@ -110,11 +119,17 @@ enum outcome request_judge(const char *path, CURLcode result, const struct reply
     if (result == CURLE_OK && (status == 200 || status == 206))
         return DONE;
     snprintf(why, 128, "status %ld%s%s", status, *problem ? " " : "", problem);
-    bool led = result == CURLE_UNSUPPORTED_PROTOCOL || result == CURLE_TOO_MANY_REDIRECTS;
+    bool led = reply->led_away || result == CURLE_UNSUPPORTED_PROTOCOL ||
+               result == CURLE_TOO_MANY_REDIRECTS;
     if (!led &&
         (status == 429 || status == 408 || (status >= 500 && status != 501 && status != 505)))
         return THROTTLED;
-    if (result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE)
+    if (result != CURLE_OK && reply->led_away)
+        *code = error_set(ERROR_PERMISSION,
+                          "cannot open %s: it leads to an address of an internal network, which is "
+                          "not followed from outside; if that is meant, give that address",
+                          path);
+    else if (result == CURLE_PEER_FAILED_VERIFICATION || result == CURLE_SSL_CACERT_BADFILE)
         *code =
             error_set(ERROR_UNAVAILABLE,
                       "cannot open %s: its certificate is not to be trusted (%s); SSL_CERT_FILE "
@@ -131,11 +146,16 @@ enum outcome request_judge(const char *path, CURLcode result, const struct reply
     else if (status == 404 || status == 410)
         *code = error_set(ERROR_DATA, "cannot open %s: it is not there (%s)", path, why);
     else if (status == 401 || status == 403)
-        *code = error_set(ERROR_PERMISSION,
-                          "cannot open %s: the server does not allow it (%s); see to the "
-                          "credentials, in the environment or in ~/.aws, and to the clock",
-                          path, why);
-    else if (status >= 300)
+        *code = error_set(ERROR_PERMISSION, "cannot open %s: the server does not allow it (%s)%s",
+                          path, why,
+                          strncmp(path, "s3://", 5) == 0
+                              ? "; see to the credentials, in the environment or in ~/.aws, and "
+                                "to the clock"
+                              : "");
+    else if (result == CURLE_OK && status == 204)
+        *code =
+            error_set(ERROR_UNAVAILABLE, "cannot open %s: the server sent nothing (%s)", path, why);
+    else if (status >= 300 || (result == CURLE_OK && status))
         *code = error_set(ERROR_UNAVAILABLE, "cannot open %s: the server answers with %s%s%s", path,
                           why, *reply->region ? "; set AWS_REGION to " : "", reply->region);
     else {
@@ -178,6 +198,64 @@ int request_wait(struct patience *patience, const char *path, enum outcome outco
     return 0;
 }
 
+/* ---- where a redirect may lead ---- */
+
+/* The networks of one host, site or provider (RFC 6890, and 4193, 4291, 6052 for IPv6), by the
+ * first bits of their addresses. Addresses of IPv4 are written as those of IPv6 that stand for
+ * them. */
+static const struct {
+    unsigned char first[16];
+    unsigned bits;
+} internal_networks[] = {
+#define IPV4(a, b, bits)                                                                           \
+    { {[10] = 0xff, [11] = 0xff, [12] = (a), [13] = (b)}, 96 + (bits) }
+    IPV4(0, 0, 8),      IPV4(10, 0, 8),    IPV4(100, 64, 10),  IPV4(127, 0, 8),
+    IPV4(169, 254, 16), IPV4(172, 16, 12), IPV4(192, 168, 16),
+#undef IPV4
+    {{0}, 127},         /* none, and ::1 */
+    {{0xfc}, 7},        /* of a site */
+    {{0xfe, 0x80}, 10}, /* of a link */
+    {{0xfe, 0xc0}, 10}, /* of a site, as it was once */
+};
+
+bool address_is_internal(const struct sockaddr *address) {
+    static const unsigned char translated[12] = {0, 0x64, 0xff, 0x9b}; /* 64:ff9b::/96 */
+    unsigned char bytes[16] = {[10] = 0xff, [11] = 0xff};
+    if (address->sa_family == AF_INET)
+        memcpy(bytes + 12, &((const struct sockaddr_in *)(const void *)address)->sin_addr, 4);
+    else if (address->sa_family == AF_INET6)
+        memcpy(bytes, &((const struct sockaddr_in6 *)(const void *)address)->sin6_addr, 16);
+    else
+        return true;
+    if (!memcmp(bytes, translated, sizeof translated))
+        memcpy(bytes, (const unsigned char[12]){[10] = 0xff, [11] = 0xff}, 12);
+    for (size_t i = 0; i < sizeof internal_networks / sizeof *internal_networks; i++) {
+        unsigned whole = internal_networks[i].bits / 8, rest = internal_networks[i].bits % 8;
+        const unsigned char *first = internal_networks[i].first;
+        if (!memcmp(bytes, first, whole) &&
+            (!rest || (bytes[whole] ^ first[whole]) >> (8 - rest) == 0))
+            return true;
+    }
+    return false;
+}
+
+/* Called by libcurl for each address that it is about to connect to; so a name cannot lead
+ * elsewhere between a check and the connection. A server outside must not make this process read
+ * what only hosts inside can. Through a proxy all addresses are that of the proxy. */
+static curl_socket_t open_socket(void *context, curlsocktype purpose,
+                                 struct curl_sockaddr *address) {
+    struct reply *reply = context;
+    bool internal = address_is_internal(&address->addr);
+    (void)purpose;
+    if (!reply->led)
+        reply->within |= internal;
+    if (reply->led && internal && !reply->within) {
+        reply->led_away = true;
+        return CURL_SOCKET_BAD;
+    }
+    return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
 /* ---- requests ---- */
 
 static const char *authorities(void) {
@@ -189,7 +267,7 @@ void request_set(CURL *easy, const struct address_request *request, struct reply
                  struct curl_slist **headers) {
     bool plain = !strncmp(request->url, "http:", 5);
     const char *file = authorities(), *folder = getenv("SSL_CERT_DIR");
-    reply->bytes = 0;
+    *reply = (struct reply){0};
     reply_reset(reply, 0);
     libcurl.easy_reset(easy);
     libcurl.easy_setopt(easy, CURLOPT_URL, request->url);
@@ -198,6 +276,8 @@ void request_set(CURL *easy, const struct address_request *request, struct reply
     libcurl.easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
     libcurl.easy_setopt(easy, CURLOPT_REDIR_PROTOCOLS_STR, plain ? "http,https" : "https");
     libcurl.easy_setopt(easy, CURLOPT_FOLLOWLOCATION, request->s3 ? 0L : 1L);
+    libcurl.easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, open_socket);
+    libcurl.easy_setopt(easy, CURLOPT_OPENSOCKETDATA, reply);
     libcurl.easy_setopt(easy, CURLOPT_PATH_AS_IS, request->s3 ? 1L : 0L); /* a key may have /../ */
     libcurl.easy_setopt(easy, CURLOPT_MAXREDIRS, (long)REDIRECTS_MAX);
     libcurl.easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)(request_seconds() + 3) / 4);

@@ -36,10 +36,18 @@ struct reply {
     size_t bytes;         /* of the headers */
     char problem[PROBLEM_BYTES];
     size_t problem_length;
+    bool led;              /* there was a redirect */
+    bool within, led_away; /* the address that was asked for is internal; a redirect was refused as
+                              it led from another one to such an address */
 };
 
 /* How long nothing may come of an object, in seconds. */
 int64_t request_seconds(void);
+
+/* Whether an address is of this host, a private network or a link; of another family than IP: true.
+ */
+struct sockaddr;
+bool address_is_internal(const struct sockaddr *address);
 
 /* A handle for requests, after which libcurl is loaded; an error names `path`. */
 int request_new(const char *path, CURL **easy);

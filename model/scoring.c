@@ -224,12 +224,8 @@ static int score_block(struct scorer *scorer, const struct source_rows *rows, ui
     return code;
 }
 
-/* Writes once more what could not be written, which says why. */
 static int cannot_write(const struct score_output *output) {
-    clearerr(output->file);
-    errno = fflush(output->file) ? errno : EIO;
-    return error_set_errno(ERROR_IO, "cannot write %s",
-                           output->name ? output->name : "the predictions");
+    return error_set_stream(output->file, output->name ? output->name : "the predictions");
 }
 
 static int score_rows(void *context, const struct source_rows *rows) {

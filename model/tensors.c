@@ -198,6 +198,24 @@ static int place_all(const char *path, const json_t *header, size_t data, size_t
                             &tensors->idf);
 }
 
+/* All of the file is hashed, so that what stands behind the tensors would be read first, however
+ * much it is. */
+static int check_length(const char *path, const json_t *header, size_t data, size_t length) {
+    const char *name;
+    json_t *tensor;
+    size_t end = 0;
+    json_object_foreach((json_t *)(uintptr_t)header, name, tensor) {
+        struct described found;
+        if (strcmp(name, "__metadata__") && tensors_described(header, name, &found) &&
+            found.end > end)
+            end = found.end;
+    }
+    if (length - data <= end)
+        return 0;
+    return error_set(ERROR_DATA, "%s is damaged: %zu bytes follow its tensors", path,
+                     length - data - end);
+}
+
 int tensors_parse(const char *path, const void *file, size_t length, struct tensors *tensors) {
     uint64_t header_bytes;
     if (length < PREFIX_BYTES)
@@ -219,6 +237,8 @@ int tensors_parse(const char *path, const void *file, size_t length, struct tens
                          path);
     }
     int code = place_all(path, header, PREFIX_BYTES + header_bytes, length, tensors);
+    if (!code)
+        code = check_length(path, header, PREFIX_BYTES + header_bytes, length);
     json_decref(header);
     return code;
 }

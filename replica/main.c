@@ -468,10 +468,11 @@ static int serve(const struct host_options *options) {
 }
 
 int main(int argc, char **argv) {
-    process_begin();
-    if (argc > 1 && strcmp(argv[1], PLUGIN_OPTION) == 0)
+    int code = process_begin();
+    if (!code && argc > 1 && strcmp(argv[1], PLUGIN_OPTION) == 0)
         return plugin_process(argc - 2, argv + 2);
-    int code = host_main(argc, argv, "replica",
+    if (!code)
+        code = host_main(argc, argv, "replica",
                          "computes loss and gradient of its portions of the data", serve);
     if (code && *error_text())
         log_error("%s", error_text());

@@ -55,18 +55,13 @@ static void close_file(void *context, void *file) {
 }
 
 static int open_for_reading(void *context, const char *path, void **file, uint64_t *length) {
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
-    if (descriptor < 0)
-        return error_set_errno(errno == ENOENT ? ERROR_UNAVAILABLE : ERROR_IO, "cannot open %s",
-                               path);
+    struct stat status;
+    int descriptor, code = file_open_regular(path, &descriptor, &status);
+    (void)context;
+    if (code)
+        return code;
     struct open_file *open_file = memory_new(1, sizeof *open_file);
     *open_file = (struct open_file){descriptor, memory_copy_string(path)};
-    struct stat status;
-    if (fstat(descriptor, &status)) {
-        int code = error_set_errno(ERROR_IO, "cannot look at %s", path);
-        close_file(context, open_file);
-        return code;
-    }
     *file = open_file;
     *length = (uint64_t)status.st_size;
     return 0;

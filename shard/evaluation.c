@@ -275,7 +275,8 @@ static uint32_t *offsets_of_bits(const uint64_t *words, size_t words_count, size
 
 /* The slice as backends add it. *made: to free, or NULL. */
 static struct slice open_slice(const struct staged *staged, uint32_t **made) {
-    const uint8_t *data = staged->bulk.data;
+    static const uint8_t none[1];
+    const uint8_t *data = staged->bulk.data ? staged->bulk.data : none;
     size_t values_at = 0;
     const uint32_t *offsets = *made = NULL;
     if (staged->encoding == STAGE_SPARSE) {

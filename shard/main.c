@@ -122,9 +122,10 @@ static int serve(const struct host_options *options) {
 }
 
 int main(int argc, char **argv) {
-    process_begin();
-    int code =
-        host_main(argc, argv, "shard", "Keeps one range of a model's vectors for dml.", serve);
+    int code = process_begin();
+    if (!code)
+        code =
+            host_main(argc, argv, "shard", "Keeps one range of a model's vectors for dml.", serve);
     if (code)
         fprintf(stderr, "dml-shard: %s: %s\n", error_name(code), error_text());
     return -code;

@@ -42,9 +42,10 @@ struct stamp {
 
 static int cannot_read(const char *path) {
     if (errno == EACCES)
-        return error_set_errno(ERROR_PERMISSION,
-                               "cannot read %s; its owner lets others read the folder: chmod go+rx",
-                               path);
+        return error_set(ERROR_PERMISSION,
+                         "cannot read %s: permission denied; the folder's owner can allow it with "
+                         "chmod go+rx FOLDER",
+                         path);
     return error_set_errno(ERROR_IO, "cannot read %s", path);
 }
 

@@ -70,6 +70,8 @@ int store_failed(struct store *store, int result) {
                          path);
     case SQLITE_FULL:
         return error_set(ERROR_IO, "cannot write %s: disk full; make room and start again", path);
+    case SQLITE_NOMEM:
+        return error_set(ERROR_UNAVAILABLE, "there is not enough memory for %s", path);
     case SQLITE_CORRUPT:
     case SQLITE_NOTADB:
         return store_unsound(store, sqlite3_errstr(result));

@@ -68,6 +68,9 @@ int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
         start++;
         length -= 2;
     }
+    if (*address && address[strspn(address, "0123456789")] == '\0')
+        return error_set(ERROR_USAGE, "%s: an address is HOST:PORT, for example 127.0.0.1:%s",
+                         address, address);
     if (!length || !colon[1] || length >= ENDPOINT_HOST_BYTES ||
         strlen(colon + 1) >= ENDPOINT_PORT_BYTES)
         return error_set(ERROR_USAGE, "%s: an address is unix:PATH, HOST:PORT or tls:HOST:PORT",

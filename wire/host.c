@@ -343,6 +343,7 @@ static void start_events(struct host *host) {
     if (host->options.parent_pid) {
         signal(SIGINT, SIG_IGN);
         signal(SIGHUP, SIG_IGN);
+        process_end_first(); /* a worker is replaced, and its coordinator is not */
     } else {
         event_add(host->events[ON_INT], NULL);
         if (!is_ignored(SIGHUP))

@@ -145,6 +145,8 @@ static int find_importance(const struct model *model, struct importance *importa
     struct set *set = sets_find_of_model(model);
     int code = export_check(model, EXPORT_TSV);
     if (!code && !set)
+        code = sets_check_access(model);
+    if (!code && !set)
         code = error_set(ERROR_UNAVAILABLE,
                          "%s: the rows that the model was trained on are not in the packs of its "
                          "state folder any more: `export --top N` needs none",

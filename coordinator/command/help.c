@@ -112,8 +112,8 @@ static const struct {
     {"export",
      "Writes a model file of LIBLINEAR, a table with a line for each weight (tsv), or one\n"
      "object (json); with --top, a list of the heaviest weights for people; with --importance,\n"
-     "what each column of the data brings to the score. Linear models only: no weight of a\n"
-     "network says by itself what a feature adds.\n"
+     "what each column of the data brings to the score. A network has --onnx alone: no weight\n"
+     "of it says by itself what a feature adds.\n"
      "\n"
      "  dml-coordinator export adult.state --importance\n"
      "  dml-coordinator export adult.state --top 20\n"},

@@ -62,7 +62,7 @@ static void put_label(const struct label_profile *label, FILE *file) {
         terminal_put_cut(file, false, STYLE_PLAIN, label->text, LABEL_SHOWN);
     else
         fprintf(file, "%.10g", label->number);
-    fprintf(file, " (%llu rows)", (unsigned long long)label->rows);
+    fprintf(file, " (%llu row%s)", (unsigned long long)label->rows, label->rows == 1 ? "" : "s");
 }
 
 /* A label that stands for a missing cell elsewhere may be one of those that nobody knows. */
@@ -476,10 +476,18 @@ static int write_proposal(struct proposal *proposal, const char *path, bool as_j
     return code;
 }
 
+/* A file's name may have "csv." in it, too. */
+static bool names_key(const char *text) {
+    for (size_t i = 0; i < keys_count; i++)
+        if (!strncmp(keys[i].name, "csv.", 4) && strstr(text, keys[i].name))
+            return true;
+    return false;
+}
+
 /* There is no job file yet in which a key that a message names could be set. */
 static int say_how_to_set(int code) {
     char *why = memory_copy_string(error_text());
-    const bool lacks = code == ERROR_DATA && strstr(why, "csv.") && !strstr(why, "--set");
+    const bool lacks = code == ERROR_DATA && names_key(why) && !strstr(why, "--set");
     if (lacks)
         error_clear(); /* the first text wins otherwise */
     if (lacks)

@@ -19,7 +19,7 @@
 static int write_stream(FILE *stream, const char *path, output_write *write, void *context) {
     int code = write(context, stream);
     if (!code && (fflush(stream) || ferror(stream)))
-        code = error_set_errno(ERROR_IO, "cannot write %s", path);
+        code = error_set_stream(stream, path);
     return code;
 }
 

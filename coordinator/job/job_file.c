@@ -159,6 +159,7 @@ static struct {
     const char *file;       /* NULL: a --set */
     const char *setting;    /* the --set as typed */
     const struct key *only; /* the key that it is for */
+    const char *text;       /* of the file or the setting */
     int line[KEYS_MAX];     /* on which each key was set; 0: not yet */
     int code;
 } reading;
@@ -211,13 +212,31 @@ static int refuse_misplaced(const char *place, const char *name, const struct ke
                      name, length, key->name, length, key->name, key_own_name(key));
 }
 
+/* Whether a word stands behind another one in the value of a key, as the second does of
+ * KEY = my file.csv. */
+static bool is_within_value(const char *name, int line) {
+    const char *start = reading.text;
+    for (int i = 1; i < line && start; i++)
+        start = strchr(start, '\n') ? strchr(start, '\n') + 1 : NULL;
+    const char *word = start ? strstr(start, name) : NULL;
+    const char *equals = start ? strchr(start, '=') : NULL;
+    if (!word || !equals || equals > word || memchr(start, '\n', (size_t)(word - start)))
+        return false;
+    return word[strlen(name) + strspn(word + strlen(name), " \t")] != '=';
+}
+
 /* What every syntax error tells. */
 #define SYNTAX                                                                                     \
     "allowed: lines of the form KEY = VALUE; a list is written as { \"a\", \"b\" }, and "          \
     "# starts a comment"
 
-static int unknown_key(const char *place, const char *name, const char *section) {
+static int unknown_key(const char *place, const char *name, const char *section, int line) {
     const struct key *key = misplaced(name, section);
+    if (line && is_within_value(name, line))
+        return error_set(ERROR_CONFIG,
+                         "%s: \"%s\" follows a value: a text with blanks needs quotes, and several "
+                         "texts are a list: { \"a\", \"b\" }",
+                         place, name);
     if (key)
         return refuse_misplaced(place, name, key, section);
     if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")])
@@ -242,7 +261,8 @@ static void complain(cfg_t *cfg, const char *format, va_list arguments) {
     char place[1024], words[512];
     write_place(cfg, place, sizeof place);
     if (strncmp(format, "no such option", strlen("no such option")) == 0) {
-        reading.code = unknown_key(place, va_arg(arguments, const char *), section_of(cfg));
+        reading.code =
+            unknown_key(place, va_arg(arguments, const char *), section_of(cfg), cfg->line);
         return;
     }
     vsnprintf(words, sizeof words, format, arguments);
@@ -392,6 +412,7 @@ static bool has_empty_section(const char *text, const struct key *key) {
 
 static int parse(const char *text) {
     reading.code = 0;
+    reading.text = text;
     memset(reading.line, 0, sizeof reading.line);
     cfg_t *parser = parser_new();
     if (cfg_parse_buf(parser, text) != CFG_SUCCESS && !reading.code)
@@ -473,23 +494,27 @@ int job_file_read(struct job *job) {
 }
 
 /* Applies KEY=VALUE. A value that begins with { or a quote is read as in a file. Any other value is
- * taken as it stands, with its spaces. None restores the default, as if the job file did not give
- * the key. */
+ * taken as it stands, with its spaces, but for those around the = of KEY = VALUE. None restores the
+ * default, as if the job file did not give the key. */
 int job_file_set(struct job *job, const char *setting) {
     const char *equals = strchr(setting, '=');
     if (!equals || equals == setting)
         return error_set(ERROR_USAGE, "--set %s: allowed: KEY=VALUE", setting);
     if (!text_is_utf8(setting))
         return error_set(ERROR_USAGE, "--set %s: has a character that is not UTF-8", setting);
-    char *name = memory_format("%.*s", (int)(equals - setting), setting);
+    size_t length = (size_t)(equals - setting);
+    while (length && strchr(" \t", setting[length - 1]))
+        length--;
+    bool spaced = setting + length < equals; /* KEY = VALUE, as in a file */
+    char *name = memory_format("%.*s", (int)length, setting);
     char *place = memory_format("--set %s", setting);
-    const char *value = equals + 1;
+    const char *value = equals + 1 + (spaced ? strspn(equals + 1, " \t") : 0);
     const struct key *key = key_find(name);
     int code;
     reading.file = NULL;
     reading.setting = setting;
     if (!key) {
-        code = unknown_key(place, name, "");
+        code = unknown_key(place, name, "", 0);
     } else if (strchr("{\"'", *value) && *value) {
         int section = (int)key_section(key);
         char *text =

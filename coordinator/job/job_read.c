@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "coordinator/job/family.h"
 #include "coordinator/job/key.h"
+#include "data/address.h"
 
 /* ---- questions about a job ---- */
 
@@ -171,6 +172,12 @@ static int read_job(const char *path, const char *const *settings, uint32_t sett
     int code = job_file_read(new);
     for (uint32_t i = 0; !code && i < settings_count; i++)
         code = job_file_set(new, settings[i]);
+    const char *given = state ? state : new->state;
+    if (!code && given && address_is(given))
+        code = error_set(ERROR_CONFIG,
+                         "key `state`: %s: the state folder is on a file system, local or shared; "
+                         "to copy a model elsewhere when it goes live, set on_publish",
+                         given);
     if (!code)
         complete_state(new, state);
     *job = new;

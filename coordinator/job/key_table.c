@@ -195,7 +195,8 @@ const struct key keys[] = {
     {"state", KEY_TEXT, AT(state), .allowed = "the path of a folder", CHANGES,
      .help = "the state folder; by default NAME.state beside the job file"},
     {"data", KEY_LIST, AT(data), .allowed = PATHS,
-     .help = "training data: LIBSVM, CSV, IDX or .npy, also .gz or .zst; relative to the job file"},
+     .help = "training data: CSV, JSON Lines, Parquet, LIBSVM, IDX or .npy, also .gz or .zst; "
+             "relative to the job file"},
     {"test", KEY_LIST, AT(test), .allowed = PATHS,
      .help = "data on which the model is evaluated at the end"},
     {"labels", KEY_LIST, AT(labels), .allowed = PATHS,

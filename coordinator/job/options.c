@@ -331,11 +331,16 @@ void options_print_command(const struct command *command, const char *about, FIL
 }
 
 void options_print_usage(const struct command *commands, FILE *out) {
+    int width = 0;
     fputs("usage: " PROGRAM " COMMAND [OPTION...] [OPERAND...]\n\n", out);
+    for (const struct command *each = commands; each->name; each++) {
+        int length = (int)(strlen(each->name) + strlen(each->operands)) + 1;
+        width = length > width ? length : width;
+    }
     for (const struct command *each = commands; each->name; each++) {
         char left[64];
         snprintf(left, sizeof left, "%s %s", each->name, each->operands);
-        fprintf(out, "  %-28s %s\n", left, each->help);
+        fprintf(out, "  %-*s  %s\n", width, left, each->help);
     }
     fputs("\nOptions of every command:\n\n", out);
     print_rows(0, out);

@@ -119,6 +119,9 @@ void setup_begin(struct coordinator *c, struct output *out);
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out);
 /* If all shards are there, tells of the data and of them all replicas that have not been told. */
 void setup_replicas(struct coordinator *c, struct output *out);
+
+/* How many threads a replica is told to compute with; 0: as many as it has processors. */
+uint32_t setup_replica_threads(const struct coordinator *c, uint32_t link);
 /* Replicas are to be told of the shards anew. */
 void setup_forget_replicas(struct coordinator *c);
 void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct output *out);

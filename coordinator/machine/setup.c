@@ -172,6 +172,12 @@ static uint32_t shard_threads(const struct coordinator *c) {
     return !c->settings.threads ? 0 : share ? share : 1;
 }
 
+uint32_t setup_replica_threads(const struct coordinator *c, uint32_t link) {
+    assert(link >= c->settings.shards);
+    return c->settings.replica_threads ? c->settings.replica_threads[link - c->settings.shards]
+                                       : c->settings.threads;
+}
+
 /* How many workers of its role come before it on its host: by that number it chooses among the
  * devices there. A shard that has moved may get the same device as another one. */
 static uint32_t on_host(const struct coordinator *c, uint32_t link) {
@@ -349,9 +355,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .unit = c->settings.shape.network.unit,
         .l2 = c->settings.l2_of_replicas,
         .shards = c->settings.shards,
-        .threads = c->settings.replica_threads
-                       ? c->settings.replica_threads[link - c->settings.shards]
-                       : c->settings.threads,
+        .threads = setup_replica_threads(c, link),
         .flush_ms = c->settings.flush_ms,
         .scratch = c->settings.scratch,
         .on_host = on_host(c, link),

@@ -116,6 +116,8 @@ struct worker_view coordinator_worker(const struct coordinator *c, uint32_t link
     };
     if (member->role == ROLE_REPLICA) {
         const struct workload *workload = workload_of(&c->dispatch, link);
+        const uint32_t told = setup_replica_threads(c, link);
+        view.threads = told ? told : member->threads;
         view.portions = workload->portions;
         view.chunks = workload->chunks;
         view.chunks_per_ns = workload->chunks_per_ns;

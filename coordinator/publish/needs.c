@@ -326,7 +326,8 @@ static void select_superfluous(struct version_list *list, const struct history *
             list->items[--first] = version;
     }
     list->count -= first;
-    memmove(list->items, list->items + first, list->count * sizeof *list->items);
+    if (list->count)
+        memmove(list->items, list->items + first, list->count * sizeof *list->items);
 }
 
 int versions_superfluous(struct store *store, const char *state, uint32_t keep, int64_t **runs,

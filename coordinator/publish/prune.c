@@ -199,23 +199,28 @@ void prune_release(struct prune_list *list) {
 
 /* Counts in `left` what cannot be removed. The store is told last: what it lists and is gone, is
  * listed and noted again by the next prune. */
-static int remove_item(struct store *store, const struct prune_item *item, size_t *left) {
+static int remove_item(struct store *store, const struct prune_item *item, size_t *left, int *why) {
     failpoint(FAILPOINT_prune_remove);
     int code = guard_check();
     if (code)
         return code;
     bool gone = folder_retire(item->path);
     *left += !gone;
+    if (!gone && errno)
+        *why = errno;
     code = gone && item->run ? store_model_removed(store, item->run) : 0;
     return code ? code : store_flush(store);
 }
 
 int prune_remove(struct store *store, const struct prune_list *list) {
     size_t left = 0;
-    int code = 0;
+    int code = 0, why = 0;
     for (size_t i = 0; i < list->count && !code; i++)
-        code = remove_item(store, &list->items[i], &left);
-    if (!code && left)
+        code = remove_item(store, &list->items[i], &left, &why);
+    errno = why;
+    if (!code && left && why)
+        code = error_set_errno(ERROR_IO, "%zu of %zu could not be removed", left, list->count);
+    else if (!code && left)
         code = error_set(ERROR_IO, "%zu of %zu could not be removed", left, list->count);
     return code;
 }

@@ -215,9 +215,25 @@ static void add_sentence(json_t *list, char *text) {
     free(text);
 }
 
-static void tell_gradient(json_t *list, const struct coordinator_view *view) {
+static void tell_gap(json_t *list, const struct not_converged *end,
+                     const struct coordinator_view *view) {
+    add_sentence(
+        list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
+                            "gradient with each column in its own scale; within %.2g it would "
+                            "count as converged",
+                            view->loss, end->gap->estimate, end->gap->allowed));
+}
+
+/* How far it is from the end: a tolerance that the gradient is within already is not what lacks. */
+static void tell_distance(json_t *list, const struct not_converged *end,
+                          const struct coordinator_view *view) {
     double largest = last_point(view).gradient_max;
-    if (view->gradient_tolerance > 0)
+    bool gap_lacks = end->gap->known && !gap_is_small(end->gap);
+    if (gap_lacks)
+        tell_gap(list, end, view);
+    if (gap_lacks && largest <= view->gradient_tolerance)
+        return;
+    if (view->gradient_tolerance > 0 && largest > view->gradient_tolerance)
         add_sentence(
             list, memory_format("the largest component of the gradient is still %.3g, %.3g times "
                                 "gradient_tolerance",
@@ -290,10 +306,10 @@ static void tell_remedy(json_t *list, const struct coordinator_view *view, const
                                    view->answer.loss));
     if (job->optimizer == JOB_DOWNPOUR)
         return;
-    add_sentence(
-        list, memory_format("a larger l2 (%g), gradient_tolerance (%g) or loss_tolerance (%g) is "
-                            "reached in fewer steps",
-                            job->l2.value, job->gradient_tolerance, job->loss_tolerance));
+    add_sentence(list,
+                 memory_format("a larger l2 (it is %g) or a looser gradient_tolerance (%g) or "
+                               "loss_tolerance (%g) needs fewer steps",
+                               job->l2.value, job->gradient_tolerance, job->loss_tolerance));
 }
 
 /* Below this loss, without a penalty, it is asked whether the classes are separable. */
@@ -330,12 +346,7 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
         tell_separable(list);
         return;
     }
-    /* Of a run that says that it is at the optimum, and is not. */
-    add_sentence(
-        list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
-                            "gradient with each column in its own scale; within %.2g it would "
-                            "count as converged",
-                            view->loss, end->gap->estimate, end->gap->allowed));
+    tell_gap(list, end, view); /* the run says that it is at the optimum, and is not */
     if (!tell_scales(list, end)) {
         bool scaled = end->scaling->standardised || end->scaling->diagonal || end->scaling->sized ||
                       end->preconditioned || end->data->strip_columns ||
@@ -356,7 +367,7 @@ json_t *not_converged_json(const struct not_converged *end) {
         tell_early_end(list, end, &view);
         return list;
     }
-    tell_gradient(list, &view);
+    tell_distance(list, end, &view);
     tell_scales(list, end);
     if (convergence_is_separable(end->job, end->data, &view))
         tell_separable(list);

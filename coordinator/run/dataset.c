@@ -24,8 +24,25 @@ static unsigned threads_here(void) {
     return count < THREADS_MAX ? count : THREADS_MAX;
 }
 
+/* SQLite opens no path of more bytes, from the root on. */
+#define DATABASE_PATH_MAX 512
+
+static int check_length(const char *state) {
+    char *whole = path_absolute(state);
+    size_t length = strlen(whole), most = DATABASE_PATH_MAX - sizeof "/dml.db-journal";
+    free(whole);
+    if (length <= most)
+        return 0;
+    return error_set(ERROR_CREATE,
+                     "the path of the state folder has %zu bytes from the root on, and may have "
+                     "%zu: %s",
+                     length, most, state);
+}
+
 int dataset_make_state(const struct job *job) {
-    int code = folder_make(job->state, 0700);
+    int code = check_length(job->state);
+    if (!code)
+        code = folder_make(job->state, 0700);
     if (code) {
         char *why = memory_copy_string(error_text());
         error_clear();
@@ -481,7 +498,8 @@ int dataset_open(const struct job *job, const struct table *order, struct datase
         code = dataset_make_state(job);
     if (!code)
         code = folder_make(folder, 0700);
-    stale_files_remove(job->state);
+    if (!code)
+        code = stale_files_remove(job->state);
     if (!code)
         code = pack_and_merge(job, order, folder, &paths, data);
     data->seconds = seconds_since(start);

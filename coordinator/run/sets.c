@@ -1,5 +1,6 @@
 #include "coordinator/run/sets.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -107,16 +108,32 @@ static int64_t made_ns(const char *path) {
     return status.st_mtim.tv_sec * NS_PER_S + status.st_mtim.tv_nsec;
 }
 
-struct set *sets_find_of_model(const struct model *model) {
-    const char *data = json_string_value(json_object_get(model->details, "data_fingerprint"));
-    char *folder = data ? realpath(model->folder, NULL) : NULL;
+/* The state folder that the model is in, or NULL. Free it. */
+static char *state_of_model(const struct model *model) {
+    char *folder = realpath(model->folder, NULL);
     char *models = folder ? path_folder(folder) : NULL;
     char *state = models ? path_folder(models) : NULL;
-    struct set *set = state ? sets_find(state, data) : NULL;
-    free(state);
     free(models);
     free(folder);
+    return state;
+}
+
+struct set *sets_find_of_model(const struct model *model) {
+    const char *data = json_string_value(json_object_get(model->details, "data_fingerprint"));
+    char *state = data ? state_of_model(model) : NULL;
+    struct set *set = state ? sets_find(state, data) : NULL;
+    free(state);
     return set;
+}
+
+int sets_check_access(const struct model *model) {
+    char *state = state_of_model(model), *packs = state ? path_join(state, "packs") : NULL;
+    int code = 0;
+    if (packs && access(packs, R_OK | X_OK) && errno == EACCES)
+        code = error_set_errno(ERROR_PERMISSION, "cannot read %s, which has the rows", packs);
+    free(packs);
+    free(state);
+    return code;
 }
 
 struct set *sets_newest(const char *state) {

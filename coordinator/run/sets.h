@@ -15,6 +15,9 @@ struct set *sets_find(const char *state, const char *fingerprint);
 struct model;
 struct set *sets_find_of_model(const struct model *model);
 
+/* Why sets_find_of_model() found none: 0 if it is gone, else ERROR_PERMISSION, recorded. */
+int sets_check_access(const struct model *model);
+
 /* Opens the set that was made last; NULL if there is none. */
 struct set *sets_newest(const char *state);
 

@@ -41,7 +41,7 @@ struct state_holder state_lock_holder(const char *state) {
     struct state_holder holder = {0};
     char text[GUARD_TEXT] = "", host[256] = "", own[256] = "", use[8] = "";
     char *path = path_join(state, "lock");
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     free(path);
     if (descriptor >= 0) {
         if (read(descriptor, text, sizeof text - 1) < 0)
@@ -163,7 +163,7 @@ bool state_may_write(const char *state) {
 
 bool state_maybe_locked(const char *state) {
     char *path = path_join(state, "lock"), *socket = path_join(state, "control.sock");
-    int descriptor = open(path, O_RDONLY | O_CLOEXEC);
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool none = descriptor < 0 && errno == ENOENT, held = false, known = none;
     if (descriptor >= 0) {
         held = flock(descriptor, LOCK_SH | LOCK_NB) != 0;
@@ -181,12 +181,16 @@ int state_lock_lost(void) {
     return error_set(ERROR_AGAIN, "the state folder's lock was lost; no model was written");
 }
 
+/* Of the first file that this thread could not remove, since it was 0 last. */
+static _Thread_local int remove_errno;
+
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place) {
     (void)status;
     (void)kind;
     (void)place;
-    if (guard_holds()) /* asked for each: a large folder takes a while */
-        remove(path);
+    /* The guard is asked for each file: a large folder takes a while. */
+    if (guard_holds() && remove(path) && !remove_errno)
+        remove_errno = errno;
     return 0; /* also if that failed: the other files are removed nevertheless */
 }
 
@@ -197,19 +201,24 @@ void folder_remove(const char *folder) {
 bool folder_retire(const char *folder) {
     char *aside = memory_format("%s.tmp.%llu", folder, process_number());
     const char *path = guard_holds() && rename(folder, aside) == 0 ? aside : folder;
+    remove_errno = 0;
     folder_remove(path);
     bool gone = access(path, F_OK) != 0;
-    if (!gone)
-        log_warning("%s cannot be removed", path);
+    if (!gone && remove_errno)
+        log_warning("%s cannot be removed: %s", path, strerror(remove_errno));
+    else if (!gone)
+        log_warning("%s was not removed: another coordinator has taken over the folder", path);
     free(aside);
+    errno = remove_errno;
     return gone;
 }
 
-/* Those whose names begin so. */
-static void sweep_folder(const char *place, const char *begin) {
+/* Those whose names begin so. A folder that is not there has none. */
+static int sweep_folder(const char *place, const char *begin) {
     char **names;
-    if (folder_names(place, &names))
-        error_clear();
+    int code = folder_names(place, &names);
+    if (code)
+        return code;
     for (char **name = names; name && *name; name++) {
         if (!name_is_temporary(*name) || strncmp(*name, begin, strlen(begin)) != 0)
             continue;
@@ -219,13 +228,17 @@ static void sweep_folder(const char *place, const char *begin) {
         free(path);
     }
     names_free(names);
+    return 0;
 }
 
-void stale_files_remove(const char *state) {
+int stale_files_remove(const char *state) {
     char *packs = path_join(state, "packs"), *models = path_join(state, "models");
-    sweep_folder(packs, "");
-    sweep_folder(models, "");
-    sweep_folder(state, "key."); /* commands without the lock may write others there */
+    int code = sweep_folder(packs, "");
+    if (!code)
+        code = sweep_folder(models, "");
+    if (!code) /* commands without the lock may write others there */
+        code = sweep_folder(state, "key.");
     free(models);
     free(packs);
+    return code;
 }

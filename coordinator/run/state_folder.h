@@ -51,14 +51,16 @@ struct state_holder state_lock_holder(const char *state);
 /* Removes files and folders named NAME.tmp.NUMBER from STATE/packs and STATE/models, and those of
  * the key from STATE: what a process that was killed left half-written. The caller holds the lock
  * of the state, so nobody is writing them. What cannot be removed stays, here and below, and so
- * does everything if this process may not write any more (base/file.h). */
-void stale_files_remove(const char *state);
+ * does everything if this process may not write any more (base/file.h). An error if one of the
+ * folders cannot be listed. */
+int stale_files_remove(const char *state);
 
 /* Removes a folder and all in it, if it is there. What cannot be removed stays. */
 void folder_remove(const char *folder);
 
 /* The same for a folder that others may be opening, or a file: it is renamed first, so that they
- * find all of it or nothing. Whether it is gone; if not, a warning says so. */
+ * find all of it or nothing. Whether it is gone; if not, a warning says so, and errno why (0: the
+ * folder is another coordinator's by now). */
 bool folder_retire(const char *folder);
 
 #endif

@@ -196,10 +196,11 @@ json_t *sweep_json(int64_t sweep, const struct sweep_shape *shape, const struct 
     struct sweep_choice choice = {0};
     json_t *path = json_array();
     json_int_t evaluations = 0;
-    uint32_t done = 0;
+    uint32_t done = 0, ran = 0; /* `ran` counts those, too, whose model was removed later */
     assert(runs->count == sweep_members(shape));
     for (uint32_t i = 0; i < runs->count; i++) {
         done += runs->members[i].state == MEMBER_DONE;
+        ran += runs->members[i].state == MEMBER_DONE || runs->removed[i];
         evaluations += member_count(runs->results[i], "evaluations");
     }
     bool ended = done == runs->count;
@@ -210,7 +211,7 @@ json_t *sweep_json(int64_t sweep, const struct sweep_shape *shape, const struct 
             json_array_append_new(path, row_json(shape, runs, value, by->name));
     json_t *chosen = ended ? chosen_json(&shape->rule, by->name, choice, path) : json_null();
     return json_pack("{s:I, s:i, s:i, s:i, s:I, s:s, s:s, s:o, s:o}", "number", (json_int_t)sweep,
-                     "runs", (int)runs->count, "done", (int)done, "folds", (int)shape->folds,
+                     "runs", (int)runs->count, "done", (int)ran, "folds", (int)shape->folds,
                      "evaluations", evaluations, "choose", sweep_choose_text(shape->rule.one_se),
                      "choose_by", shape->rule.by->name, "path", path, "chosen", chosen);
 }

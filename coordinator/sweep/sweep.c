@@ -77,7 +77,7 @@ static int work_on_recalling(void *context) {
     struct recalling *recalling = context;
     int code = dataset_recall(recalling->job, &recalling->sources, recalling->data);
     if (!code && strcmp(set_info(recalling->data->set)->fingerprint, recalling->fingerprint))
-        code = error_set(ERROR_DATA, "the packs of its files make other data now");
+        code = error_set(ERROR_DATA, "its data files have changed since the sweep began");
     if (code)
         dataset_release(recalling->data);
     return code;

@@ -114,6 +114,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def send(self, found):
         ways, data = found.ways, found.data
+        if 'status' in ways:
+            self.send_response(ways['status'])
+            self.send_header('Content-Length', '0')
+            return self.end_headers()
         if found.takes('throttled'):
             return self.refuse(503, 'SlowDown', Retry_After=str(ways.get('retry_after', 0)))
         if self.headers.get('If-Match') not in (None, found.etag):

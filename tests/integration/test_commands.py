@@ -10,7 +10,7 @@ import re
 import struct
 import sys
 
-from harness import (BUILD, USAGE, dml, endless_job, main, read_safetensors, run, small_data,
+from harness import (BUILD, COORDINATOR, USAGE, dml, endless_job, main, read_safetensors, run, small_data,
                      small_job, test, train, write_job)
 from nightly import check_model
 
@@ -304,6 +304,67 @@ def the_help_of_a_command_is_about_that_command(folder):
         assert 'Options' not in about[command], text
         assert ('Keys of the job file:' in text) == (command == 'check'), text
     assert len(set(about.values())) == len(commands) > 9
+
+
+# ---- messages ----
+
+@test
+def what_is_wrong_is_said_with_what_to_do(folder):
+    (folder / 'two.csv').write_text('when,y\n' + '2024-01-01,1\n2024-01-02,0\n' * 20)
+    (folder / 'mark.csv').write_bytes(b'a,y\n1,0\n2,1\n' + '\ufeff3,1\n'.encode())
+    (folder / 'mark.libsvm').write_bytes(b'1 1:1\n-1 2:1\n' + '\ufeff1 1:2\n'.encode())
+    (folder / 'mark.jsonl').write_bytes(b'{"a": 1, "y": 0}\n' + '\ufeff{"a": 2, "y": 1}\n'.encode())
+    (folder / 'texts.csv').write_text('size,rank\n' + 'big,low\nbig,high\nsmall,low\n' * 9)
+    (folder / 'blanks.conf').write_text('data = my data.csv\n')
+    small_job(folder)
+    two = {'data': ['two.csv'], 'objective': 'logistic'}
+    dates = {'skip': ['when'], 'dates': ['when']}
+    for job, status, said in (
+            (write_job(folder, 'a', **two, csv=dates), 65, 'named by csv.skip and by csv.dates'),
+            (write_job(folder, 'b', **two, csv={'dates': ['y']}), 65, 'csv.dates, and is the label'),
+            (write_job(folder, 'c', data=['mark.csv']), 65, 'mark.csv:4: a byte order mark'),
+            (write_job(folder, 'd', data=['mark.libsvm']), 65, 'mark.libsvm:3: a byte order mark'),
+            (write_job(folder, 'e', data=['mark.jsonl'], objective='logistic'), 65,
+             'mark.jsonl:2: a byte order mark'),
+            (write_job(folder, 'f', data=['texts.csv'], objective='ordinal',
+                       ordinal={'order': ['low', 'high']}), 65, 'csv.header = yes'),
+            (folder / 'blanks.conf', 78, 'a text with blanks needs quotes')):
+        refused = dml('run', job)
+        assert refused.status == status and said in refused.stderr, (said, refused)
+    spaced = dml('check', folder / 'job.conf', '--set', 'l2 = 0.25')
+    assert spaced.status == 0 and re.search(r'^l2 += 0.25$', spaced.stdout, re.M), spaced
+    address = dml('serve', folder, '--http', '8080')
+    assert address.status == USAGE and '127.0.0.1:8080' in address.stderr, address
+    (folder / 'odd csv.name').write_text('1,x\n2,"y\n')
+    named = dml('init', folder / 'odd csv.name', '-o', '-')
+    assert '--set csv.KEY' not in named.stderr, named
+
+
+@test
+def help_is_aligned_and_tells_of_all_formats(folder):
+    lines = [line for line in dml('--help', cwd=folder).stdout.splitlines() if line.startswith('  ')]
+    begins = {re.match(r'  .*?  +(?=\S)', line).end() for line in lines if not line.lstrip().startswith('-')}
+    assert len(begins) == 1, lines
+    keys = dml('check', '--help').stdout
+    assert all(name in keys for name in ('CSV', 'JSON Lines', 'Parquet', 'LIBSVM', 'IDX')), keys
+
+
+@test
+def standard_output_that_is_full_is_named(folder):
+    train(small_job(folder))
+    for words in ['predict', 'job.state', 'small.libsvm'], ['export', 'job.state', '--format', 'tsv'], ['--help']:
+        full = run('sh', '-c', 'exec "$@" >/dev/full', 'sh', COORDINATOR, *words, cwd=folder)
+        assert full.status == 74 and 'No space left on device' in full.stderr, full
+
+
+@test
+def a_run_at_its_limit_says_what_is_left_and_no_tolerance_that_it_has_met(folder):
+    job = small_job(folder, l2=1e-4, max_steps=4, gradient_tolerance=0.5, loss_tolerance=0)
+    shortfall = ' '.join(train(job).get('shortfall') or [])
+    assert 'times gradient_tolerance' not in shortfall, shortfall
+    job = small_job(folder, l2=1e-4, max_steps=1, gradient_tolerance=1e-9)
+    shortfall = ' '.join(train(job, '--fresh')['shortfall'])
+    assert 'need' in shortfall and 'above its minimum' in shortfall, shortfall
 
 
 sys.exit(main())

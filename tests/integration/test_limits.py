@@ -3,9 +3,10 @@
 standard output, closed descriptors."""
 
 
+import pathlib
 import sys
 
-from harness import BUILD, COORDINATOR, Process, dml, main, small_job, test, train
+from harness import BUILD, COORDINATOR, Process, dml, endless_job, main, small_job, test, train
 
 PROGRAMS = 'dml-coordinator', 'dml-shard', 'dml-replica'
 NOT_OF_WORKERS = 'sqlite', 'confuse'
@@ -106,6 +107,40 @@ def with_closed_descriptors_log_lines_go_into_no_file(folder):
         lock = (folder / 'job.state/lock').read_bytes()
         assert b'info' not in lock and b'debug' not in lock, lock
     assert dml('status', job).status == 0
+
+
+@test
+def a_stack_that_is_too_small_is_raised_or_named(folder):
+    expected = train(small_job(folder))['model_sha256']
+    low = under('ulimit -Ss 128;', COORDINATOR, 'run', '--fresh', '--json', small_job(folder))
+    assert low.status == 0 and low.json['model_sha256'] == expected, low
+    for program in PROGRAMS:
+        refused = under('ulimit -s 128;', BUILD / program, '--version')
+        assert refused.status == 69 and 'ulimit -s' in refused.stderr, refused
+
+
+@test
+def the_path_of_a_state_folder_that_is_too_long_is_named_before_anything_is_made(folder):
+    deep = folder / '/'.join(['d' * 100] * 5)
+    refused = dml('run', small_job(folder), '--state', deep / 'job.state')
+    assert refused.status == 73 and 'the path of the state folder has' in refused.stderr, refused
+    assert not (folder / ('d' * 100)).exists()
+    short = folder / ('d' * 100) / ('d' * 100)
+    short.mkdir(parents=True)
+    train(small_job(folder), '--state', short / 'job.state')
+
+
+@test
+def where_memory_runs_out_the_system_takes_workers_before_their_coordinator(folder):
+    process = Process(COORDINATOR, 'run', endless_job(folder))
+    try:
+        process.until(lambda: 'step' in process.so_far(process.errors), 'it trains')
+        score = {pid: int(pathlib.Path(f'/proc/{pid}/oom_score_adj').read_text())
+                 for pid in process.survivors()}
+        own = score.pop(process.pid)
+        assert score and all(other > own for other in score.values()), (own, score)
+    finally:
+        process.end()
 
 
 if __name__ == '__main__':

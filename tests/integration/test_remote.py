@@ -2,12 +2,13 @@
 """Data behind s3:// and https:// addresses: the model of the local file, or a refusal that says why."""
 
 import gzip
+import os
 import random
 import subprocess
 import sys
 
 import objects
-from harness import BAD_DATA, dml, main, test, write_job
+from harness import BAD_DATA, COORDINATOR, Skip, dml, main, test, write_job
 
 UNAVAILABLE, PERMISSION = 69, 77
 
@@ -260,4 +261,69 @@ def a_bucket_has_no_password_and_leads_to_no_other_host(folder):
 
 
 if __name__ == '__main__':
-    sys.exit(main())
+    INSIDE = """
+ip link set lo up && ip address add 198.51.100.7/32 dev lo && ip address add 10.1.2.3/32 dev lo &&
+exec "$@"
+"""
+
+
+@test
+def a_redirect_from_outside_leads_to_no_address_inside(folder):
+    """In a network of its own, where a public address and a private one are this machine's."""
+    shell = ['unshare', '--user', '--map-root-user', '--net', 'sh', '-c', INSIDE, 'sh']
+    if subprocess.run([*shell, 'true'], capture_output=True, check=False).returncode:
+        raise Skip('no network namespaces here')
+    server = folder / 'server.py'
+    server.write_text(REDIRECTS.replace('TABLE', repr(table(300))))
+    job = write_job(folder, data=['x'], max_steps=5)
+    ended = subprocess.run([*shell, sys.executable, server, COORDINATOR, job], capture_output=True, text=True,
+                           env={**os.environ, 'no_proxy': '*'}, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    for line in ended.stdout.splitlines():
+        expected, status, said = line.split(' ', 2)
+        assert status == expected and (expected == '0' or 'internal network' in said), ended.stdout
+    assert len(ended.stdout.splitlines()) == 6, ended.stdout
+
+
+REDIRECTS = """
+import http.server, subprocess, sys, threading
+OUTSIDE, INSIDE, HERE = '198.51.100.7', '10.1.2.3', '127.0.0.1'
+table = TABLE
+class Handler(http.server.BaseHTTPRequestHandler):
+    def log_message(self, *_): pass
+    def do_GET(self):
+        to = self.path[1:].removesuffix('.csv')
+        if to == 'data':
+            self.send_response(200)
+            self.send_header('Content-Length', str(len(table)))
+            self.end_headers()
+            if self.command == 'GET': self.wfile.write(table)
+        else:
+            self.send_response(302)
+            self.send_header('Location', f'http://{to}:{port}/data.csv')
+            self.send_header('Content-Length', '0')
+            self.end_headers()
+    do_HEAD = do_GET
+server = http.server.ThreadingHTTPServer(('0.0.0.0', 0), Handler)
+port = server.server_address[1]
+threading.Thread(target=server.serve_forever, daemon=True).start()
+for asked, to, status in [(OUTSIDE, OUTSIDE, 0), (OUTSIDE, INSIDE, 77), (OUTSIDE, HERE, 77),
+                          (OUTSIDE, '[::ffff:10.1.2.3]', 77), (INSIDE, HERE, 0), (HERE, INSIDE, 0)]:
+    ended = subprocess.run([sys.argv[1], 'run', sys.argv[2], '--fresh', '--set',
+                            f'data=http://{asked}:{port}/{to}.csv'], capture_output=True, text=True)
+    print(status, ended.returncode, ended.stderr.strip().replace(chr(10), ' / '), flush=True)
+"""
+
+
+@test
+def what_a_server_answers_is_said_as_it_is(folder):
+    with objects.Store() as store:
+        for status, code, said in ((204, UNAVAILABLE, 'sent nothing (status 204)'),
+                                   (403, PERMISSION, 'does not allow it (status 403)')):
+            store.put(f'web/{status}.csv', table(), status=status)
+            ended = trained(folder, [f'{store.url}/web/{status}.csv'], store.environment())
+            assert ended.status == code and said in ended.stderr, ended
+            assert '.aws' not in ended.stderr, ended
+
+
+sys.exit(main())

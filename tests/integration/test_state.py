@@ -478,4 +478,53 @@ def a_run_goes_on_with_as_many_shards_as_wrote_its_checkpoints(folder):
     assert result['model_sha256'] == quiet['model_sha256'], (result, quiet)
 
 
+@test
+def a_state_folder_is_no_address(folder):
+    for words in ['--set', 'state=s3://bucket/job'], ['--state', 'https://host/job']:
+        refused = dml('run', small_job(folder), *words)
+        assert refused.status == 78 and 'on a file system' in refused.stderr, refused
+    assert not [path for path in folder.iterdir() if path.name.endswith(':')], list(folder.iterdir())
+
+
+@test
+def a_file_in_place_of_a_folder_of_the_state_is_named(folder):
+    for name in 'packs', 'models':
+        (folder / 'job.state').mkdir(exist_ok=True)
+        (folder / 'job.state' / name).write_text('')
+        refused = dml('run', small_job(folder))
+        assert refused.status in (73, 74) and f'job.state/{name}' in refused.stderr, refused
+        (folder / 'job.state' / name).unlink()
+    train(small_job(folder))
+
+
+@test
+def a_pipe_in_place_of_a_file_hangs_no_command(folder):
+    os.mkfifo(folder / 'pipe.conf')
+    refused = dml('check', folder / 'pipe.conf')
+    assert refused.status == 78 and 'nobody writes to it' in refused.stderr, refused
+    job = small_job(folder, checkpoint_seconds=0, shards=1)
+    Process(COORDINATOR, 'run', job, DML_FAILPOINT='coordinator.send_EVALUATE:9:kill').wait()
+    files = [path for path in (folder / 'job.state/shards').rglob('*') if path.is_file()]
+    assert any('step' in path.name for path in files) and any('epoch' in path.name for path in files), files
+    for path in files:
+        path.unlink()
+        os.mkfifo(path)
+    finished = dml('run', job)
+    assert finished.status in (0, 65, 69, 74) and 'is no regular file' in finished.stderr, finished
+
+
+@test
+def the_threads_that_are_told_of_are_those_that_compute(folder):
+    process = Process(COORDINATOR, 'run', endless_job(folder, threads=1, replicas=1))
+    try:
+        def replica():
+            status = dml('status', folder / 'job.state', '--json')
+            found = [p for p in (status.json.get('processes') or []) if p['role'] == 'replica']
+            return found and found[0]['state'] == 'running' and found[0]
+        process.until((folder / 'job.state/control.sock').exists, 'the control socket is there')
+        assert process.until(replica, 'a replica runs')['threads'] == 1
+    finally:
+        process.end()
+
+
 sys.exit(main())

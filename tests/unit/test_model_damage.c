@@ -15,6 +15,7 @@ struct damage {
     const char *what;
     const char *find, *replace; /* of equal length, in the header; or */
     long cut;                   /* bytes kept; negative: taken off the end; or */
+    long hole;                  /* bytes that the file is longer by, none of them on the disk; or */
     uint64_t header_bytes;      /* written over the header's length */
     const char *says;
 };
@@ -23,6 +24,7 @@ static const struct damage damages[] = {
     {.what = "empty", .cut = 1, .says = "no safetensors"},
     {.what = "cut in the header", .cut = 60, .says = "cut short"},
     {.what = "cut in the data", .cut = -1, .says = "cut short"},
+    {.what = "a hole behind the data", .hole = 1l << 40, .says = "follow its tensors"},
     {.what = "header beyond the file", .header_bytes = 1 << 20, .says = "behind the end"},
     {.what = "header beyond memory", .header_bytes = UINT64_MAX, .says = "behind the end"},
     {.what = "header ends early", .header_bytes = 9, .says = "JSON"},
@@ -73,6 +75,8 @@ static void apply(const struct damage *damage, const char *path) {
     if (damage->cut)
         length = damage->cut > 0 ? (size_t)damage->cut : length + (size_t)damage->cut;
     overwrite(path, data, length);
+    if (damage->hole)
+        assert_int_equal(truncate(path, (off_t)length + damage->hole), 0);
     free(data);
 }
 

@@ -171,7 +171,8 @@ static void lists_that_contradict_each_other_are_refused(void **state) {
     (void)state;
     static const char *const a[] = {"a", NULL}, *const y[] = {"y", NULL};
     struct source_options options = {.numbers = a, .categories = a};
-    assert_lacks("a,y\n1,0\n", &options, "column \"a\" cannot be read as a category");
+    assert_lacks("a,y\n1,0\n", &options,
+                 "column \"a\" is named by csv.numbers and by csv.categories");
     options = (struct source_options){.categories = y};
     assert_lacks("a,y\n1,0\n", &options, "it is the label");
 }
