@@ -103,9 +103,10 @@ static bool goes_on(const struct options *options) {
 int main(int argc, char **argv) {
     struct options options;
     loop_signals_early(true);
+    int begun = process_begin();
     int code = options_parse(argc, argv, commands, &options);
-    if (!code)
-        code = process_begin();
+    if (begun)
+        code = begun;
     loop_signals_early(!code && goes_on(&options));
     if (!code)
         code = failpoint_setup("coordinator", message_failpoints, MESSAGE_FAILPOINTS);
