@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "data/dictionary.h"
 #include "data/number.h"
+#include "data/pack_file.h"
 
 /* Odd constants that keep the kinds of hashed things apart: an id, a numeric label, a text label.
  */
@@ -121,6 +122,21 @@ bool holdout_picks(const struct holdout_pick *pick, uint64_t hash) {
     bool held_out = holdout_has(pick->share, hash);
     return pick->folds ? !held_out && holdout_fold(hash, pick->seed, pick->folds) == pick->fold
                        : held_out;
+}
+
+/* ---- which rows these are ---- */
+
+uint64_t holdout_rows_id(struct pack *const *packs, uint32_t count,
+                         const struct holdout_pick *pick) {
+    uint64_t sum = 0;
+    for (uint32_t p = 0; p < count; p++)
+        for (uint32_t b = 0; b < packs[p]->facts->blocks; b++) {
+            const struct pack_rows rows = pack_rows(packs[p], b);
+            for (uint32_t row = 0; rows.hash && row < rows.rows; row++)
+                if (!pick || holdout_picks(pick, rows.hash[row]))
+                    sum += mix(rows.hash[row] + OF_SEED) | 1; /* a row more always counts */
+        }
+    return mix(sum);
 }
 
 /* ---- folds that have a class alone ---- */

@@ -59,6 +59,11 @@ struct holdout_pick {
 };
 bool holdout_picks(const struct holdout_pick *pick, uint64_t hash);
 
+/* What tells one choice of rows from another, whatever their order: of the rows of packs that are
+ * picked, or of all where `pick` is NULL. */
+uint64_t holdout_rows_id(struct pack *const *packs, uint32_t count,
+                         const struct holdout_pick *pick);
+
 /* Checks that every class is met in training, whichever fold of a cross-validation is left out.
  * Looks at the labels of all rows that the share of `pick` does not hold out; its fold does not
  * count. Training without a fold lacks the classes whose rows are all in it. With `two_classes`

@@ -104,6 +104,7 @@ static const char *const header_names[] = {
 json_t *score_options_json(const struct source_options *options) {
     json_t *object = json_pack("{s:s, s:s}", "format", source_format_names[options->format],
                                "header", header_names[options->header]);
+    json_object_set_new(object, "row_hash", json_string("raw")); /* which rows a share holds out */
     if (options->label)
         json_object_set_new(object, "label", text_to_json(options->label));
     if (options->delimiter)

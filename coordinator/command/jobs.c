@@ -35,13 +35,16 @@ struct sorted {
     json_t *run;
     double key; /* lower is better; infinity: it has no such figure */
     size_t place;
-    bool fold; /* behind all others: it has figures of rows that no other run is judged by */
+    bool fold;  /* behind all others: it has figures of rows that no other run is judged by */
+    bool apart; /* behind the others, too: its holdout has other rows than that of the last run */
 };
 
 static int compare(const void *a, const void *b) {
     const struct sorted *x = a, *y = b;
     if (x->fold != y->fold)
         return x->fold - y->fold;
+    if (x->apart != y->apart)
+        return x->apart - y->apart;
     return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
                             : (x->place > y->place) - (x->place < y->place);
 }
@@ -53,17 +56,69 @@ static double key_of(const json_t *run, const struct score_figure *figure) {
     return isnan(value) ? INFINITY : figure->better == SCORE_HIGHER ? -value : value;
 }
 
+/* The rows that a run was judged by, or NULL: it has no holdout, or an older program left it. */
+static const char *rows_of(const json_t *run) {
+    return json_string_value(json_object_get(json_object_get(run, "holdout"), "rows"));
+}
+
+/* The last run with a holdout that is not of a fold. */
+static const json_t *last_judged(const json_t *runs) {
+    const json_t *last = NULL, *run;
+    size_t i;
+    json_array_foreach(runs, i, run) if (json_object_get(run, "holdout") &&
+                                         !(member_count(json_object_get(run, "sweep"), "fold") > 0))
+        last = run;
+    return last;
+}
+
+/* Whether figures of a run are of other rows than those of `last`, and so cannot be compared. */
+static bool is_apart(const json_t *run, const json_t *last) {
+    const char *rows = rows_of(run), *of_last = last ? rows_of(last) : NULL;
+    if (!last || !json_object_get(run, "holdout"))
+        return false;
+    return rows && of_last ? strcmp(rows, of_last) != 0 : rows != of_last;
+}
+
+/* Marks the runs whose holdout has other rows than that of the last run. */
+static void mark_apart(const json_t *runs) {
+    const json_t *last = last_judged(runs);
+    size_t i;
+    json_t *run;
+    json_array_foreach(runs, i, run) if (is_apart(run, last))
+        json_object_set_new(run, "other_holdout", json_true());
+}
+
+/* Names them below the table. */
+static void tell_apart(const json_t *runs) {
+    char *list = NULL;
+    size_t i;
+    const json_t *run, *last = last_judged(runs);
+    json_array_foreach(runs, i, run) {
+        char *before = list;
+        if (!json_object_get(run, "other_holdout"))
+            continue;
+        list = memory_format("%s%s%lld", before ? before : "", before ? ", " : "",
+                             member_count(run, "run"));
+        free(before);
+    }
+    if (list)
+        printf("judged by other rows than run %lld, so their figures cannot be compared with its: "
+               "%s\n",
+               member_count(last, "run"), list);
+    free(list);
+}
+
 static void sort_runs(json_t *folder, const struct score_figure *figure) {
     json_t *runs = json_object_get(folder, "runs"), *in_order = json_array();
     size_t count = json_array_size(runs);
     struct sorted *sorted = memory_new(count, sizeof *sorted);
     for (size_t i = 0; i < count; i++) {
         json_t *run = json_array_get(runs, i);
-        sorted[i] =
-            (struct sorted){.run = run,
-                            .key = key_of(run, figure),
-                            .place = i,
-                            .fold = member_count(json_object_get(run, "sweep"), "fold") > 0};
+        sorted[i] = (struct sorted){.run = run,
+                                    .key = key_of(run, figure),
+                                    .place = i,
+                                    .fold = member_count(json_object_get(run, "sweep"), "fold") > 0,
+                                    .apart = json_is_true(json_object_get(run, "other_holdout"))};
     }
     qsort(sorted, count, sizeof *sorted, compare);
     for (size_t i = 0; i < count; i++)
@@ -118,12 +173,14 @@ static void add_sizes(const char *state, json_t *folder) {
 static void add_folder(const struct options *options, const char *state,
                        const struct score_figure *figure, json_t *runs, json_t *all) {
     add_sizes(state, runs);
+    mark_apart(json_object_get(runs, "runs"));
     if (figure)
         sort_runs(runs, figure);
     if (!options->json) {
         escape_put(state, stdout);
         putchar('\n');
         report_print_runs(runs, options->folds, terminal_colors(STDOUT_FILENO));
+        tell_apart(json_object_get(runs, "runs"));
     }
     json_object_set_new(runs, "folder", text_to_json(state));
     json_array_append(all, runs);

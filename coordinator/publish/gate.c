@@ -12,6 +12,7 @@
 #include "coordinator/run/loop.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/status/run_folder.h"
+#include "data/number.h"
 
 /* ---- both models on the holdout ---- */
 
@@ -25,13 +26,63 @@ struct gate_trial {
     char *why;                /* the conditions that do not hold; if all hold, all of them */
     json_t *conditions;       /* [{condition, new, live, holds}] */
     json_t *of_new, *of_live; /* figures; NULL: there are none */
+    double common; /* where a share draws the holdout: the share whose rows neither model was
+                      trained on; 0: the live model was trained on all */
 };
 
-static int score_new(const struct gate_trial *trial, struct score_figures *figures) {
+/* The share of rows that the live model's run held out by their hash. */
+static double share_of_live(const struct model *live) {
+    const json_t *source = json_object_get(live->details, "source"), *list;
+    const char *hash = json_string_value(json_object_get(source, "row_hash"));
+    double share = 0;
+    list = json_object_get(json_object_get(live->details, "settings"), "holdout");
+    const char *text = json_string_value(json_array_get(list, 0));
+    if (!hash || strcmp(hash, "raw") != 0 || !text || !number_of_text(text, &share))
+        return 0; /* an older program drew by another hash; or its rows were those of files */
+    return share;
+}
+
+/* On rows that a model was trained on its figures are too good: both models are compared on those
+ * that are in both holdouts. The rows of a smaller share are among those of a larger one. */
+static void find_common_rows(struct gate_trial *trial) {
+    struct model *live = NULL;
+    const double share = trial->holdout ? holdout_share(trial->holdout) : 0;
+    trial->common = share;
+    if (!trial->live_folder || share == 0)
+        return;
+    if (!model_open(trial->live_folder, &live)) {
+        const double of_live = share_of_live(live);
+        trial->common = of_live < share ? of_live : share;
+    }
+    error_clear(); /* whoever scores it tells */
+    model_close(live);
+    if (trial->common == 0)
+        log_warning("the live model %s was trained on rows of this holdout, as its own run held "
+                    "out others: they are not compared; conditions on `live` do not hold",
+                    trial->live_folder);
+    else if (trial->common < share)
+        log_warning("the live model %s held out %g of the rows, less than this run: both are "
+                    "compared on rows that neither was trained on",
+                    trial->live_folder, trial->common);
+}
+
+static bool is_reduced(const struct gate_trial *trial) {
+    return trial->holdout && trial->common > 0 && trial->common < holdout_share(trial->holdout);
+}
+
+/* On the holdout, or on the rows of it that neither model was trained on. */
+static int score_model(const struct gate_trial *trial, bool within, const struct model *model,
+                       struct score_figures *figures) {
+    return within && is_reduced(trial)
+               ? holdout_score_within(trial->holdout, trial->common, model, figures)
+               : holdout_score(trial->holdout, model, figures);
+}
+
+static int score_new(const struct gate_trial *trial, bool within, struct score_figures *figures) {
     struct model *model = NULL;
     int code = model_open(trial->new_folder, &model);
     if (!code)
-        code = holdout_score(trial->holdout, model, figures);
+        code = score_model(trial, within, model, figures);
     model_close(model);
     return code;
 }
@@ -48,20 +99,23 @@ static int score_live(const struct gate_trial *trial, struct score_figures *figu
                          new->layout.objective);
     if (!code) {
         live->layout.loss = new->layout.loss;
-        code = holdout_score(trial->holdout, live, figures);
+        code = score_model(trial, true, live, figures);
     }
     model_close(live);
     model_close(new);
     return code;
 }
 
-/* All conditions must hold. If some do not, `why` names only those. */
+/* All conditions must hold. If some do not, `why` names only those. `common` are figures of the new
+ * model on the rows of those of the live one. */
 static void apply_conditions(struct gate_trial *trial, const struct score_figures *new,
-                             const struct score_figures *live) {
+                             const struct score_figures *common, const struct score_figures *live) {
     char *why[2] = {NULL, NULL}; /* of those that do not hold, and of those that do */
     trial->holds = true;
     for (char **text = trial->job->gate; *text; text++) {
-        struct gate_outcome outcome = gate_check(*text, new, live);
+        struct gate_condition condition;
+        const bool relative = gate_parse(*text, &condition) && condition.relative;
+        struct gate_outcome outcome = gate_check(*text, relative ? common : new, live);
         char **all = &why[outcome.holds], *before = *all, *more = gate_explain(&outcome);
         *all = before ? memory_format("%s; %s", before, more) : memory_copy_string(more);
         json_array_append_new(trial->conditions, gate_outcome_json(&outcome));
@@ -80,22 +134,44 @@ static void apply_conditions(struct gate_trial *trial, const struct score_figure
 static int work_on_trial(void *context) {
     struct gate_trial *trial = context;
     struct score_figures computed = score_no_figures(), of_live = score_no_figures();
+    struct score_figures within = score_no_figures();
     bool known = trial->holdout && trial->figures;
     const struct score_figures *of_new = known ? trial->figures : &computed;
-    int code = trial->holdout && !known ? score_new(trial, &computed) : 0;
+    int code = trial->holdout && !known ? score_new(trial, false, &computed) : 0;
     if (code)
         return code;
+    find_common_rows(trial);
+    const bool apart = trial->holdout && trial->live_folder && holdout_share(trial->holdout) > 0 &&
+                       trial->common == 0;
+    if (is_reduced(trial))
+        code = score_new(trial, true, &within);
+    if (code) {
+        score_figures_release(&computed);
+        return code;
+    }
     if (trial->holdout)
-        trial->of_new = score_figures_json(of_new);
-    if (trial->holdout && trial->live_folder && !score_live(trial, &of_live)) {
-        trial->of_live = score_figures_json(&of_live);
-    } else if (trial->holdout && trial->live_folder) {
+        trial->of_new = holdout_json(trial->holdout, of_new);
+    if (trial->holdout && trial->live_folder && !apart && !score_live(trial, &of_live)) {
+        trial->of_live = is_reduced(trial) ? score_figures_json(&of_live)
+                                           : holdout_json(trial->holdout, &of_live);
+    } else if (trial->holdout && trial->live_folder && !apart) {
         log_error("the live model %s cannot be compared with: %s", trial->live_folder,
                   error_text());
         error_clear();
         of_live = score_no_figures(); /* no condition holds for them */
     }
-    apply_conditions(trial, of_new, trial->live_folder ? &of_live : NULL);
+    apply_conditions(trial, of_new, is_reduced(trial) ? &within : of_new,
+                     trial->live_folder ? &of_live : NULL);
+    if (apart && !trial->holds) {
+        char *before = trial->why;
+        trial->why =
+            memory_format("%s; the live model was trained on rows of this holdout, as its "
+                          "run held out others, so no row is left to compare on: `publish` "
+                          "makes the new one live",
+                          before);
+        free(before);
+    }
+    score_figures_release(&within);
     score_figures_release(&computed);
     score_figures_release(&of_live);
     return 0;

@@ -134,7 +134,8 @@ static int score_holdout(struct training *run) {
     if (!code && run->response)
         response_summarise(run->response, run->result);
     if (!code && run->data->holdout)
-        json_object_set_new(run->result, "holdout", score_figures_json(&run->figures));
+        json_object_set_new(run->result, "holdout",
+                            holdout_json(run->data->holdout, &run->figures));
     return code;
 }
 

@@ -125,6 +125,17 @@ int holdout_check(const struct holdout *holdout, const struct set_info *data,
 int holdout_margins(const struct holdout *holdout, const struct model *model,
                     struct ranking **ranking);
 
+/* The share that draws the holdout's rows; 0: it is files of its own. */
+double holdout_share(const struct holdout *holdout);
+
+/* Figures on the holdout, as score_figures_json() has them, with what tells its rows from others as
+ * `rows`. A new reference. */
+json_t *holdout_json(const struct holdout *holdout, const struct score_figures *figures);
+
+/* As holdout_score() on those rows alone that a smaller share draws, too. */
+int holdout_score_within(const struct holdout *holdout, double share, const struct model *model,
+                         struct score_figures *figures);
+
 /* The figures of any model on the holdout, to be released if this succeeds: of the one that was
  * just trained (model_writer_view()) or of an earlier one (model_open()). Errors as of
  * score_packs(); ERROR_DATA if no row has a label. */

@@ -1,5 +1,7 @@
 #include "coordinator/run/dataset.h"
 
+#include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -95,13 +97,38 @@ int holdout_margins(const struct holdout *holdout, const struct model *model,
     return score_margins(model, holdout->packs, holdout->count, pick_of(holdout), ranking);
 }
 
-int holdout_score(const struct holdout *holdout, const struct model *model,
-                  struct score_figures *figures) {
+double holdout_share(const struct holdout *holdout) {
+    return holdout->picks && !holdout->pick.folds ? holdout->pick.share : 0;
+}
+
+json_t *holdout_json(const struct holdout *holdout, const struct score_figures *figures) {
+    char rows[17];
+    json_t *object = score_figures_json(figures);
+    snprintf(rows, sizeof rows, "%016llx",
+             (unsigned long long)holdout_rows_id(holdout->packs, holdout->count, pick_of(holdout)));
+    json_object_set_new(object, "rows", json_string(rows));
+    return object;
+}
+
+static int score_rows(const struct holdout *holdout, const struct holdout_pick *pick,
+                      const struct model *model, struct score_figures *figures) {
     failpoint(FAILPOINT_score);
-    int code = score_packs(model, holdout->packs, holdout->count, pick_of(holdout), figures);
+    int code = score_packs(model, holdout->packs, holdout->count, pick, figures);
     if (!code && !figures->examples) {
         score_figures_release(figures);
         code = error_set(ERROR_DATA, "the holdout has no labelled row");
     }
     return code;
+}
+
+int holdout_score(const struct holdout *holdout, const struct model *model,
+                  struct score_figures *figures) {
+    return score_rows(holdout, pick_of(holdout), model, figures);
+}
+
+int holdout_score_within(const struct holdout *holdout, double share, const struct model *model,
+                         struct score_figures *figures) {
+    assert(share > 0 && share <= holdout_share(holdout));
+    const struct holdout_pick pick = {.share = share};
+    return score_rows(holdout, &pick, model, figures);
 }

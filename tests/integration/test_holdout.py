@@ -244,4 +244,62 @@ def a_pattern_that_fits_no_file_is_named_with_its_key(folder):
     assert 'job.conf: key `holdout`: no file matches' in finished.stderr, finished
 
 
+def table_job(folder, **settings):
+    """A table with an id, of which a job may leave columns out."""
+    rng = random.Random(7)
+    if not (folder / 'table.csv').exists():
+        rows = [[k, *(round(rng.gauss(0, 1), 3) for _ in range(3))] for k in range(300)]
+        lines = [','.join(map(str, [*row, 'ab'[row[1] + row[2] + rng.gauss(0, 1) > 0]])) for row in rows]
+        write(folder / 'table.csv', lines, 'id,u,v,w,y')
+    return write_job(folder, **{'data': ['table.csv'], 'objective': 'logistic', 'l2': 1e-2, 'holdout': 0.3, **settings})
+
+
+@test
+def a_column_that_is_left_out_draws_the_same_rows(folder):
+    """Also one that is taken for something else; and for folds."""
+    ways = {}, {'skip': ['id']}, {'skip': ['id', 'w']}, {'categories': ['id']}, {'numbers': ['w'], 'skip': ['u']}
+    held = [train(table_job(folder, **({'csv': way} if way else {})))['holdout'] for way in ways]
+    assert len({one['rows'] for one in held}) == 1 and len({one['examples'] for one in held}) == 1, held
+    assert len({one['loss'] for one in held}) > 2, held
+    folds = [train(table_job(folder, holdout=[], folds=3, l2=[1e-2, 1e-1], csv={'skip': skip}), '--state', folder / 'folds')
+             for skip in (['id'], ['id', 'w'])]
+    sizes = [dml('jobs', folder / 'folds', '--folds', '--json').json['folders'][0]['runs'] for _ in folds]
+    told = {tuple(run['holdout']['examples'] for run in runs if run['sweep'].get('fold')) for runs in sizes}
+    assert len(told) == 1, told
+
+
+@test
+def a_gate_compares_on_rows_that_neither_model_was_trained_on(folder):
+    gate = {'gate': ['loss <= 1.5 * live', 'loss <= 2']}
+    first = train(table_job(folder, **gate))
+    assert first['published'], first
+    wider = dml('run', table_job(folder, holdout=0.6, **gate), '--json')
+    assert wider.status == 0 and 'held out 0.3 of the rows' in wider.stderr, wider
+    inner = dml('run', table_job(folder, holdout=0.3, l2=0.1, **gate), '--no-publish', '--json').json
+    condition = wider.json['gate'][0]
+    assert abs(condition['live'] - first['holdout']['loss']) < 1e-12, (condition, first['holdout'])
+    assert condition['new'] != wider.json['gate'][1]['new'] == wider.json['holdout']['loss'], wider
+    narrower = dml('run', table_job(folder, holdout=0.1, **gate), '--json')
+    assert narrower.status == 0 and 'of the rows' not in narrower.stderr, narrower
+    assert inner['holdout']['rows'] == first['holdout']['rows'] != narrower.json['holdout']['rows']
+    runs = dml('jobs', folder / 'job.state', '--sort', 'loss', '--json').json['folders'][0]['runs']
+    assert [bool(run.get('other_holdout')) for run in runs] == [False, True, True, True], runs
+    assert runs[0]['run'] == narrower.json['run'], runs
+    listed = dml('jobs', folder / 'job.state').stdout
+    assert f'judged by other rows than run {narrower.json["run"]}' in listed, listed
+
+
+@test
+def a_live_model_that_was_trained_on_the_holdout_is_not_compared(folder):
+    assert train(table_job(folder, holdout=[]))['published']
+    refused = dml('run', table_job(folder, gate=['loss <= 9 * live']), '--json')
+    assert refused.status == BAD_DATA and refused.json['decision'] == 'refused', refused
+    assert 'no row is left to compare on' in refused.json['decision_why'], refused.json
+    assert 'was trained on rows of this holdout' in refused.stderr and 'holdout_live' not in refused.json, refused
+    passed = dml('run', table_job(folder, gate=['loss <= 9'], l2=0.1), '--json')
+    assert passed.status == 0 and passed.json['published'], passed
+    again = dml('run', table_job(folder, gate=['loss <= 9 * live'], l2=0.2), '--json')
+    assert again.status == 0 and again.json['holdout_live'], again
+
+
 sys.exit(main())
