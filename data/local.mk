@@ -7,6 +7,7 @@ libdata_a_SOURCES = \
 	data/blocks.c data/blocks.h \
 	data/cells.c \
 	data/centre.c \
+	data/spelling.c data/spelling.h \
 	data/chunk_cache.c \
 	data/chunk_fill.c \
 	data/bins.c data/bins.h \

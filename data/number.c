@@ -149,6 +149,41 @@ void number_format(double value, char text[NUMBER_TEXT]) {
     }
 }
 
+size_t number_shortest(double value, char text[NUMBER_TEXT]) {
+    char digits[NUMBER_TEXT], *at = text, *from = digits;
+    if (!isfinite(value))
+        return (size_t)sprintf(text, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
+    for (int count = fabs(value) < DBL_MIN ? 1 : DBL_DIG; count <= DBL_DECIMAL_DIG; count++) {
+        double number = NAN;
+        snprintf(digits, sizeof digits, "%.*e", count - 1, value);
+        if (number_of_text(digits, &number) && number == value)
+            break;
+    }
+    char *exponent = strchr(digits, 'e');
+    int power = atoi(exponent + 1);
+    if (memchr(digits, '.', (size_t)(exponent - digits))) {
+        while (exponent[-1] == '0')
+            exponent--;
+        exponent -= exponent[-1] == '.';
+    }
+    *exponent = '\0';
+    if (*from == '-')
+        *at++ = *from++;
+    char *whole = from;
+    if (from[1] == '.')
+        memmove(from + 1, from + 2, strlen(from + 1)); /* the digits alone */
+    int count = (int)strlen(whole);
+    if (power < -6 || power > 9)
+        at += sprintf(at, "%c%s%.17se%+d", *whole, count > 1 ? "." : "", whole + 1, power);
+    else if (power < 0)
+        at += sprintf(at, "0.%.*s%.17s", -power - 1, "000000", whole);
+    else if (count <= power + 1)
+        at += sprintf(at, "%.17s%.*s", whole, power + 1 - count, "0000000000");
+    else
+        at += sprintf(at, "%.*s.%.17s", power + 1, whole, whole + power + 1);
+    return (size_t)(at - text);
+}
+
 bool list_next(const char **at, char separator, struct bytes *part) {
     const char separators[] = {separator, '\0'};
     while (**at) {

@@ -48,6 +48,11 @@ bool number_is_code(const char *text, size_t length);
 /* The shortest text that reads back as `value`: "1", "-0.5". */
 void number_format(double value, char text[NUMBER_TEXT]);
 
+/* The text with the fewest digits, as Arrow writes it: "0.1", "-0", with an exponent from 1e+10 on
+ * and below 1e-6; "nan", "inf" and "-inf". A number of 32 bits has it of the double that its own
+ * shortest text means. Answers its length. */
+size_t number_shortest(double value, char text[NUMBER_TEXT]);
+
 /* Of a list, as the labels of rows that have several are: puts the next part of *at, without the
  * blanks around it and with a 0 behind it, into `part`; *at moves on. Empty parts do not count.
  * False after the last part. */

@@ -1,7 +1,6 @@
 #include "data/parquet_cell.h"
 
 #include <assert.h>
-#include <float.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -233,44 +232,6 @@ bool parquet_date(const struct parquet_span *span, uint32_t i, struct date *date
 
 /* ---- texts ---- */
 
-/* Digits in the form that is shortest: 0.1, 1e+20. */
-static size_t number_text(double value, bool narrow, char *to) {
-    char digits[TEXT_ROOM];
-    if (!isfinite(value))
-        return (size_t)sprintf(to, "%s", isnan(value) ? "nan" : value < 0 ? "-inf" : "inf");
-    if (narrow) /* behind the digits of the shortest text all nine are zeros */
-        snprintf(digits, sizeof digits, "%.8e", parquet_double_of((float)value));
-    for (int count = fabs(value) < DBL_MIN ? 1 : DBL_DIG; !narrow && count <= 17; count++) {
-        snprintf(digits, sizeof digits, "%.*e", count - 1, value);
-        double number = NAN;
-        if (number_of_text(digits, &number) && number == value)
-            break;
-    }
-    char *exponent = strchr(digits, 'e'), *at = to, *from = digits;
-    int power = atoi(exponent + 1);
-    if (memchr(digits, '.', (size_t)(exponent - digits))) {
-        while (exponent[-1] == '0')
-            exponent--;
-        exponent -= exponent[-1] == '.';
-    }
-    *exponent = '\0';
-    if (*from == '-')
-        *at++ = *from++;
-    char *whole = from;
-    if (from[1] == '.')
-        memmove(from + 1, from + 2, strlen(from + 1)); /* the digits alone */
-    int count = (int)strlen(whole);
-    if (power < -6 || power > 9)
-        at += sprintf(at, "%c%s%se%+d", *whole, count > 1 ? "." : "", whole + 1, power);
-    else if (power < 0)
-        at += sprintf(at, "0.%.*s%s", -power - 1, "000000", whole);
-    else if (count <= power + 1)
-        at += sprintf(at, "%s%.*s", whole, power + 1 - count, "0000000000");
-    else
-        at += sprintf(at, "%.*s.%s", power + 1, whole, whole + power + 1);
-    return (size_t)(at - to);
-}
-
 /* The digits of an integer of up to 32 bytes, the highest first; answers how many. The lowest come
  * first from the division. */
 static size_t wide_digits(const uint8_t *bytes, size_t length, bool *negative, char *to) {
@@ -416,7 +377,7 @@ size_t parquet_text_of(const struct parquet_span *span, uint32_t i, char *to) {
     case PARQUET_STAMP:
         return moment_text(span, i, to);
     case PARQUET_HALF:
-        return number_text(half_at(span, i), false, to);
+        return number_shortest(half_at(span, i), to);
     case PARQUET_UUID:
         return uuid_text(value_at(span, i), to);
     default:
@@ -426,9 +387,9 @@ size_t parquet_text_of(const struct parquet_span *span, uint32_t i, char *to) {
     case PARQUET_BOOLEAN:
         return (size_t)sprintf(to, "%s", *value_at(span, i) ? "true" : "false");
     case PARQUET_FLOAT:
-        return number_text((double)float_at(span, i), true, to);
+        return number_shortest(parquet_double_of(float_at(span, i)), to);
     case PARQUET_DOUBLE:
-        return number_text(double_at(span, i), false, to);
+        return number_shortest(double_at(span, i), to);
     case PARQUET_BYTES:
         return bytes_text(span->values->data + span->values->text[i].start,
                           span->values->text[i].length, to);

@@ -38,7 +38,7 @@ struct dml_scorer {
     struct format format; /* of the columns */
     bool *reads;          /* of each column: whether something is made of it */
     struct batch batch;   /* a row */
-    struct bytes text;    /* a copy of a cell's */
+    struct bytes *text;   /* of each column: a copy of the row's cell, to which its origin points */
 
     /* Of ids: */
     uint64_t *id; /* rising, `columns` */
@@ -91,7 +91,6 @@ static int begin(const struct dml_model *opened, enum form form, size_t columns,
     scorer->prediction = memory_new(dml_model_values(opened), sizeof *scorer->prediction);
     term_mapper_init(&scorer->mapper, model);
     batch_init(&scorer->batch);
-    bytes_init(&scorer->text);
     return 0;
 }
 
@@ -104,7 +103,9 @@ void dml_scorer_free(struct dml_scorer *scorer) {
     format_release(&scorer->format);
     score_options_release(&scorer->options);
     batch_release(&scorer->batch);
-    bytes_release(&scorer->text);
+    for (uint32_t i = 0; scorer->text && i < scorer->columns; i++)
+        bytes_release(&scorer->text[i]);
+    free(scorer->text);
     free(scorer->reads);
     free(scorer->id);
     free(scorer->place);
@@ -149,6 +150,7 @@ static int lay_out(struct dml_scorer *scorer, const char *const *names, unsigned
     if (code)
         return code;
     scorer->reads = memory_new(scorer->columns, sizeof *scorer->reads);
+    scorer->text = memory_new(scorer->columns, sizeof *scorer->text);
     for (uint32_t i = 0; i < scorer->columns; i++)
         scorer->reads[i] = is_read(scorer->format.column[i].kind);
     return term_mapper_check_table(&scorer->mapper, "the rows", scorer->format.table, false);
@@ -252,8 +254,8 @@ static bool put_text(struct dml_scorer *scorer, struct table_row *row, uint32_t 
     size_t length = strlen(text);
     while (trims && length && text[length - 1] == ' ')
         length--;
-    bytes_clear(&scorer->text);
-    char *copy = bytes_extend(&scorer->text, length + TEXT_END_BYTES);
+    bytes_clear(&scorer->text[column]);
+    char *copy = bytes_extend(&scorer->text[column], length + TEXT_END_BYTES);
     memcpy(copy, text, length);
     memset(copy + length, 0, TEXT_END_BYTES); /* parsers may read them */
     return row_take(row, column, copy);
@@ -503,6 +505,7 @@ static int score(struct dml_scorer *scorer, const struct dml_rows *rows,
     if (code)
         return code;
     size_t done = 0;
+    term_mapper_forget(&scorer->mapper);
     scorer->broken = true;
     code = score_rows(scorer, rows, scores, &done);
     scorer->broken = false;
@@ -516,4 +519,18 @@ int dml_score(struct dml_scorer *scorer, const struct dml_rows *rows,
     if (scored)
         *scored = 0;
     CALL(score(scorer, rows, scores, scored));
+}
+
+/* A date's texts are never unseen: each is a date or refused. */
+uint64_t dml_scorer_unseen(const struct dml_scorer *scorer, uint64_t *unseen, uint64_t *known) {
+    uint64_t sum = 0;
+    for (size_t i = 0; scorer->form == FORM_CELLS && i < scorer->opened->columns; i++) {
+        const struct term_counts *counts = &scorer->mapper.counts[scorer->opened->column[i].number];
+        sum += counts->unseen;
+        if (unseen)
+            unseen[i] = counts->unseen;
+        if (known)
+            known[i] = counts->known;
+    }
+    return sum;
 }

@@ -302,7 +302,8 @@ static void scorer_init(struct scorer *scorer, const struct model *model) {
 }
 
 static void tell_unseen(const struct term_mapper *mapper) {
-    const char *text = mapper->unseen_text;
+    const struct table *table = mapper->model->layout.table;
+    const char *text = table ? mapper->counts[mapper->unseen_column].text : NULL;
     char column[COLUMN_TEXT], *such = NULL;
     if (text)
         such = memory_format(
@@ -316,6 +317,26 @@ static void tell_unseen(const struct term_mapper *mapper) {
     free(such);
 }
 
+/* A column that says nothing of any row is more often written in another way than it is news. */
+static void warn_of_mute(const struct term_mapper *mapper) {
+    const struct table *table = mapper->model->layout.table;
+    char column[COLUMN_TEXT];
+    for (uint32_t i = 0; table && i < table->columns; i++) {
+        const struct term_counts *counts = &mapper->counts[i];
+        if (!term_mapper_column_is_mute(mapper, i))
+            continue;
+        table_describe(table, i, column);
+        if (counts->unseen)
+            log_warning(
+                "%s: none of %llu rows has a text that training had, but such as \"%.40s\": "
+                "the column adds nothing to the predictions",
+                column, (unsigned long long)mapper->rows, counts->text ? counts->text : "");
+        else
+            log_warning("%s is missing in each of %llu rows, and was not in training", column,
+                        (unsigned long long)mapper->rows);
+    }
+}
+
 /* Releases what the scorer holds; fills the figures if `code` is 0. Returns `code`. */
 static int scorer_finish(struct scorer *scorer, int code, struct score_figures *figures) {
     if (!code && figures) {
@@ -324,6 +345,8 @@ static int scorer_finish(struct scorer *scorer, int code, struct score_figures *
     }
     if (!code && scorer->lines && scorer->mapper.unseen)
         tell_unseen(&scorer->mapper);
+    if (!code)
+        warn_of_mute(&scorer->mapper);
     lines_free(scorer->lines);
     figures_free(scorer->figures);
     margins_free(scorer->margins);

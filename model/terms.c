@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "data/spelling.h"
 #include "model/crosses.h"
 
 #define ROOM_FIRST 256
@@ -43,6 +44,10 @@ struct missing {
 static uint64_t find_rank(const struct model_layout *layout, uint64_t id) {
     uint64_t rank = rank_from(layout, 0, id);
     return rank < layout->features && layout->feature_id[rank] == id ? rank : NO_FEATURE;
+}
+
+static bool has_rank(const struct model_layout *layout, uint64_t rank, uint64_t id) {
+    return rank < layout->features && layout->feature_id[rank] == id;
 }
 
 static uint32_t table_columns(const struct model *model) {
@@ -138,11 +143,13 @@ void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
         rank_index_hashes(&mapper->index, &model->layout);
     mapper->squares = memory_new(columns, sizeof *mapper->squares);
     mapper->told = memory_new(columns, sizeof *mapper->told);
+    mapper->counts = memory_new(columns, sizeof *mapper->counts);
     mapper->missing = memory_new(columns, sizeof *mapper->missing);
     mapper->bins = memory_new(columns, sizeof *mapper->bins);
     for (uint32_t i = 0; i < columns; i++) {
         const struct table *table = model->layout.table;
         const struct table_column *column = &table->column[i];
+        mapper->counts[i].missing = feature_of(model, i, ROLE_MISSING);
         if (column->kind == COLUMN_NUMBER) {
             mapper->missing[mapper->missing_count] = missing_of(model, i);
             mapper->missing_bits |= missing_bit(mapper->missing[mapper->missing_count++].id);
@@ -158,15 +165,18 @@ void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
 }
 
 void term_mapper_release(struct term_mapper *mapper) {
-    for (uint32_t i = 0; i < table_columns(mapper->model); i++)
+    for (uint32_t i = 0; i < table_columns(mapper->model); i++) {
         free(mapper->bins[i]);
+        free(mapper->counts[i].text);
+    }
+    free(mapper->counts);
     free(mapper->bins);
     free(mapper->missing);
     free(mapper->index.first);
     free(mapper->index.rank);
     free(mapper->squares);
     free(mapper->words);
-    free(mapper->unseen_text);
+    free(mapper->values);
     free(mapper->told);
     cross_mapper_free(mapper->crosses);
     terms_release(&mapper->absent);
@@ -208,19 +218,86 @@ static int compare_ids(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
+/* The column of which the feature is a text that was too rare in training; COLUMN_NOWHERE: it is
+ * none. */
+static uint32_t find_rare(const struct model *model, uint64_t id) {
+    for (uint32_t i = 0; i < table_columns(model); i++) {
+        const struct table_column *column = &model->layout.table->column[i];
+        if (column->rares && bsearch(&id, column->rare, column->rares, sizeof id, compare_ids))
+            return i;
+    }
+    return COLUMN_NOWHERE;
+}
+
 /* If the feature is a text that was too rare in training: adds what stands for all such texts of
  * its column, and returns its id; else 0. */
 static uint64_t add_rare(const struct term_mapper *mapper, uint64_t id, struct terms *terms) {
-    const struct model *model = mapper->model;
-    for (uint32_t i = 0; i < table_columns(model); i++) {
-        const struct table_column *column = &model->layout.table->column[i];
-        if (!column->rares || !bsearch(&id, column->rare, column->rares, sizeof id, compare_ids))
-            continue;
-        uint64_t rare = feature_of(model, i, ROLE_RARE);
-        add_known_term(find_rank(&model->layout, rare), 1, terms);
-        return rare;
+    uint32_t column = find_rare(mapper->model, id);
+    if (column == COLUMN_NOWHERE)
+        return 0;
+    uint64_t rare = feature_of(mapper->model, column, ROLE_RARE);
+    add_known_term(find_rank(&mapper->model->layout, rare), 1, terms);
+    return rare;
+}
+
+/* The id of what stands for a text that training had in another spelling; 0: it had none. */
+static uint64_t find_spelled(const struct term_mapper *mapper, const struct source_origin *origin) {
+    const struct table *table = mapper->model->layout.table;
+    struct spellings spellings;
+    uint64_t found = 0;
+    spellings_find(&spellings, origin->text);
+    for (uint32_t i = 0; i < spellings.count && !found; i++) {
+        const char *text = spellings.text[i];
+        uint64_t id = table_feature(table->ids, origin->column, ROLE_VALUE, text, strlen(text));
+        bool has = find_rank(&mapper->model->layout, id) != NO_FEATURE;
+        found = has || find_rare(mapper->model, id) != COLUMN_NOWHERE ? id : 0;
     }
-    return 0;
+    return found;
+}
+
+/* ---- what columns say ---- */
+
+/* So few rows may lack anything. */
+#define MUTE_ROWS_LEAST 10
+
+/* Counts a value, but not that a cell is missing. */
+static void count_value(struct term_mapper *mapper, uint32_t column, uint64_t id, bool found,
+                        const struct source_origin *origin) {
+    const struct table *table = mapper->model->layout.table;
+    bool text = origin && (origin->role == ROLE_VALUE || origin->role == ROLE_WORD);
+    if (column >= table->columns || (!found && !text) || id == mapper->counts[column].missing)
+        return;
+    bool is_part = table->column[column].is_part;
+    struct term_counts *counts = &mapper->counts[is_part ? table->column[column].date : column];
+    counts->known += found;
+    counts->unseen += !found && !is_part;
+    if (found || counts->text || origin->role != ROLE_VALUE || is_part)
+        return;
+    counts->text = memory_copy_string(origin->text);
+    if (!mapper->counts[mapper->unseen_column].text)
+        mapper->unseen_column = column;
+}
+
+void term_mapper_forget(struct term_mapper *mapper) {
+    mapper->rows = mapper->unseen = 0;
+    for (uint32_t i = 0; i < table_columns(mapper->model); i++) {
+        free(mapper->counts[i].text);
+        mapper->counts[i] = (struct term_counts){.missing = mapper->counts[i].missing};
+    }
+}
+
+bool term_mapper_column_is_mute(const struct term_mapper *mapper, uint32_t column) {
+    const struct table_column *of = &mapper->model->layout.table->column[column];
+    if (mapper->rows < MUTE_ROWS_LEAST || mapper->counts[column].known || mapper->told[column])
+        return false;
+    if (of->kind == COLUMN_NUMBER)
+        return !of->is_part &&
+               (of->edges ||
+                find_rank(&mapper->model->layout, feature_of(mapper->model, column, ROLE_NUMBER)) !=
+                    NO_FEATURE);
+    return mapper->counts[column].unseen || of->kind == COLUMN_DATE ||
+           (of->kind == COLUMN_CATEGORY && !of->is_part &&
+            find_rank(&mapper->model->layout, mapper->counts[column].missing) == NO_FEATURE);
 }
 
 /* ---- columns that the data lacks ---- */
@@ -262,24 +339,59 @@ int term_mapper_check_table(struct term_mapper *mapper, const char *path, const 
 
 /* ---- rows ---- */
 
-/* Adds the terms of a value. Returns whether it belongs to a feature that the model has; *rank is
- * where the last one was found. A rare text's *id becomes that of what stands for it. */
-static bool map_value(struct term_mapper *mapper, uint64_t *of, double value, uint64_t *rank,
+/* Adds the terms of a value. Returns whether it belongs to a feature that the model has. The id of
+ * a text that is rare becomes that of what stands for it. */
+static bool map_value(struct term_mapper *mapper, uint64_t *of, double value, uint64_t rank,
                       struct terms *terms) {
     const struct model_layout *layout = &mapper->model->layout;
     const uint64_t id = *of;
     bool missing = id >= FEATURE_HASHED && add_mean(mapper, id, terms);
     if (layout->table)
         add_bin(mapper, id, value, terms);
-    *rank = rank_of(mapper, *rank, id);
-    if (*rank == layout->features || layout->feature_id[*rank] != id) {
+    if (!has_rank(layout, rank, id)) {
         uint64_t rare = missing || id < FEATURE_HASHED ? 0 : add_rare(mapper, id, terms);
         mapper->unseen += !missing && !rare;
         *of = rare ? rare : id;
         return false;
     }
-    terms_add(terms, *rank, value);
+    terms_add(terms, rank, value);
     return true;
+}
+
+/* A value of the row: its id and place, and the rank that the id has in the model, if it is there.
+ */
+struct row_value {
+    uint64_t id; /* first, for compare_ids() */
+    uint64_t at, rank;
+};
+
+/* Finds the ranks. A text that training had in another spelling takes the id of that, and with it
+ * its place among the others: terms are added in the order of ids, so that the sums have the same
+ * bits. */
+static void rank_values(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
+                        bool seeded) {
+    const struct model_layout *layout = &mapper->model->layout;
+    const uint64_t *id = seeded ? source_row_seeded_ids(rows, row) : source_row_ids(rows, row);
+    uint64_t rank = 0, first = rows->start[row], count = rows->start[row + 1] - first;
+    bool respelled = false;
+    if (mapper->values_room < count)
+        mapper->values =
+            memory_resize(mapper->values, mapper->values_room = 2 * count, sizeof *mapper->values);
+    for (uint64_t i = 0; i < count; i++) {
+        struct row_value *value = &mapper->values[i];
+        const struct source_origin *origin = rows->origin ? &rows->origin[first + i] : NULL;
+        rank = rank_of(mapper, seeded ? 0 : rank, id[i]);
+        *value = (struct row_value){id[i], first + i, rank};
+        if (!origin || origin->role != ROLE_VALUE || has_rank(layout, rank, id[i]) ||
+            find_rare(mapper->model, id[i]) != COLUMN_NOWHERE)
+            continue;
+        uint64_t spelled = find_spelled(mapper, origin);
+        if (spelled)
+            *value = (struct row_value){spelled, first + i, rank_from(layout, 0, spelled)};
+        respelled |= spelled != 0;
+    }
+    if (respelled)
+        qsort(mapper->values, count, sizeof *mapper->values, compare_ids);
 }
 
 /* ---- words ---- */
@@ -311,40 +423,33 @@ static void normalise_words(struct term_mapper *mapper, struct terms *terms) {
     mapper->words_count = 0;
 }
 
-/* Keeps a text that the model does not have, as whoever reads of many will ask which. */
-static void note_unseen(struct term_mapper *mapper, const struct source_rows *rows, uint64_t at) {
-    const struct source_origin *origin = rows->origin ? &rows->origin[at] : NULL;
-    if (mapper->unseen_text || !origin || origin->role != ROLE_VALUE)
-        return;
-    mapper->unseen_text = memory_copy_string(origin->text);
-    mapper->unseen_column = origin->column;
-}
-
 /* A file is read by the model's own table, a pack by that of its run. For a model whose texts are
  * numbered in the older way a pack has the older ids, too; these do not rise. */
 uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
                          struct terms *terms) {
     const struct table *table = mapper->model->layout.table;
     bool seeded = rows->seeded_id && table && table->ids == TABLE_IDS_SEEDED;
-    const uint64_t *id = seeded ? source_row_seeded_ids(rows, row) : source_row_ids(rows, row);
-    uint64_t rank = 0, known = 0, first = rows->start[row];
+    uint64_t known = 0, first = rows->start[row], count = rows->start[row + 1] - first;
+    rank_values(mapper, rows, row, seeded);
+    mapper->rows++;
     if (mapper->crosses)
         cross_mapper_begin(mapper->crosses);
-    for (uint64_t i = first; i < rows->start[row + 1]; i++) {
-        uint64_t of = id[i - first], unseen = mapper->unseen;
-        rank = seeded ? 0 : rank;
-        bool found = map_value(mapper, &of, rows->value[i], &rank, terms);
+    for (uint64_t i = 0; i < count; i++) {
+        const struct row_value *value = &mapper->values[i];
+        const struct source_origin *origin = rows->origin ? &rows->origin[value->at] : NULL;
+        const double number = rows->value[value->at];
+        uint64_t of = value->id;
+        bool found = map_value(mapper, &of, number, value->rank, terms);
         known += found;
-        if (mapper->unseen > unseen)
-            note_unseen(mapper, rows, i);
-        if (mapper->has_texts && found && of >= FEATURE_HASHED)
-            weigh_word(mapper, source_row_column(rows, row, i - first), terms);
-        if (!mapper->crosses)
+        if (!table)
             continue;
-        uint32_t column = source_row_column(rows, row, i - first);
-        if (of < FEATURE_HASHED)
-            cross_mapper_see_number(mapper->crosses, column, rows->value[i]);
-        else
+        uint32_t column = source_row_column(rows, row, value->at - first);
+        count_value(mapper, column, of, found || of != value->id, origin);
+        if (mapper->has_texts && found && of >= FEATURE_HASHED)
+            weigh_word(mapper, column, terms);
+        if (mapper->crosses && of < FEATURE_HASHED)
+            cross_mapper_see_number(mapper->crosses, column, number);
+        else if (mapper->crosses)
             cross_mapper_see(mapper->crosses, column, of);
     }
     normalise_words(mapper, terms);

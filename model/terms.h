@@ -75,9 +75,17 @@ struct term_mapper {
         uint32_t column;
     } * words; /* of a row; owned */
     size_t words_count, words_room;
+    struct row_value *values; /* of a row; owned */
+    uint64_t values_room;
     uint64_t unseen;        /* values of features that the model does not have, so far */
-    char *unseen_text;      /* the first text among them, for a message, or NULL; owned */
-    uint32_t unseen_column; /* that has it */
+    uint32_t unseen_column; /* that had the first text among them, if counts[] has it */
+    uint64_t rows;
+    /* Of each column; of the parts of a date that of the date. Owned. */
+    struct term_counts {
+        uint64_t known, unseen; /* numbers, and texts or words, that the model has or not */
+        uint64_t missing;       /* the id that says that the cell is missing */
+        char *text;             /* the first that is unseen, for a message, or NULL; owned */
+    } * counts;
 };
 
 void term_mapper_init(struct term_mapper *mapper, const struct model *model);
@@ -89,6 +97,14 @@ void term_mapper_release(struct term_mapper *mapper);
  * ERROR_DATA if a column has another name, or if there are no names. */
 int term_mapper_check_table(struct term_mapper *mapper, const char *path, const struct table *table,
                             bool warns);
+
+/* Forgets what was counted so far. */
+void term_mapper_forget(struct term_mapper *mapper);
+
+/* Whether a column said nothing in so many rows that it is hardly by chance: all its cells were
+ * missing, or had texts that training did not have. Not so of columns that were told of before, and
+ * of those that said nothing in training, either. */
+bool term_mapper_column_is_mute(const struct term_mapper *mapper, uint32_t column);
 
 /* Adds the terms of a row. Answers how many of its values belong to features that the model has. */
 uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,

@@ -16,6 +16,6 @@ A model may be used by several threads at once. Copies of it, and what pickle ma
 process, open its path again.
 """
 
-from dml._model import Error, Model, open, version
+from dml._model import Error, Model, UnseenWarning, open, version
 
-__all__ = ['Error', 'Model', 'open', 'version']
+__all__ = ['Error', 'Model', 'UnseenWarning', 'open', 'version']

@@ -32,6 +32,7 @@ FUNCTIONS = {
     'dml_scorer_of_ids': (c_int, [c_void_p, c_size_t, POINTER(c_uint64), POINTER(c_void_p)]),
     'dml_scorer_of_sparse': (c_int, [c_void_p, POINTER(c_void_p)]),
     'dml_scorer_free': (None, [c_void_p]),
+    'dml_scorer_unseen': (c_uint64, [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]),
     'dml_score': (c_int, [c_void_p, POINTER(Rows), POINTER(Scores), POINTER(c_size_t)]),
 }
 

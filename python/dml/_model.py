@@ -10,6 +10,7 @@ import operator
 import os
 import sys
 import threading
+import warnings
 
 from dml._library import Rows, Scores, load
 from dml._rows import (Cells, array_of, arrow_columns, frame_cells, is_array, is_arrow, is_frame, is_series,
@@ -17,6 +18,7 @@ from dml._rows import (Cells, array_of, arrow_columns, frame_cells, is_array, is
 
 MISSING_COLUMNS = 1
 USAGE = -64
+MUTE_ROWS_LEAST = 10
 PLAIN_NUMBERS = ('bool', 'float64', *(f'{sign}int{bits}' for sign in ('', 'u') for bits in (8, 16, 32, 64)))
 LIBRARY = load()
 version = LIBRARY.dml_version().decode()
@@ -29,6 +31,10 @@ class Error(Exception):
     def __init__(self, text, code=-65, row=None):
         super().__init__(text)
         self.code, self.row = code, row
+
+
+class UnseenWarning(UserWarning):
+    """A column says nothing: it is missing, or has texts that training did not have, in all of many rows."""
 
 
 class Refused(Error, ValueError, TypeError):
@@ -115,7 +121,12 @@ class Form:
     point to."""
 
     def __init__(self, key):
-        self.key, self.rows, self.kept = key, Rows(), []
+        self.key, self.rows, self.kept, self.mute = key, Rows(), [], []
+
+    def has(self, number, name):
+        """Whether the rows have a column of the model."""
+        kind, count, names = self.key
+        return name in names if names is not None else number < count
 
     def keep(self, found):
         kept, address = found
@@ -143,6 +154,7 @@ class Model:
         self.kinds = [column['kind'] for column in self.described['columns']]
         self.kind_of_name = dict(zip(self.columns, self.kinds))
         self.local = threading.local()
+        self.unseen = {}  # of each column: how many texts, or words of texts, training did not have, so far
 
     def __enter__(self):
         return self
@@ -217,13 +229,36 @@ class Model:
         with self.users:
             code, scored = self.call(form, scores)
         check(code, scored if code == -65 else None)
+        for name, unseen in form.mute:
+            warnings.warn(f'column {name}: ' + (
+                f'none of {scored} rows has a text that training had: it adds nothing to the scores' if unseen else
+                f'missing in each of {scored} rows'), UnseenWarning, 3)
         return found, form.rows.count
 
     def call(self, form, scores):
         """A function of its own, as it must be over before close() goes on: it holds the scorer, and so the
         model."""
         scorer, scored = self.scorer(form), ctypes.c_size_t()
-        return LIBRARY.dml_score(scorer.pointer, form.rows, scores, scored), scored.value
+        code = LIBRARY.dml_score(scorer.pointer, form.rows, scores, scored)
+        if self.described['table']:
+            self.note_unseen(scorer, form, scored.value)
+        return code, scored.value
+
+    def note_unseen(self, scorer, form, rows):
+        unseen, known = (ctypes.c_uint64 * len(self.columns))(), (ctypes.c_uint64 * len(self.columns))()
+        if LIBRARY.dml_scorer_unseen(scorer.pointer, unseen, known):
+            with self.users.here():
+                for number, count in enumerate(unseen):
+                    if count:
+                        name = self.name_at(number)
+                        self.unseen[name] = self.unseen.get(name, 0) + count
+        if rows >= MUTE_ROWS_LEAST and not all(known):
+            form.mute = [(self.name_at(number), unseen[number]) for number, count in enumerate(known)
+                         if not count and (unseen[number] or form.has(number, self.columns[number]))]
+
+    def name_at(self, number):
+        name = self.columns[number]
+        return self.described['columns'][number]['place'] if name is None else name
 
     def form(self, rows, columns):
         """The rows as the library takes them."""

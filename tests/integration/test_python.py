@@ -11,6 +11,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import warnings
 import zipfile
 
 from harness import (BUILD, PERMISSION, SOURCE, Skip, dml as program, main, ordinary_user, small_data, small_job,
@@ -228,6 +229,66 @@ def wheel(folder, **settings):
     with zipfile.ZipFile(folder / made.stdout.strip()) as packed:
         packed.extractall(folder / 'site')
     return made.stdout.strip(), folder / 'site'
+
+
+@test
+def what_a_type_says_means_what_training_read_of_it(folder):
+    """Of a model of each door, that of a frame, a table of Arrow, dicts, and files of the other doors."""
+    pyarrow, pandas, numpy = needs('pyarrow'), needs('pandas'), needs('numpy')
+    import pyarrow.csv
+    import pyarrow.parquet
+    count = 120
+    moments = [datetime.datetime(2024, 6, 1 + i % 4, 9 * (i % 2)) for i in range(count)]
+    table = pyarrow.table({
+        'flag': [i % 2 == 0 for i in range(count)],
+        'single': pyarrow.array([(i % 5) / 10 for i in range(count)], 'float32'),
+        'level': pyarrow.array([[1e16, -0.0, 0.1, 1e-7, 3.0][i % 5] for i in range(count)]),
+        'small': pyarrow.array([[0.1, 1e20, 2.0][i % 3] for i in range(count)], 'float32'),
+        'moment': pyarrow.array(moments, pyarrow.timestamp('ns')),
+        'time': pyarrow.array([datetime.time(9, 30 * (i % 2)) for i in range(count)], pyarrow.time64('us')),
+        'day': pyarrow.array([moment.date() for moment in moments]),
+        'y': [int(i % 2 == 0 or i % 7 == 3) for i in range(count)]})
+    categories = ['level', 'small', 'moment', 'time', 'day']
+    pyarrow.csv.write_csv(table, folder / 'arrow.csv')
+    table.to_pandas().to_csv(folder / 'pandas.csv', index=False)
+    pyarrow.parquet.write_table(table, folder / 'arrow.parquet')
+    frame = pandas.read_parquet(folder / 'arrow.parquet')
+    files = ['arrow.csv', 'pandas.csv', 'arrow.parquet']
+    for name in files:
+        train(write_job(folder, name, data=[name], max_steps=5, csv={'categories': categories, 'label': 'y'}))
+        expected = [value for value, in predicted(folder / f'{name}.state', folder / name)]
+        model = dml.open(folder / f'{name}.state')
+        dicts = [{key: value[i].item() if isinstance(value[i], numpy.float32) else value[i] for key, value in
+                  ((column, frame[column]) for column in frame)} for i in range(count)]
+        for rows in frame, table, frame.convert_dtypes(dtype_backend='pyarrow'), frame.astype({'flag': 'category'}):
+            found = model.predict_values(rows).tolist()
+            assert found == expected, (name, type(rows), model.unseen, [(i, *pair) for i, pair in enumerate(zip(found, expected)) if pair[0] != pair[1]][:5])
+        scalars = [{column: frame[column].to_numpy()[i] for column in frame} for i in range(count)]
+        assert model.predict_values(scalars) == expected, name
+        assert model.unseen == {} and dicts, (name, model.unseen)
+        for other in files:
+            assert [value for value, in predicted(folder / f'{name}.state', folder / other)] == expected, (name, other)
+
+
+@test
+def a_column_of_which_no_text_is_known_is_warned_of(folder):
+    path, data, rows = table(folder)
+    model = dml.open(path)
+    odd = [{**row, 'town': 'nowhere'} for row in rows]
+    for bad, says in (odd, 'none of 120 rows'), ([{**row, 'size': None} for row in rows], 'missing in each of 120'):
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            model.predict(bad)
+            model.predict(bad[:3])
+            model.predict(rows)
+        assert [says in str(one.message) for one in caught] == [True], caught
+    assert model.unseen == {'town': 123}, model.unseen
+    data.write_text(data.read_text().replace('Rome', 'Oslo').replace('"a ""b"", c"', 'Bonn').replace(',3,', ',4,'))
+    finished = program('predict', path, data)
+    assert 'warning: column 2 (town): none of 120 rows has a text that training had, but such as "Oslo"' in \
+        finished.stderr, finished
+    data.write_text('\n'.join(data.read_text().splitlines()[:5]) + '\n')
+    assert 'warning' not in program('predict', path, data).stderr
 
 
 ENDINGS = {
