@@ -38,6 +38,7 @@ libdata_a_SOURCES = \
 	data/pack_read.c data/pack.h data/pack_file.c data/pack_file.h data/pack_write.c \
 	data/parquet.h data/parquet_block.c data/parquet_block.h \
 	data/parquet_cell.c data/parquet_cell.h data/parquet_codec.c data/parquet_encoding.c \
+	data/parquet_arrow.c \
 	data/parquet_float.c data/parquet_footer.c data/parquet_hash.c data/parquet_layout.c \
 	data/parquet_page.c \
 	data/parquet_reader.c data/parquet_reader.h data/parquet_rows.c data/parquet_thrift.c \
@@ -53,6 +54,7 @@ libdata_a_SOURCES = \
 	data/table.c data/table.h data/table_json.c data/table_column.c \
 	data/tiles.c \
 	data/weigh_words.c \
+	data/zone.c data/zone.h \
 	data/words.c data/words.h
 libdata_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(SNAPPY_CFLAGS) $(LZ4_CFLAGS) $(JANSSON_CFLAGS) \
 	$(CURL_CFLAGS)

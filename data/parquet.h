@@ -77,17 +77,22 @@ enum parquet_meaning {
     PARQUET_UUID,
 };
 
+struct zone;
+
 struct parquet_column {
     char *name;
     enum parquet_type type;
     enum parquet_meaning meaning;
-    uint32_t width; /* bytes of a value; 0 of texts of any length */
-    uint32_t scale; /* of a decimal */
-    uint32_t unit;  /* of a time: 1,000, 1,000,000 or 1,000,000,000 */
-    bool utc;       /* times are those of UTC, and not of whatever zone */
-    bool optional;  /* values may be null */
-    bool is_index;  /* it names the rows of a table of pandas */
-    char *refused;  /* why it is not read; owned. NULL: it is */
+    uint32_t width;    /* bytes of a value; 0 of texts of any length */
+    uint32_t scale;    /* of a decimal */
+    uint32_t unit;     /* of a time: 1,000, 1,000,000 or 1,000,000,000 */
+    bool utc;          /* times are those of UTC, and not of whatever zone */
+    uint32_t shown;    /* the unit of which texts show digits, if it is another; 0: it is not */
+    bool shows_zone;   /* texts show how far clocks are from UTC */
+    struct zone *zone; /* whose clocks the times go by; owned. NULL: UTC */
+    bool optional;     /* values may be null */
+    bool is_index;     /* it names the rows of a table of pandas */
+    char *refused;     /* why it is not read; owned. NULL: it is */
 };
 
 enum parquet_codec {
@@ -126,6 +131,9 @@ bool parquet_begins(const uint8_t *bytes, size_t length);
 /* Reads the footer. Columns of types that are not read are there, with the reason. */
 int parquet_open(struct parquet_file *file, const char *path, int descriptor);
 void parquet_close(struct parquet_file *file);
+
+/* Takes what Arrow notes of the columns: data/parquet_arrow.c. */
+void parquet_take_arrow(struct parquet_file *file, const char *text, size_t length);
 
 /* Reads exactly so many bytes; ERROR_DATA if the file ends before. */
 int parquet_read(const struct parquet_file *file, uint64_t offset, void *to, size_t length);

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "data/number.h"
+#include "data/zone.h"
 
 #define SECONDS_A_DAY 86400
 #define DAYS_TO_1970 719162        /* from the first day of the year 1 */
@@ -165,11 +166,27 @@ bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint
 
 /* ---- dates and times ---- */
 
-/* A moment: days since 1970, and what is over of the day in units of which a second has `unit`. */
+/* A moment: days since 1970, and what is over of the day in units of which a second has `unit`; as
+ * clocks show it that are so many minutes ahead of UTC. */
 struct moment {
     int64_t day, rest;
     uint32_t unit;
+    int32_t minutes;
 };
+
+/* What the clocks of the column's zone show at a moment. */
+static struct moment local_moment(const struct parquet_column *column, struct moment moment) {
+    if (!column->zone)
+        return moment;
+    moment.minutes =
+        zone_minutes(column->zone, moment.day * SECONDS_A_DAY + moment.rest / moment.unit);
+    int64_t a_day = (int64_t)moment.unit * SECONDS_A_DAY,
+            rest = moment.rest + (int64_t)moment.minutes * 60 * moment.unit;
+    int64_t more = rest / a_day - (rest % a_day < 0);
+    moment.day += more;
+    moment.rest = rest - more * a_day;
+    return moment;
+}
 
 static struct moment moment_at(const struct parquet_span *span, uint32_t i) {
     const struct parquet_column *column = span->column;
@@ -181,14 +198,14 @@ static struct moment moment_at(const struct parquet_span *span, uint32_t i) {
         memcpy(&day, at + sizeof rest, sizeof day);
         int64_t more = rest / day_ns - (rest % day_ns < 0);
         return (struct moment){(int64_t)day - JULIAN_DAY_OF_1970 + more, rest - more * day_ns,
-                               1000000000};
+                               1000000000, 0};
     }
     int64_t value = integer_at(span, i);
     if (column->meaning == PARQUET_DATE)
-        return (struct moment){value, 0, 1};
+        return (struct moment){value, 0, 1, 0};
     int64_t a_day = (int64_t)column->unit * SECONDS_A_DAY;
     int64_t day = value / a_day - (value % a_day < 0);
-    return (struct moment){day, value - day * a_day, column->unit};
+    return local_moment(column, (struct moment){day, value - day * a_day, column->unit, 0});
 }
 
 /* Of the proleptic Gregorian calendar, in cycles of 400 years from the first of March on. */
@@ -221,6 +238,7 @@ bool parquet_date(const struct parquet_span *span, uint32_t i, struct date *date
     int64_t seconds = moment.rest / moment.unit;
     uint32_t fraction = (uint32_t)(moment.rest % moment.unit), place = moment.unit / 10;
     date->has_time = true;
+    date->offset = moment.minutes;
     date->hour = (uint32_t)(seconds / 3600);
     date->minute = (uint32_t)(seconds / 60 % 60);
     date->second = (double)(seconds % 60);
@@ -296,13 +314,14 @@ static size_t decimal_text(const struct parquet_span *span, uint32_t i, char *to
     return (size_t)(at - to);
 }
 
-static size_t time_text(const struct moment *moment, char *to) {
-    int64_t seconds = moment->rest / moment->unit;
+/* With the digits of a unit, which is not finer than the moment's. */
+static size_t time_text(const struct moment *moment, uint32_t shown, char *to) {
+    int64_t seconds = moment->rest / moment->unit, rest = moment->rest % moment->unit;
     int at = sprintf(to, "%02" PRId64 ":%02" PRId64 ":%02" PRId64, seconds / 3600,
                      seconds / 60 % 60, seconds % 60);
-    if (moment->unit > 1)
-        at += sprintf(to + at, ".%0*" PRId64, (int)fraction_digits(moment->unit),
-                      moment->rest % moment->unit);
+    if (shown > 1)
+        at += sprintf(to + at, ".%0*" PRId64, (int)fraction_digits(shown),
+                      rest / (moment->unit / shown));
     return (size_t)at;
 }
 
@@ -310,7 +329,7 @@ static size_t moment_text(const struct parquet_span *span, uint32_t i, char *to)
     const struct parquet_column *column = span->column;
     struct moment moment = moment_at(span, i);
     if (column->meaning == PARQUET_TIME)
-        return time_text(&moment, to);
+        return time_text(&moment, moment.unit, to);
     int64_t year;
     uint32_t month, day;
     set_day(moment.day, &year, &month, &day);
@@ -318,8 +337,12 @@ static size_t moment_text(const struct parquet_span *span, uint32_t i, char *to)
     if (column->meaning == PARQUET_DATE)
         return at;
     to[at++] = ' ';
-    at += time_text(&moment, to + at);
-    if (column->utc)
+    at += time_text(&moment, column->shown ? column->shown : moment.unit, to + at);
+    int minutes = abs((int)moment.minutes);
+    if (column->zone && column->shows_zone)
+        at += (size_t)sprintf(to + at, "%c%02d%02d", moment.minutes < 0 ? '-' : '+',
+                              minutes / 60 % 100, minutes % 60);
+    else if (column->utc)
         to[at++] = 'Z';
     to[at] = '\0';
     return at;

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/parquet.h"
+#include "data/zone.h"
 
 #define MAGIC_BYTES 4
 #define ELEMENT_BYTES_MIN 4 /* of the schema: a name, a type or children, and the end */
@@ -279,6 +280,8 @@ struct footer {
     uint64_t said_rows;
     const char *pandas; /* what pandas notes about its table, as JSON; in the footer, or NULL */
     size_t pandas_length;
+    const char *arrow; /* the same of Arrow, in base64 */
+    size_t arrow_length;
     bool encrypted;
 };
 
@@ -478,10 +481,16 @@ static void read_note(struct footer *footer) {
             value = thrift_text(thrift, type, &value_length);
         else
             thrift_skip(thrift, type);
-    if (thrift_failed(thrift) || !value || key_length != 6 || memcmp(key, "pandas", 6) != 0)
+    static const char arrow[] = "ARROW:schema";
+    if (thrift_failed(thrift) || !value)
         return;
-    footer->pandas = value;
-    footer->pandas_length = value_length;
+    if (key_length == 6 && !memcmp(key, "pandas", 6)) {
+        footer->pandas = value;
+        footer->pandas_length = value_length;
+    } else if (key_length == sizeof arrow - 1 && !memcmp(key, arrow, key_length)) {
+        footer->arrow = value;
+        footer->arrow_length = value_length;
+    }
 }
 
 static void read_notes(struct footer *footer, uint8_t type) {
@@ -533,6 +542,8 @@ static int read_footer(struct footer *footer) {
                                "its groups do not have as many rows as its footer says");
     if (footer->pandas)
         mark_index(footer->file, footer->pandas, footer->pandas_length);
+    if (footer->arrow)
+        parquet_take_arrow(footer->file, footer->arrow, footer->arrow_length);
     return 0;
 }
 
@@ -594,6 +605,7 @@ void parquet_close(struct parquet_file *file) {
     for (uint32_t i = 0; i < file->columns; i++) {
         free(file->column[i].name);
         free(file->column[i].refused);
+        zone_free(file->column[i].zone);
     }
     for (uint32_t i = 0; i < file->groups; i++)
         free(file->group[i].chunk);

@@ -64,9 +64,9 @@ def arrow_columns(rows):
 
 def arrow_cells(column, pyarrow):
     kind = column.type
-    if pyarrow.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
+    if pyarrow.types.is_dictionary(kind):  # of texts, which are those of its levels, or of what has a type
+        kind = kind.value_type
+        column = column if kind in (pyarrow.string_view(), pyarrow.binary_view()) else column.cast(kind)
     if pyarrow.types.is_float32(kind):
         return [None if value is None else narrow(value) for value in column.to_pylist()]
     if pyarrow.types.is_duration(kind) or (pyarrow.types.is_timestamp(kind) and kind.unit == 'ns') or \
@@ -123,14 +123,10 @@ NOT_A_TIME = -1 << 63
 
 
 class Duration:
-    """A number of units, of which a second has so many; as a number they are seconds."""
+    """A number of units, which is all that files have of it."""
 
     def __init__(self, count, unit, zone=None):
-        self.count, self.unit = count, UNITS[unit]
-
-    def __float__(self):
-        sign, count = (-1 if self.count < 0 else 1), abs(self.count)
-        return sign * (count // self.unit + count % self.unit / self.unit)
+        self.count = count
 
 
 class Moment:
@@ -233,7 +229,7 @@ def text_of(value, kind, date_format):
     if isinstance(value, (Moment, datetime.date)):
         return text_of_date(value, date_format if kind == 'date' else None)
     if isinstance(value, (Duration, datetime.timedelta)):
-        return text_of_number(number_of(value))
+        return str(units_of(value))
     if isinstance(value, datetime.time):
         return value.isoformat()
     if isinstance(value, TimeOfDay):
@@ -248,11 +244,14 @@ def text_of(value, kind, date_format):
 
 
 def number_of(value):
-    if isinstance(value, datetime.timedelta):
-        if hasattr(value, 'asm8'):  # pandas' has units of its own
-            return float(plain(value.asm8))
-        return float(Duration(value // datetime.timedelta(microseconds=1), 'us'))
-    return float(value)
+    return float(units_of(value) if isinstance(value, (Duration, datetime.timedelta)) else value)
+
+
+def units_of(value):
+    """Of Python's own durations microseconds, as Arrow takes them for; pandas' have units of their own."""
+    if hasattr(value, 'asm8'):
+        value = plain(value.asm8)
+    return value.count if isinstance(value, Duration) else value // datetime.timedelta(microseconds=1)
 
 
 def text_of_date(date, date_format):

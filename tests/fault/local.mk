@@ -5,6 +5,7 @@ FAULT_TESTS = \
 	tests/fault/test_failpoints.py \
 	tests/fault/test_kills.py \
 	tests/fault/test_drawn.py \
+	tests/fault/test_doors.py \
 	tests/fault/test_strangers.py \
 	tests/fault/test_bounds.py
 TESTS += $(FAULT_TESTS)

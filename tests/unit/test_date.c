@@ -1,5 +1,6 @@
 #include "tests/unit/suites.h"
 #include "data/date.h"
+#include "data/zone.h"
 
 #include <string.h>
 
@@ -159,6 +160,43 @@ static void formats_are_guessed_from_texts(void **state) {
     assert_null(date_formats_first(formats));
 }
 
+static void clocks_of_a_zone_change_as_its_law_says(void **state) {
+    static const struct {
+        const char *name;
+        int64_t seconds;
+        int32_t minutes;
+    } cases[] = {
+        {"America/New_York", 1717246800, -240},
+        {"America/New_York", 1704067200, -300},
+        {"America/New_York", 1710053999, -300},
+        {"America/New_York", 1710054000, -240},
+        {"America/New_York", 4102444800, -300},
+        {"America/New_York", 4118169600, -240},
+        {"Europe/Berlin", 4118169600, 120},
+        {"Australia/Sydney", 4102444800, 660},
+        {"Australia/Sydney", 4118169600, 600},
+        {"Asia/Kolkata", 4118169600, 330},
+        {"UTC", 4118169600, 0},
+        {"+05:45", 0, 345},
+        {"-03:30", 0, -210},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct zone *zone = zone_open(cases[i].name);
+        if (!zone && strchr(cases[i].name, '/'))
+            continue; /* this machine has no database of zones */
+        assert_non_null(zone);
+        if (zone_minutes(zone, cases[i].seconds) != cases[i].minutes)
+            fail_msg("%s %lld: %d", cases[i].name, (long long)cases[i].seconds,
+                     zone_minutes(zone, cases[i].seconds));
+        zone_free(zone);
+    }
+    static const char *const none[] = {"",   "Mars/Base", "../../etc/passwd", "/etc/passwd",
+                                       "+2", "tzdata.zi"};
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_null(zone_open(none[i]));
+}
+
 SUITE(test_date) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dates_are_read_as_their_format_says),
@@ -167,6 +205,7 @@ SUITE(test_date) {
         cmocka_unit_test(days_follow_one_another),
         cmocka_unit_test(damaged_texts_are_dates_or_none),
         cmocka_unit_test(formats_are_guessed_from_texts),
+        cmocka_unit_test(clocks_of_a_zone_change_as_its_law_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

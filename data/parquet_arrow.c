@@ -1,0 +1,134 @@
+/* What Arrow notes about the table of a Parquet file that Parquet itself has no place for: the
+ * zones whose clocks its times go by, and units of seconds. The note "ARROW:schema" is in base64 a
+ * message of Arrow's interprocess format, a FlatBuffer. What cannot be understood in it says
+ * nothing. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/parquet.h"
+#include "data/zone.h"
+
+#define ZONE_NAME_BYTES 64
+enum { MESSAGE_HEADER_TYPE = 1, MESSAGE_HEADER = 2, HEADER_IS_SCHEMA = 1, SCHEMA_FIELDS = 1 };
+enum { FIELD_NAME = 0, FIELD_TYPE_TYPE = 2, FIELD_TYPE = 3, TYPE_TIMESTAMP = 10 };
+enum { TIMESTAMP_UNIT = 0, TIMESTAMP_ZONE = 1 };
+
+/* Answers how many bytes there are. */
+static size_t decode_base64(const char *text, size_t length, uint8_t *to) {
+    static const char letters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    uint8_t value[256];
+    uint32_t bits = 0, count = 0;
+    size_t bytes = 0;
+    memset(value, 64, sizeof value);
+    for (uint8_t i = 0; i < 64; i++)
+        value[(unsigned char)letters[i]] = i;
+    for (size_t i = 0; i < length && value[(unsigned char)text[i]] < 64; i++) {
+        bits = bits << 6 | value[(unsigned char)text[i]];
+        count += 6;
+        if (count < 8)
+            continue;
+        count -= 8;
+        to[bytes++] = (uint8_t)(bits >> count);
+    }
+    return bytes;
+}
+
+/* ---- FlatBuffers: a table is at a place, and a member that it lacks at place 0 ---- */
+
+struct flat {
+    const uint8_t *data;
+    uint64_t length;
+};
+
+static uint64_t number_at(const struct flat *flat, uint64_t at, unsigned bytes) {
+    uint64_t number = 0;
+    if (at > flat->length || flat->length - at < bytes)
+        return 0;
+    for (unsigned i = bytes; i-- > 0;)
+        number = number << 8 | flat->data[at + i];
+    return number;
+}
+
+/* The place that is noted at a place. */
+static uint64_t follow(const struct flat *flat, uint64_t at) {
+    return at ? at + number_at(flat, at, 4) : 0;
+}
+
+static uint64_t member_of(const struct flat *flat, uint64_t table, unsigned member) {
+    if (!table)
+        return 0;
+    uint64_t fields = table - (uint64_t)(int64_t)(int32_t)number_at(flat, table, 4);
+    if (4 + 2 * member >= number_at(flat, fields, 2))
+        return 0;
+    uint64_t offset = number_at(flat, fields + 4 + 2 * (uint64_t)member, 2);
+    return offset ? table + offset : 0;
+}
+
+/* A text; NULL if it is not there. */
+static const char *text_at(const struct flat *flat, uint64_t member, size_t *length) {
+    uint64_t at = follow(flat, member);
+    *length = number_at(flat, at, 4);
+    return at && at + 4 <= flat->length && *length <= flat->length - at - 4
+               ? (const char *)flat->data + at + 4
+               : NULL;
+}
+
+/* ---- columns ---- */
+
+static void refuse_zone(struct parquet_column *column, const char *name) {
+    column->refused = memory_format("its times are those of the zone \"%s\", which is not in "
+                                    "/usr/share/zoneinfo: install tzdata",
+                                    name);
+}
+
+static void take_timestamp(const struct flat *flat, uint64_t type, struct parquet_column *column) {
+    static const uint32_t units[] = {1, 1000, 1000000, 1000000000};
+    uint64_t unit_at = member_of(flat, type, TIMESTAMP_UNIT), unit = 0;
+    char name[ZONE_NAME_BYTES];
+    size_t length;
+    const char *zone = text_at(flat, member_of(flat, type, TIMESTAMP_ZONE), &length);
+    unit = unit_at ? number_at(flat, unit_at, 2) : 0;
+    if (unit < 4 && units[unit] < column->unit)
+        column->shown = units[unit];
+    if (!zone || !column->utc || !length || length >= sizeof name)
+        return;
+    memcpy(name, zone, length);
+    name[length] = '\0';
+    column->zone = zone_open(name);
+    column->shows_zone = strcmp(name, "UTC") != 0;
+    if (!column->zone)
+        refuse_zone(column, name);
+}
+
+static void take_field(const struct flat *flat, uint64_t field, struct parquet_column *column) {
+    size_t length;
+    const char *name = text_at(flat, member_of(flat, field, FIELD_NAME), &length);
+    uint64_t kind = member_of(flat, field, FIELD_TYPE_TYPE);
+    bool same = name && length == strlen(column->name) && !memcmp(name, column->name, length);
+    if (same && kind && number_at(flat, kind, 1) == TYPE_TIMESTAMP && !column->refused &&
+        column->meaning == PARQUET_STAMP && column->type == PARQUET_INT64)
+        take_timestamp(flat, follow(flat, member_of(flat, field, FIELD_TYPE)), column);
+}
+
+void parquet_take_arrow(struct parquet_file *file, const char *text, size_t length) {
+    uint8_t *bytes = memory_new(length + 1, 1);
+    struct flat flat = {.data = bytes, .length = decode_base64(text, length, bytes)};
+    unsigned before =
+        number_at(&flat, 0, 4) == UINT32_MAX ? 8 : 4; /* bytes: a mark, and a length */
+    if (flat.length > before) {
+        flat.data += before;
+        flat.length -= before;
+        uint64_t message = number_at(&flat, 0, 4);
+        uint64_t kind = member_of(&flat, message, MESSAGE_HEADER_TYPE);
+        uint64_t schema = kind && number_at(&flat, kind, 1) == HEADER_IS_SCHEMA
+                              ? follow(&flat, member_of(&flat, message, MESSAGE_HEADER))
+                              : 0;
+        uint64_t fields = follow(&flat, member_of(&flat, schema, SCHEMA_FIELDS));
+        if (fields && number_at(&flat, fields, 4) == file->columns)
+            for (uint32_t i = 0; i < file->columns; i++)
+                take_field(&flat, follow(&flat, fields + 4 + 4 * (uint64_t)i), &file->column[i]);
+    }
+    free(bytes);
+}
