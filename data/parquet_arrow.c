@@ -11,8 +11,8 @@
 
 #define ZONE_NAME_BYTES 64
 enum { MESSAGE_HEADER_TYPE = 1, MESSAGE_HEADER = 2, HEADER_IS_SCHEMA = 1, SCHEMA_FIELDS = 1 };
-enum { FIELD_NAME = 0, FIELD_TYPE_TYPE = 2, FIELD_TYPE = 3, TYPE_TIMESTAMP = 10 };
-enum { TIMESTAMP_UNIT = 0, TIMESTAMP_ZONE = 1 };
+enum { FIELD_NAME = 0, FIELD_TYPE_TYPE = 2, FIELD_TYPE = 3, TYPE_TIME = 9, TYPE_TIMESTAMP = 10 };
+enum { TIME_UNIT = 0, TIMESTAMP_ZONE = 1 }; /* the unit is the first member of both */
 
 /* Answers how many bytes there are. */
 static size_t decode_base64(const char *text, size_t length, uint8_t *to) {
@@ -83,15 +83,19 @@ static void refuse_zone(struct parquet_column *column, const char *name) {
                                     name);
 }
 
-static void take_timestamp(const struct flat *flat, uint64_t type, struct parquet_column *column) {
+/* Parquet has no unit of seconds. */
+static void take_unit(const struct flat *flat, uint64_t type, uint64_t usual,
+                      struct parquet_column *column) {
     static const uint32_t units[] = {1, 1000, 1000000, 1000000000};
-    uint64_t unit_at = member_of(flat, type, TIMESTAMP_UNIT), unit = 0;
+    uint64_t at = member_of(flat, type, TIME_UNIT), unit = at ? number_at(flat, at, 2) : usual;
+    if (unit < sizeof units / sizeof *units && units[unit] < column->unit)
+        column->shown = units[unit];
+}
+
+static void take_zone(const struct flat *flat, uint64_t type, struct parquet_column *column) {
     char name[ZONE_NAME_BYTES];
     size_t length;
     const char *zone = text_at(flat, member_of(flat, type, TIMESTAMP_ZONE), &length);
-    unit = unit_at ? number_at(flat, unit_at, 2) : 0;
-    if (unit < 4 && units[unit] < column->unit)
-        column->shown = units[unit];
     if (!zone || !column->utc || !length || length >= sizeof name)
         return;
     memcpy(name, zone, length);
@@ -107,9 +111,16 @@ static void take_field(const struct flat *flat, uint64_t field, struct parquet_c
     const char *name = text_at(flat, member_of(flat, field, FIELD_NAME), &length);
     uint64_t kind = member_of(flat, field, FIELD_TYPE_TYPE);
     bool same = name && length == strlen(column->name) && !memcmp(name, column->name, length);
-    if (same && kind && number_at(flat, kind, 1) == TYPE_TIMESTAMP && !column->refused &&
-        column->meaning == PARQUET_STAMP && column->type == PARQUET_INT64)
-        take_timestamp(flat, follow(flat, member_of(flat, field, FIELD_TYPE)), column);
+    uint64_t of = kind ? number_at(flat, kind, 1) : 0;
+    uint64_t type = follow(flat, member_of(flat, field, FIELD_TYPE));
+    if (!same || column->refused)
+        return;
+    if (of == TYPE_TIME && column->meaning == PARQUET_TIME)
+        take_unit(flat, type, 1, column);
+    if (of == TYPE_TIMESTAMP && column->meaning == PARQUET_STAMP && column->type == PARQUET_INT64) {
+        take_unit(flat, type, 0, column);
+        take_zone(flat, type, column);
+    }
 }
 
 void parquet_take_arrow(struct parquet_file *file, const char *text, size_t length) {

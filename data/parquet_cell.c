@@ -329,7 +329,7 @@ static size_t moment_text(const struct parquet_span *span, uint32_t i, char *to)
     const struct parquet_column *column = span->column;
     struct moment moment = moment_at(span, i);
     if (column->meaning == PARQUET_TIME)
-        return time_text(&moment, moment.unit, to);
+        return time_text(&moment, column->shown ? column->shown : moment.unit, to);
     int64_t year;
     uint32_t month, day;
     set_day(moment.day, &year, &month, &day);

@@ -66,12 +66,11 @@ def arrow_cells(column, pyarrow):
     kind = column.type
     if pyarrow.types.is_dictionary(kind):  # of texts, which are those of its levels, or of what has a type
         kind = kind.value_type
-        column = column if kind in (pyarrow.string_view(), pyarrow.binary_view()) else column.cast(kind)
+        column = column if str(kind).endswith('_view') else column.cast(kind)
     if pyarrow.types.is_float32(kind):
         return [None if value is None else narrow(value) for value in column.to_pylist()]
-    if pyarrow.types.is_duration(kind) or (pyarrow.types.is_timestamp(kind) and kind.unit == 'ns') or \
-            (pyarrow.types.is_time(kind) and kind.unit == 'ns'):
-        counts = column.cast(pyarrow.int64()).to_pylist()
+    if pyarrow.types.is_duration(kind) or pyarrow.types.is_timestamp(kind) or pyarrow.types.is_time(kind):
+        counts = column.cast(pyarrow.int32() if kind.bit_width == 32 else pyarrow.int64()).to_pylist()
         of = Duration if pyarrow.types.is_duration(kind) else Moment if pyarrow.types.is_timestamp(kind) else TimeOfDay
         zone = zone_of(kind.tz) if of is Moment and kind.tz else None
         return [None if count is None else of(count, kind.unit, zone) for count in counts]
@@ -122,6 +121,11 @@ UNITS = {'s': 1, 'ms': 1000, 'us': 1000000, 'ns': 1000000000}
 NOT_A_TIME = -1 << 63
 
 
+def fraction_of(rest, unit):
+    """The digits of a unit behind the seconds, as Arrow writes them."""
+    return f'.{unit + rest}'.replace('.1', '.', 1) if unit > 1 else ''
+
+
 class Duration:
     """A number of units, which is all that files have of it."""
 
@@ -140,7 +144,7 @@ class Moment:
             self.date = self.date.replace(tzinfo=datetime.timezone.utc).astimezone(zone)
 
     def fraction(self):
-        return f'.{self.rest * (1000000000 // self.unit):09}' if self.rest else ''
+        return fraction_of(self.rest, self.unit)
 
 
 class TimeOfDay:
@@ -148,8 +152,7 @@ class TimeOfDay:
 
     def __init__(self, count, unit, zone=None):
         seconds, rest = divmod(count, UNITS[unit])
-        fraction = f'.{rest * (1000000000 // UNITS[unit]):09}' if rest else ''
-        self.text = f'{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction}'
+        self.text = f'{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}{fraction_of(rest, UNITS[unit])}'
 
 
 class narrow(float):
@@ -231,7 +234,7 @@ def text_of(value, kind, date_format):
     if isinstance(value, (Duration, datetime.timedelta)):
         return str(units_of(value))
     if isinstance(value, datetime.time):
-        return value.isoformat()
+        return f'{value:%H:%M:%S}{fraction_of(value.microsecond, 1000000)}'
     if isinstance(value, TimeOfDay):
         return value.text
     if isinstance(value, float):
@@ -264,13 +267,13 @@ def text_of_date(date, date_format):
     if isinstance(date, Moment):
         date, fraction = date.date, date.fraction()
     else:
-        nanoseconds = date.microsecond * 1000 + getattr(date, 'nanosecond', 0)
-        fraction = f'.{nanoseconds:09}' if nanoseconds else ''
+        unit = UNITS[getattr(date, 'unit', 'us')]  # of pandas
+        fraction = fraction_of((date.microsecond * 1000 + getattr(date, 'nanosecond', 0)) // (10 ** 9 // unit), unit)
     if date_format == 'epoch':
         if date.tzinfo:
             date = date.astimezone(datetime.timezone.utc).replace(tzinfo=None)
         whole = (date.replace(microsecond=0) - EPOCH) // datetime.timedelta(seconds=1)
-        return repr(whole + float(fraction)) if fraction else repr(float(whole))
+        return repr(whole + float(fraction or 0))
     return f'{date.year:04}-{date.month:02}-{date.day:02} {date.hour:02}:{date.minute:02}:{date.second:02}' \
            f'{fraction}{text_of_zone(date)}'
 

@@ -91,6 +91,15 @@ def kinds(pyarrow):
         'like nothing': (few(one_of('NA', 'null', 'nan', '', 'None', '?', 'x')), pyarrow.string()),
         'level': (few(text('abcd', 1, 2)), pyarrow.dictionary(pyarrow.int8(), pyarrow.string())),
         'constant': (one_of(7), pyarrow.int32()), 'constant text': (one_of('same'), pyarrow.string()),
+        'date of ms': (lambda rng: moment(rng).date(), pyarrow.date64()),
+        'time s': (lambda rng: moment(rng).time(), pyarrow.time32('s')),
+        'time ms': (lambda rng: moment(rng).time().replace(microsecond=rng.choice([0, 0, 250000])), pyarrow.time32('ms')),
+        'time ns': (lambda rng: moment(rng).time().replace(microsecond=rng.choice([0, 1])), pyarrow.time64('ns')),
+        'stamp with parts': (lambda rng: moment(rng).replace(microsecond=rng.randrange(10 ** 6)), pyarrow.timestamp('us')),
+        'old stamp': (lambda rng: datetime.datetime(1700 + rng.randrange(400), 3, 1, 12), pyarrow.timestamp('ms')),
+        'few doubles': (few(real), pyarrow.float64()), 'few floats': (few(modest), pyarrow.float32()),
+        'codes': (few(text('0123456789', 2, 4)), pyarrow.string()),
+        'number level': (few(one_of(1, 2, 30)), pyarrow.dictionary(pyarrow.int8(), pyarrow.int64())),
         'nothing': (one_of(None), pyarrow.string()), 'nothing at all': (one_of(None), pyarrow.float64()),
     }
 
@@ -114,8 +123,12 @@ def draw_table(rng, pyarrow):
         elif rng.random() < 0.3:
             settings['categories'].append(name)
     names = list(columns)
-    labels = [int(rng.random() < 0.5) for _ in range(rows - 2)] + [0, 1]
+    both = rng.choice([(0, 1), (False, True), ('no', 'yes'), ('False', 'True'), ('01', '02'), (-1.5, 2.0)])
+    labels = [both[rng.random() < 0.5] for _ in range(rows - 2)] + list(both)
     rng.shuffle(names)
+    for key, value in ('bins', 4), ('trim', False), ('category_least', 3), ('hash', 6), ('missing', ['NA', 'x']):
+        if rng.random() < 0.1:
+            settings[key] = value
     table = pyarrow.table({name: columns[name][1] for name in names} | {'y': labels})
     return table, {key: value for key, value in settings.items() if value}, \
         {name: kind for name, (kind, _) in columns.items()}
@@ -185,9 +198,9 @@ def one_table(folder, seed, pyarrow):
     rng = random.Random(seed)
     table, csv, of = draw_table(rng, pyarrow)
     files = write_table(folder, rng, table, of)
-    results = {}
+    results, more = {}, {'cross': ['pairs']} if rng.random() < 0.15 else {}
     for file in files:
-        job = write_job(folder, file, data=[file], max_steps=3, csv={'label': 'y', **csv})
+        job = write_job(folder, file, data=[file], max_steps=3, csv={'label': 'y', **csv}, **more)
         results[file] = program('run', job, '--json', '--publish')
         assert results[file].status in (0, BAD_DATA, CONFIG), results[file]
     about = '\n'.join([f'columns {of}, {csv}', *(f'{file}: {r.status} {r.stderr[-300:]}' for file, r in results.items())])
@@ -203,12 +216,19 @@ def one_table(folder, seed, pyarrow):
         f'{about}\n' + '\n'.join(f'{one.status} {one.stdout[:200]} {one.stderr[-300:]}' for one in printed.values())
     assert printed[files[0]].status == 0, printed[files[0]]
     expected = [float(line) for line in printed[files[0]].stdout.splitlines()]
+    labels = program('predict', state, folder / files[0], '--labels').stdout.splitlines()
     with dml.open(state) as model, warnings.catch_warnings():
         warnings.simplefilter('ignore')
+        # A hash does not tell that a text is another spelling, and these forms lose the unit of times.
+        exact = 'hash' in csv and any(kind.startswith(('time', 'stamp', 'old')) for kind in of.values())
         for name, rows in forms_for_python(table):
+            if exact and name in ('pandas', 'dicts', 'polars'):
+                continue
             found = list(model.predict_values(rows))
             other = [(i, a, b) for i, (a, b) in enumerate(zip(found, expected)) if a != b]
             assert found == expected, f'{name}: {other[:3]}, {model.unseen}\n{about}'
+            if model.describe()['labels']:
+                assert list(model.predict(rows)) == labels, f'{name}: other labels\n{about}'
     return True
 
 

@@ -2,11 +2,13 @@
 """What `export --onnx` writes: a graph that answers what `predict` does."""
 
 import csv
+import importlib.util
 import json
 import math
+import re
 import sys
 
-from harness import BAD_DATA, USAGE, dml, main, small_job, test, train, write_job
+from harness import BAD_DATA, SOURCE, USAGE, Skip, dml, main, small_job, test, train, write_job
 from onnx_graph import Graph
 
 NAMES = 'age', 'value', 'city', 'job', 'label'
@@ -139,6 +141,46 @@ def texts_that_a_model_does_not_keep_are_told_of(folder):
     assert finished.status == 0 and 'city=(rare)' in finished.stderr, finished
     graph = Graph(folder / 'model.onnx')
     compare(folder, graph, model, [row for row in rows if 'town' not in row[2]][:10])
+
+
+def recipe():
+    """The lines of dml-tasks(7), as they stand there."""
+    page = (SOURCE / 'man/dml-tasks.7').read_text()
+    return re.search(r'\n(import numpy, onnxruntime.*?)\n\.Ed', page, re.DOTALL)[1].replace('\\e', '\\')
+
+
+@test
+def the_recipe_of_the_manual_answers_what_predict_does(folder):
+    for package in 'numpy', 'onnxruntime', 'pandas':
+        if not importlib.util.find_spec(package):
+            raise Skip(f'{package} is not installed')
+    import pandas
+    count, towns = 300, ['Oslo', ' Rome', 'Bonn  ', '  ', 'a "b", c']
+    frame = pandas.DataFrame({
+        'flag': [i % 3 == 0 for i in range(count)], 'town': [towns[i * 7 % 5] for i in range(count)],
+        'grade': [[1.0, 2.0, None][i % 3] for i in range(count)], 'size': [i * 37 % 60 / 4 for i in range(count)],
+        'single': pandas.Series([i % 10 / 10 for i in range(count)], dtype='float32'),
+        'level': pandas.Series([[1, 2, None][i % 3] for i in range(count)], dtype='Int64'),
+        'hole': [None if i % 6 == 0 else i % 11 / 2 for i in range(count)],
+        'y': [('no', 'yes')[i % 3 == 0 or i % 7 == 2 or i * 7 % 5 == 1] for i in range(count)]})
+    frame.to_csv(folder / 'table.csv', index=False)
+    files = ['table.csv']
+    if importlib.util.find_spec('pyarrow'):
+        frame.to_parquet(folder / 'table.parquet', index=False)
+        files.append('table.parquet')
+    for file in files:
+        train(write_job(folder, file, data=[file], csv={'categories': ['grade', 'level'], 'label': 'y'}))
+        finished = dml('export', folder / f'{file}.state', '--onnx', '-o', folder / 'people.onnx')
+        assert finished.status == 0, finished
+        lines = predicted(folder / f'{file}.state', folder / file, '--probabilities')
+        labels = predicted(folder / f'{file}.state', folder / file, '--labels')
+        for given_frame in frame, pandas.read_csv(folder / 'table.csv'):
+            names = {'frame': given_frame}
+            exec(recipe().replace('people.onnx', str(folder / 'people.onnx')), names)  # pylint: disable=exec-used
+            assert names['labels'].tolist() == labels
+            for found, line in zip(names['probabilities'].tolist(), lines, strict=True):
+                assert all(math.isclose(a, float(b), rel_tol=1e-12) for a, b in zip(found, line.split(), strict=True)), \
+                    (file, found, line)
 
 
 @test
