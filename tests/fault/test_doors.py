@@ -220,7 +220,7 @@ def one_table(folder, seed, pyarrow):
     with dml.open(state) as model, warnings.catch_warnings():
         warnings.simplefilter('ignore')
         # A hash does not tell that a text is another spelling, and these forms lose the unit of times.
-        exact = 'hash' in csv and any(kind.startswith(('time', 'stamp', 'old')) for kind in of.values())
+        exact = 'hash' in csv and any(kind.startswith(('time', 'stamp', 'old', 'date of')) for kind in of.values())
         for name, rows in forms_for_python(table):
             if exact and name in ('pandas', 'dicts', 'polars'):
                 continue
