@@ -6,6 +6,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -215,6 +217,67 @@ static int read_whole(int descriptor, const char *path, size_t length, void **st
     return 0;
 }
 
+/* ---- mapped files that fail ----
+ *
+ * A page of a mapped file that is not there any more, or that the disk does not give, is a signal
+ * (SIGBUS). The process ends by it, since whoever touched the page cannot go on; but it says which
+ * file that was. */
+
+enum { MAPPED_KNOWN = 64, MAPPED_PATH = 512 };
+
+static struct mapped {
+    const char *start;
+    size_t length;
+    char path[MAPPED_PATH];
+} mapped_files[MAPPED_KNOWN];
+static atomic_uint mapped_count;
+
+/* The newest are known. Addresses are used again, so the newest is looked at first. */
+static void note_mapped(const char *path, const void *start, size_t length) {
+    struct mapped *mapped = &mapped_files[atomic_fetch_add(&mapped_count, 1) % MAPPED_KNOWN];
+    mapped->start = NULL;
+    snprintf(mapped->path, sizeof mapped->path, "%s", path);
+    mapped->length = length;
+    mapped->start = start;
+}
+
+static const struct mapped *find_mapped(const char *address) {
+    unsigned count = atomic_load(&mapped_count);
+    for (unsigned i = 0; i < MAPPED_KNOWN && i < count; i++) {
+        const struct mapped *mapped = &mapped_files[(count - 1 - i) % MAPPED_KNOWN];
+        if (mapped->start && address >= mapped->start && address < mapped->start + mapped->length)
+            return mapped;
+    }
+    return NULL;
+}
+
+static void put(const char *text) {
+    ssize_t written = write(STDERR_FILENO, text, strlen(text));
+    (void)written;
+}
+
+/* Only calls that are safe in a handler. */
+static void on_bus_error(int number, siginfo_t *info, void *context) {
+    (void)context;
+    const struct mapped *mapped = find_mapped(info->si_addr);
+    if (!mapped) {
+        signal(number, SIG_DFL); /* the touch is repeated, and ends the process */
+        return;
+    }
+    put("dml: ");
+    put(mapped->path);
+    put(" was cut short while it was used, or its disk does not give it (bus error): a file of "
+        "packs "
+        "that is not whole is made again by the same command; put any other back\n");
+    _exit(-ERROR_IO);
+}
+
+void file_name_bus_errors(void) {
+    struct sigaction action = {.sa_sigaction = on_bus_error, .sa_flags = SA_SIGINFO};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGBUS, &action, NULL);
+}
+
 int file_map(const char *path, const void **data, size_t *length) {
     struct stat status;
     int descriptor, code = file_open_regular(path, &descriptor, &status);
@@ -228,6 +291,8 @@ int file_map(const char *path, const void **data, size_t *length) {
         start = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
         if (start == MAP_FAILED)
             code = error_set_errno(ERROR_IO, "cannot map %s", path);
+        else
+            note_mapped(path, start, (size_t)status.st_size);
     }
     close(descriptor);
     if (code)

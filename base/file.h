@@ -52,6 +52,10 @@ int descriptors_check(void);
  * most NETWORK_READ_BYTES_MAX is read into memory instead. */
 int file_map(const char *path, const void **data, size_t *length);
 
+/* A file of file_map() that is cut short ends the process with a line that names it and the status
+ * of ERROR_IO. For programs: a library leaves signals alone. */
+void file_name_bus_errors(void);
+
 /* Puts an array of memory_map() into a file without a name in the folder, and returns where it is
  * mapped from there, for reading: the system may drop its pages and read them again. Release that
  * in place of the array, in the same way. Where there are no such files, or no room, it is the

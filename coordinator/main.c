@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "coordinator/command/command.h"
@@ -104,6 +105,7 @@ int main(int argc, char **argv) {
     struct options options;
     loop_signals_early(true);
     int begun = process_begin();
+    file_name_bus_errors();
     int code = options_parse(argc, argv, commands, &options);
     if (begun)
         code = begun;

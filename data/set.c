@@ -3,12 +3,17 @@
 #include "data/set.h"
 
 #include <assert.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/hash.h"
@@ -34,6 +39,10 @@ struct set {
     struct table *table;
     struct label_lists lists;
     atomic_uchar *verified;    /* of each chunk, and each tile behind them: enum verified */
+    int descriptor;            /* of the file, to see whether it changes */
+    _Atomic uint64_t stamp;    /* of the file as `verified` was found; 0: none yet */
+    bool looked;               /* set_look() is called before rows are used */
+    atomic_bool changed;       /* rows may have been used of which another content was verified */
     struct chunk_cache *cache; /* or NULL */
     double *squares;           /* see set_squares() */
 };
@@ -268,7 +277,10 @@ static int check_bounds(const struct set *set) {
 
 int set_open(const char *path, struct set **opened) {
     struct set *set = memory_new(1, sizeof *set);
+    set->descriptor = -1;
     int code = container_open(&set->container, &set_kind, path);
+    if (!code && (set->descriptor = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+        code = error_set_errno(ERROR_IO, "cannot open %s", path);
     if (!code)
         code = map_arrays(set);
     if (!code)
@@ -298,6 +310,8 @@ void set_close(struct set *set) {
     free(set->verified);
     set_forget_squares(set);
     chunk_cache_close(set->cache);
+    if (set->descriptor >= 0)
+        close(set->descriptor);
     container_close(&set->container);
     free(set);
 }
@@ -347,6 +361,75 @@ struct piece {
     size_t number; /* in `verified` */
 };
 
+/* ---- whether what was verified is still so ----
+ *
+ * The bytes of a mapped file can become others: somebody writes to the file, or its pages leave
+ * memory and are read from the disk again, which may have decayed. The first shows in what the
+ * system says about the file; pages that are read again were not in memory before. Either costs one
+ * call of the system a chunk, where a checksum of a chunk costs as much as a tenth of its use. */
+
+#define PAGES_AT_ONCE 1024
+#define TICK_NS (20 * NS_PER_MS) /* times of files are this coarse, at most */
+
+/* A hash over all that changes when a file does; 0 if it was changed so lately that another change
+ * would have the same time. ERROR_IO if it is shorter than it was. */
+static int read_stamp(const struct set *set, uint64_t *stamp) {
+    struct stat status;
+    if (fstat(set->descriptor, &status))
+        return error_set_errno(ERROR_IO, "cannot look at %s", set->container.path);
+    if ((uint64_t)status.st_size < set->container.length)
+        return error_set(
+            ERROR_IO,
+            "%s was cut short while it was used: it has %lld of %zu bytes; give the same "
+            "command again: it makes the file again",
+            set->container.path, (long long)status.st_size, set->container.length);
+    const int64_t facts[] = {(int64_t)status.st_ino,         (int64_t)status.st_size,
+                             (int64_t)status.st_mtim.tv_sec, (int64_t)status.st_mtim.tv_nsec,
+                             (int64_t)status.st_ctim.tv_sec, (int64_t)status.st_ctim.tv_nsec};
+    const int64_t changed_ns = (int64_t)status.st_ctim.tv_sec * NS_PER_S + status.st_ctim.tv_nsec;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    const int64_t age_ns = (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec - changed_ns;
+    *stamp = age_ns >= 0 && age_ns < TICK_NS ? 0 : hash64(facts, sizeof facts) | 1;
+    return 0;
+}
+
+static void forget_verified(struct set *set) {
+    const size_t pieces = (size_t)set->info.chunks + set_tiles(&set->info);
+    for (size_t i = 0; i < pieces; i++)
+        atomic_store_explicit(&set->verified[i], VERIFIED_NOT, memory_order_relaxed);
+}
+
+/* Forgets what was verified if the file has changed since, or may have. To be called before
+ * anything of the mapping is touched, the facts of the set included. */
+static int look_at_file(struct set *set) {
+    uint64_t now = 0, before = atomic_load(&set->stamp);
+    int code = read_stamp(set, &now);
+    if (code || (now && now == before))
+        return code;
+    forget_verified(set);
+    if (before)
+        atomic_store(&set->changed, true);
+    atomic_store(&set->stamp, now);
+    return 0;
+}
+
+/* Where the system does not say, for files of others, all counts as being there. */
+static bool is_in_memory(const uint8_t *at, uint64_t bytes) {
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)at / page * page;
+    const size_t pages = ((uintptr_t)at + bytes - first + page - 1) / page;
+    unsigned char there[PAGES_AT_ONCE];
+    for (size_t done = 0; done < pages; done += PAGES_AT_ONCE) {
+        size_t count = pages - done < PAGES_AT_ONCE ? pages - done : PAGES_AT_ONCE;
+        if (mincore((void *)(first + done * page), count * page, there))
+            return true;
+        for (size_t i = 0; i < count; i++)
+            if (!(there[i] & 1))
+                return false;
+    }
+    return true;
+}
+
 static bool piece_is_valid(const struct piece *piece, const uint8_t *at) {
     return hash64(at, piece->bytes) == piece->checksum;
 }
@@ -364,26 +447,33 @@ static enum verified find_piece(struct set *set, const struct piece *piece) {
     return copied ? VERIFIED_COPY : VERIFIED_SET;
 }
 
+static const uint8_t *piece_at(const struct set *set, const struct piece *piece,
+                               unsigned verified) {
+    return verified == VERIFIED_COPY ? chunk_cache_at(set->cache, piece->offset)
+                                     : set->container.data + piece->offset;
+}
+
 /* Where the piece is; NULL if it is damaged. Two threads may verify the same piece at once: the
  * bytes do not change, so each finds what will do. The flag passes on no other memory, so relaxed
  * order is enough. */
 static const uint8_t *verify_piece(struct set *set, const struct piece *piece) {
     atomic_uchar *flag = &set->verified[piece->number];
     unsigned verified = atomic_load_explicit(flag, memory_order_relaxed);
-    if (!verified) {
+    bool known =
+        verified && (set->looked || is_in_memory(piece_at(set, piece, verified), piece->bytes));
+    if (!known) {
         verified = find_piece(set, piece);
         atomic_store_explicit(flag, (unsigned char)verified, memory_order_relaxed);
     }
-    if (!verified)
-        return NULL;
-    return verified == VERIFIED_COPY ? chunk_cache_at(set->cache, piece->offset)
-                                     : set->container.data + piece->offset;
+    return verified ? piece_at(set, piece, verified) : NULL;
 }
 
 static int piece_damaged(const struct set *set, const char *what, uint32_t number) {
-    return error_set(ERROR_DATA,
-                     "%s: the checksum of %s %u is wrong: delete the file to have it made again",
-                     set->container.path, what, number);
+    return error_set(
+        ERROR_DATA,
+        "%s: the checksum of %s %u is wrong; give the same command again: it makes the "
+        "file again",
+        set->container.path, what, number);
 }
 
 /* A chunk, or its head; NULL after an error. */
@@ -396,8 +486,102 @@ static const uint8_t *verify_chunk(struct set *set, uint32_t number) {
     return data;
 }
 
+static struct piece tile_piece(const struct set *set, uint32_t number) {
+    const struct set_tile *tile = &set->tile[number];
+    return (struct piece){tile->offset, tile->bytes, tile->checksum,
+                          (size_t)set->facts->chunks + number};
+}
+
+int set_verify(struct set *set) {
+    int code = look_at_file(set);
+    if (code)
+        return code;
+    forget_verified(set);
+    for (uint32_t i = 0; i < set->info.chunks; i++)
+        if (!verify_chunk(set, i))
+            return ERROR_DATA;
+    for (uint32_t i = 0; i < set_tiles(&set->info); i++) {
+        const struct piece piece = tile_piece(set, i);
+        if (!verify_piece(set, &piece))
+            return piece_damaged(set, "tile", i);
+    }
+    return 0;
+}
+
+static struct piece piece_numbered(const struct set *set, uint32_t number) {
+    const struct set_chunk *chunk = &set->chunk[number];
+    return set->tile ? tile_piece(set, number)
+                     : (struct piece){chunk->offset, chunk->bytes, chunk->checksum, number};
+}
+
+static unsigned verified_of(const struct set *set, size_t piece) {
+    return atomic_load_explicit(&set->verified[piece], memory_order_relaxed);
+}
+
+/* The end of the pieces from `first` on that lie one behind the other, in the file or in the copy.
+ */
+static uint32_t find_run(const struct set *set, uint32_t first, uint32_t end, uint64_t *stop) {
+    const struct piece begin = piece_numbered(set, first);
+    *stop = begin.offset + begin.bytes;
+    for (uint32_t i = first + 1; i < end; i++) {
+        const struct piece next = piece_numbered(set, i);
+        if (next.offset < *stop || next.offset - *stop > CONTAINER_ALIGNMENT ||
+            verified_of(set, next.number) != verified_of(set, begin.number))
+            return i;
+        *stop = next.offset + next.bytes;
+    }
+    return end;
+}
+
+static void forget_piece(struct set *set, size_t number) {
+    atomic_store_explicit(&set->verified[number], VERIFIED_NOT, memory_order_relaxed);
+}
+
+/* Heads lie apart from their tiles. */
+static void look_at_heads(struct set *set, uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; i++) {
+        const uint32_t number = i % set->info.chunks;
+        const struct set_chunk *chunk = &set->chunk[number];
+        const struct piece head = {chunk->offset, chunk->bytes, chunk->checksum, number};
+        if (!is_in_memory(piece_at(set, &head, verified_of(set, number)), head.bytes))
+            forget_piece(set, number);
+    }
+}
+
+int set_look(struct set *set, uint32_t first, uint32_t count) {
+    const uint32_t there = set->info.strip_columns ? set_tiles(&set->info) : set->info.chunks;
+    int code = look_at_file(set);
+    set->looked = !code; /* or the use of rows is to find what is wrong, before it touches them */
+    if (code || first >= there)
+        return code;
+    const uint32_t end = count < there - first ? first + count : there;
+    for (uint32_t i = first, next; i < end; i = next) {
+        const struct piece begin = piece_numbered(set, i);
+        uint64_t stop;
+        next = find_run(set, i, end, &stop);
+        if (is_in_memory(piece_at(set, &begin, verified_of(set, begin.number)),
+                         stop - begin.offset))
+            continue;
+        for (uint32_t k = i; k < next; k++)
+            forget_piece(set, piece_numbered(set, k).number);
+    }
+    if (set->tile)
+        look_at_heads(set, first, end);
+    return 0;
+}
+
+int set_settle(struct set *set) {
+    int code = look_at_file(set);
+    if (code || !atomic_exchange(&set->changed, false))
+        return code;
+    return set_verify(set);
+}
+
 int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     const struct set_facts *facts = set->facts;
+    int code = set->looked ? 0 : look_at_file(set);
+    if (code)
+        return code;
     if (number >= facts->chunks || set->tile)
         return error_set(ERROR_INTERNAL, "%s: there is no %schunk %u", set->container.path,
                          set->tile ? "whole " : "", number);
@@ -443,6 +627,9 @@ uint64_t *set_first_rows(const struct set *set) {
 
 int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     const struct set_facts *facts = set->facts;
+    int code = set->looked ? 0 : look_at_file(set);
+    if (code)
+        return code;
     if (number >= set_tiles(&set->info))
         return error_set(ERROR_INTERNAL, "%s: there is no tile %u", set->container.path, number);
     const uint32_t wide = facts->strip_columns;
@@ -453,9 +640,8 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     const uint8_t *head = verify_chunk(set, of_chunk);
     if (!head)
         return ERROR_DATA;
-    const uint8_t *data =
-        verify_piece(set, &(struct piece){tile->offset, tile->bytes, tile->checksum,
-                                          (size_t)facts->chunks + number});
+    const struct piece piece = tile_piece(set, number);
+    const uint8_t *data = verify_piece(set, &piece);
     if (!data)
         return piece_damaged(set, "tile", number);
     struct set_head_layout besides = set_head_layout(chunk);

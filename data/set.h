@@ -202,8 +202,23 @@ uint32_t *set_ranks(const struct set_info *info);
  * last chunk; rows that are held out come behind all others. Free it. */
 uint64_t *set_first_rows(const struct set *set);
 
+/* Verifies the checksums of all chunks, whatever was verified before. ERROR_DATA names the first
+ * that is wrong. */
+int set_verify(struct set *set);
+
+/* Whether chunks from `first` on (of a set in tiles: tiles) are as they were verified; what is not
+ * is verified again when it is used. With this call, before each portion, and set_settle() behind
+ * it, set_chunk() and set_tile() do not look by themselves any more: a call of the system for each
+ * of many small chunks would cost some percent. */
+int set_look(struct set *set, uint32_t first, uint32_t count);
+
+/* To be called after rows were used and before what came of it is: 0 if the file is as it was, or
+ * has the same content at least. */
+int set_settle(struct set *set);
+
 /* Chunk `number` as arrays in the mapping, or in that of the copy. Its checksum is verified at the
- * first touch: ERROR_DATA names file and chunk. A copy whose checksum is wrong is made anew. */
+ * first touch, and again if the file has changed since or a part of the chunk is not in memory any
+ * more: ERROR_DATA names file and chunk. A copy whose checksum is wrong is made anew. */
 int set_chunk(struct set *set, uint32_t number, struct rows *rows);
 
 /* The same for a tile of a set in tiles, which has no chunks that can be read whole: the rows of

@@ -8,6 +8,7 @@
 
 #include "base/resources.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -312,6 +313,13 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
 
 /* ---- actions ---- */
 
+/* What is wrong shows when the rows are used, or afterwards (settle()). */
+static void look(struct shell *shell, const struct computation *computation) {
+    const uint32_t below = computation->tiles_below;
+    if (set_look(shell->set, computation->first - below, computation->count))
+        error_clear();
+}
+
 static void carry_out(struct shell *shell, const struct action *action, int64_t now_ns,
                       struct outbox *out) {
     switch (action->kind) {
@@ -333,6 +341,7 @@ static void carry_out(struct shell *shell, const struct action *action, int64_t 
         break;
     case ACTION_COMPUTE:
         assert(shell->workers && !shell->device_failed);
+        look(shell, &action->computation);
         workers_compute(shell->workers, &action->computation);
         break;
     case ACTION_STOP:
@@ -352,6 +361,17 @@ static void carry_out_all(struct shell *shell, int64_t now_ns, struct outbox *ou
         carry_out(shell, &action, now_ns, out);
 }
 
+/* Sums over rows that were not those of the set any more must not leave this process. */
+static void settle(struct shell *shell) {
+    struct computed *computed = &shell->computed;
+    int code = computed->error ? 0 : set_settle(shell->set);
+    if (!code)
+        return;
+    computed->error = code;
+    snprintf(computed->reason, sizeof computed->reason, "%s", error_text());
+    error_clear();
+}
+
 static void take_work(struct shell *shell, int64_t now_ns, struct outbox *out) {
     const struct computed *computed = &shell->computed;
     enum work work = shell->workers ? workers_take(shell->workers, &shell->computed) : WORK_NONE;
@@ -361,6 +381,7 @@ static void take_work(struct shell *shell, int64_t now_ns, struct outbox *out) {
     }
     switch (work) {
     case WORK_COMPUTE:
+        settle(shell);
         replica_computed(shell->replica, computed, now_ns, out);
         break;
     case WORK_GATHER:
@@ -469,6 +490,7 @@ static int serve(const struct host_options *options) {
 
 int main(int argc, char **argv) {
     int code = process_begin();
+    file_name_bus_errors();
     if (!code && argc > 1 && strcmp(argv[1], PLUGIN_OPTION) == 0)
         return plugin_process(argc - 2, argv + 2);
     if (!code)

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "numeric/setup.h"
@@ -123,6 +124,7 @@ static int serve(const struct host_options *options) {
 
 int main(int argc, char **argv) {
     int code = process_begin();
+    file_name_bus_errors();
     if (!code)
         code =
             host_main(argc, argv, "shard", "Keeps one range of a model's vectors for dml.", serve);

@@ -62,6 +62,18 @@ struct set *sets_find(const char *state, const char *fingerprint) {
     return set;
 }
 
+/* The next command makes the file again, from its packs. */
+void sets_drop_damaged(struct set *set, int code) {
+    char *before = memory_copy_string(error_text());
+    error_clear();
+    if (set_verify(set) && guard_holds() && unlink(set_path(set)) == 0)
+        log_warning("removed %s, which is damaged: the same command makes it again and goes on",
+                    set_path(set));
+    error_clear();
+    error_set(code, "%s", before);
+    free(before);
+}
+
 /* The files of one kind, and which of them are kept. */
 struct pruning {
     const char *state, *ending;

@@ -21,6 +21,10 @@ int sets_check_access(const struct model *model);
 /* Opens the set that was made last; NULL if there is none. */
 struct set *sets_newest(const char *state);
 
+/* After an error of that code, whose text stays: removes the file of the set if a checksum in it is
+ * wrong. */
+void sets_drop_damaged(struct set *set, int code);
+
 /* Removes, beside the loop, all sets except those with one of these two fingerprints (each may be
  * NULL). A file that cannot be removed stays; ERROR_UNAVAILABLE if no thread can be started. */
 int sets_prune(struct loop *loop, const char *state, const char *keep, const char *keep_too);

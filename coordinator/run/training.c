@@ -18,6 +18,7 @@
 #include "coordinator/run/loop.h"
 #include "coordinator/run/preview.h"
 #include "coordinator/run/progress.h"
+#include "coordinator/run/sets.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/run_folder.h"
 #include "numeric/setup.h"
@@ -467,6 +468,8 @@ static void finish_removal(struct training *run, int code) {
 
 void training_release(struct training *run, int code) {
     progress_close();
+    if (run->set && (code == ERROR_DATA || code == ERROR_IO))
+        sets_drop_damaged(run->set, code);
     curvature_writer_discard(run->recorder.curvature);
     model_writer_discard(run->recorder.writer);
     recorder_drop_errors(&run->recorder);

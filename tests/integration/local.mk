@@ -16,6 +16,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_folds.py \
 	tests/integration/test_choosing.py \
 	tests/integration/test_columns.py \
+	tests/integration/test_set_changes.py \
 	tests/integration/test_shuffled.py \
 	tests/integration/test_text.py \
 	tests/integration/test_epochs.py \
