@@ -102,8 +102,7 @@ static void tell_apart(const json_t *runs) {
         free(before);
     }
     if (list)
-        printf("judged by other rows than run %lld, so their figures cannot be compared with its: "
-               "%s\n",
+        printf("other holdout than run %lld, so figures are not comparable: %s\n",
                member_count(last, "run"), list);
     free(list);
 }

@@ -286,7 +286,7 @@ def a_gate_compares_on_rows_that_neither_model_was_trained_on(folder):
     assert [bool(run.get('other_holdout')) for run in runs] == [False, True, True, True], runs
     assert runs[0]['run'] == narrower.json['run'], runs
     listed = dml('jobs', folder / 'job.state').stdout
-    assert f'judged by other rows than run {narrower.json["run"]}' in listed, listed
+    assert f'other holdout than run {narrower.json["run"]}, ' in listed, listed
 
 
 @test

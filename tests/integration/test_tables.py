@@ -303,6 +303,7 @@ def the_holdout_is_scored_as_its_rows_would_be_alone(folder):
     result = train(write_job(folder, data=['data.csv'], holdout='held.csv', l2=1e-3,
                              early_stopping=50))
     figures = dml('evaluate', folder / 'job.state/models/1', folder / 'held.csv', '--json').json
+    assert result['holdout'].pop('rows')
     assert result['holdout'] == figures, (result['holdout'], figures)
 
 
@@ -359,6 +360,7 @@ def rare_texts_share_a_feature_in_training_and_when_scored(folder):
     lime, teal, plum, mauve = margins(state, held)[:4]
     weight = {f['name']: f['weights'][0] for f in exported(state)['features']}
     assert lime == teal and abs(lime - mauve - weight['color=(rare)']) < 1e-9, (lime, mauve, weight)
+    assert result['holdout'].pop('rows')
     assert result['holdout'] == dml('evaluate', state / 'models/1', held, '--json').json
     assert result['holdout']['unseen_features'] == 1 + sum(
         cell in ('', '?', 'NA') for row in table(50, seed=9) for cell in (row[1], row[3])), result
