@@ -26,16 +26,26 @@ static struct group group_at(const struct parting *of, uint64_t first) {
     return group;
 }
 
-/* How many values are in no group that is frequent, and how many bins are left for them. */
-static void count_others(const struct parting *of, uint64_t *others, uint32_t *bins) {
-    *others = of->count;
-    *bins = of->bins;
+/* What is left to part: numbers that are not frequent lie in segments between those that are. */
+struct left {
+    uint64_t others;   /* values that are not frequent */
+    uint32_t bins;     /* for them */
+    uint32_t segments; /* that have such values, the present one included */
+};
+
+static struct left all_left(const struct parting *of) {
+    struct left left = {of->count, of->bins, 0};
+    bool inside = false; /* a segment */
     for (struct group group = group_at(of, 0); group.count;
-         group = group_at(of, group.first + group.count))
+         group = group_at(of, group.first + group.count)) {
+        left.segments += !group.frequent && !inside;
+        inside = !group.frequent;
         if (group.frequent) {
-            *others -= group.count;
-            --*bins;
+            left.others -= group.count;
+            left.bins--;
         }
+    }
+    return left;
 }
 
 /* The bin that is being filled. */
@@ -44,33 +54,39 @@ struct filling {
 };
 
 /* Whether a bin ends behind a group. The share of a bin is what is left over the bins that are
- * left. Before a frequent value half of it will do; less goes into that value's bin. */
+ * left. Where each segment can have a bin, one is kept for it, so that a frequent value is alone in
+ * its own. Where there are too few, less than half a share before a frequent value goes into that
+ * value's bin. */
 static bool ends(const struct filling *bin, const struct group *group, const struct group *next,
-                 uint64_t others, uint32_t left) {
-    uint64_t share = (others + left - 1) / left;
-    return group->frequent || bin->others >= share ||
-           (next->frequent && bin->others >= (share + 1) / 2);
+                 const struct left *left, bool each) {
+    const uint64_t share = (left->others + left->bins - 1) / left->bins;
+    if (group->frequent || (each && next->frequent))
+        return true;
+    if (!each)
+        return bin->others >= share || (next->frequent && bin->others >= (share + 1) / 2);
+    return bin->others >= share && left->bins > left->segments;
 }
 
 uint32_t bins_part(const double *value, uint64_t count, uint32_t bins, double *edge,
                    uint64_t *in_bin) {
     const struct parting of = {value, count, bins};
     struct filling bin = {0};
-    uint64_t others;
-    uint32_t left, edges = 0;
+    uint32_t edges = 0;
     assert(count && bins >= 2);
-    count_others(&of, &others, &left);
-    assert(left); /* each of the frequent ones has more than a share of all */
+    struct left left = all_left(&of);
+    assert(left.bins); /* each of the frequent ones has more than a share of all */
+    const bool each = left.segments <= left.bins;
     for (struct group group = group_at(&of, 0), next; group.count; group = next) {
         next = group_at(&of, group.first + group.count);
         bin.values += group.count;
         bin.others += group.frequent ? 0 : group.count;
-        if (!next.count || edges + 1 == bins || !ends(&bin, &group, &next, others, left))
+        if (!next.count || edges + 1 == bins || !ends(&bin, &group, &next, &left, each))
             continue;
         in_bin[edges] = bin.values;
         edge[edges++] = value[next.first];
-        others -= bin.others;
-        left -= !group.frequent && left > 1;
+        left.others -= bin.others;
+        left.segments -= !group.frequent && next.frequent && left.segments;
+        left.bins -= !group.frequent && left.bins > 1;
         bin = (struct filling){0};
     }
     in_bin[edges] = bin.values;

@@ -1,6 +1,7 @@
 /* Where the bins of a column of numbers part. */
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
@@ -63,6 +64,19 @@ static void a_frequent_value_within_others_is_a_bin_of_its_own(void **state) {
         assert_true(parted.edge[i] == edges[i]);
 }
 
+static void a_frequent_value_is_alone_although_few_numbers_stand_beside_it(void **state) {
+    (void)state;
+    double value[1000];
+    for (int i = 0; i < 1000; i++) /* normal amounts with 600 zeros, and three debts */
+        value[i] = i < 3 ? i - 3 : i < 603 ? 0 : i;
+    for (uint32_t bins = 3; bins <= 100; bins++) {
+        struct parted parted = part(value, 1000, bins);
+        assert_true(parted.edge[0] == 0 && parted.edge[1] == 603);
+        assert_int_equal(parted.in_bin[0], 3);
+        assert_int_equal(parted.in_bin[1], 600);
+    }
+}
+
 static void a_constant_has_one_bin(void **state) {
     (void)state;
     const double value[3] = {7, 7, 7};
@@ -109,6 +123,33 @@ static void bins_cover_all_values_and_none_is_empty(void **state) {
     }
 }
 
+static uint64_t frequent_values(const double *value, uint64_t count, uint32_t bins) {
+    uint64_t frequent = 0;
+    for (uint64_t i = 0, end; i < count; i = end) {
+        for (end = i; end < count && value[end] == value[i];)
+            end++;
+        frequent += end - i >= count / bins + 1;
+    }
+    return frequent;
+}
+
+static void each_frequent_value_is_alone_in_its_bin(void **state) {
+    (void)state;
+    static double value[VALUES];
+    struct random random;
+    random_init(&random, 5);
+    for (int turn = 0; turn < 2000; turn++) {
+        uint64_t count = draw(&random, value), alone = 0, at = 0;
+        uint32_t bins = 2 + (uint32_t)random_below(&random, 100);
+        const uint64_t frequent = frequent_values(value, count, bins);
+        struct parted parted = part(value, count, bins);
+        for (uint32_t i = 0; i <= parted.edges; at += parted.in_bin[i++])
+            alone += parted.in_bin[i] >= count / bins + 1 &&
+                     value[at] == value[at + parted.in_bin[i] - 1];
+        assert_true(alone == frequent || 2 * frequent + 1 > bins);
+    }
+}
+
 /* What a bin has before its last value is less than a share, which is of all at most. */
 static void a_bin_ends_once_it_has_a_share(void **state) {
     (void)state;
@@ -119,7 +160,8 @@ static void a_bin_ends_once_it_has_a_share(void **state) {
         uint64_t count = draw(&random, value), at = 0;
         uint32_t bins = 2 + (uint32_t)random_below(&random, 100);
         struct parted parted = part(value, count, bins);
-        for (uint32_t i = 0; i + 1 < bins && i <= parted.edges; i++) {
+        const bool plain = !frequent_values(value, count, bins);
+        for (uint32_t i = 0; plain && i + 1 < bins && i <= parted.edges; i++) {
             uint64_t end = at + parted.in_bin[i], before = parted.in_bin[i];
             while (before && value[at + before - 1] == value[end - 1])
                 before--;
@@ -134,8 +176,10 @@ SUITE(bins) {
         cmocka_unit_test(even_values_are_parted_into_even_shares),
         cmocka_unit_test(amounts_beside_many_zeros_have_the_other_bins),
         cmocka_unit_test(a_frequent_value_within_others_is_a_bin_of_its_own),
+        cmocka_unit_test(a_frequent_value_is_alone_although_few_numbers_stand_beside_it),
         cmocka_unit_test(a_constant_has_one_bin),
         cmocka_unit_test(bins_cover_all_values_and_none_is_empty),
+        cmocka_unit_test(each_frequent_value_is_alone_in_its_bin),
         cmocka_unit_test(a_bin_ends_once_it_has_a_share),
     };
     return cmocka_run_group_tests_name("bins", tests, NULL, NULL);
