@@ -22,8 +22,15 @@
 
 #define UNIT_BITS 62
 
-/* So many columns are taken at a time: their sums stay in the cache. */
+/* So many columns of dense rows are taken at a time: their sums stay in the cache. */
 #define COLUMNS_MOST 64
+
+/* So many columns are summed in one pass over the rows. Of a sparse row every value is looked at in
+ * every pass, so a table of very many columns must not need a pass for each few of them. */
+#define PASS_COLUMNS_MOST (1u << 16)
+
+/* So many numbers are kept at a time for finding where bins part, or those of one column. */
+#define KEPT_MOST (1u << 22)
 
 __extension__ typedef __int128 wide;
 
@@ -83,43 +90,66 @@ take_number(struct column_sum *sum, enum pass_step step, double value, double we
 
 /* ---- a pass over the numbers of some columns, in the rows that are trained on ---- */
 
+/* Where the numbers of a pack are, found once for all passes. */
+struct pack_numbers {
+    uint32_t *column;  /* of each feature that is a number: its column; else DICTIONARY_NONE */
+    uint32_t *feature; /* of each column of the table: its number's feature, or DICTIONARY_NONE */
+};
+
+static struct pack_numbers pack_numbers_find(const struct pack *pack, uint32_t columns) {
+    const uint32_t features = pack->facts->features;
+    struct pack_numbers numbers = {memory_new(features, sizeof(uint32_t)),
+                                   memory_new(columns, sizeof(uint32_t))};
+    for (uint32_t i = 0; i < columns; i++)
+        numbers.feature[i] = DICTIONARY_NONE;
+    for (uint32_t i = 0; i < features; i++) {
+        const bool here = pack->id[i] < FEATURE_HASHED && pack->column[i] < columns;
+        numbers.column[i] = here ? pack->column[i] : DICTIONARY_NONE;
+        if (here)
+            numbers.feature[pack->column[i]] = i;
+    }
+    return numbers;
+}
+
 /* Columns [first, first + count) of the table. */
 struct number_pass {
     const struct split *split;
+    const struct pack_numbers *packs; /* one for each pack that is trained on */
     uint32_t first, count;
-    uint32_t *place;        /* of each feature of the pack; free() it at the end */
-    uint32_t used;          /* features that have a place */
-    uint32_t first_feature; /* of these; the others follow it in order, as their places do, */
-    bool consecutive;       /* if this is set */
+    const uint32_t *column; /* of the present pack: as in struct pack_numbers */
+    const uint32_t *feature;
 };
 
-static inline void find_run(struct number_pass *numbers, uint32_t features) {
-    uint32_t first = 0;
-    while (first < features && numbers->place[first] == DICTIONARY_NONE)
-        first++;
-    numbers->first_feature = first;
-    numbers->consecutive = first + (uint64_t)numbers->used <= features;
-    for (uint32_t i = 1; numbers->consecutive && i < numbers->used; i++)
-        numbers->consecutive = numbers->place[first + i] == numbers->place[first] + i;
+/* The place of a feature's number among the columns of the pass; `count` or more: it has none. */
+static inline uint32_t place_of(const struct number_pass *numbers, uint32_t feature) {
+    return numbers->column[feature] - numbers->first;
 }
 
-static inline void number_pass_find_places(struct number_pass *numbers, const struct pack *pack) {
-    numbers->place = memory_resize(numbers->place, pack->facts->features, sizeof(uint32_t));
-    numbers->used = 0;
-    for (uint32_t i = 0; i < pack->facts->features; i++) {
-        uint32_t place = pack->column[i] - numbers->first;
-        bool here = pack->id[i] < FEATURE_HASHED && place < numbers->count;
-        numbers->place[i] = here ? place : DICTIONARY_NONE;
-        numbers->used += here;
-    }
-    find_run(numbers, pack->facts->features);
+/* Columns of a pass whose numbers follow each other in each row, in the order of the table. */
+struct run {
+    uint32_t place, feature; /* of the first */
+    uint32_t count;          /* columns that have numbers at all */
+    bool consecutive;
+};
+
+static struct run find_run(const struct number_pass *numbers, uint32_t from, uint32_t count) {
+    const uint32_t *feature = numbers->feature + numbers->first;
+    struct run run = {.place = from, .consecutive = true};
+    while (run.place < from + count && feature[run.place] == DICTIONARY_NONE)
+        run.place++;
+    for (uint32_t i = run.place; i < from + count; i++)
+        run.count += feature[i] != DICTIONARY_NONE;
+    run.feature = run.count ? feature[run.place] : 0;
+    for (uint32_t i = 1; i < run.count; i++)
+        run.consecutive = run.consecutive && feature[run.place + i] == run.feature + i;
+    return run;
 }
 
 /* Whether each row has all of them, one behind the other. The rows of a dense block have the first
  * features of the pack, which later blocks may add to. */
-static inline bool rows_have_run(const struct number_pass *numbers, const struct pack_rows *rows) {
-    return !rows->feature && numbers->consecutive &&
-           (numbers->first_feature + (uint64_t)numbers->used) * rows->rows <= rows->values;
+static inline bool rows_have_run(const struct run *run, const struct pack_rows *rows) {
+    return !rows->feature && run->consecutive &&
+           (run->feature + (uint64_t)run->count) * rows->rows <= rows->values;
 }
 
 /* ---- the same for rows that all have these numbers, one behind the other ---- */
@@ -275,35 +305,37 @@ static void add_number_rows(const struct number_rows *of, struct column_sum *sum
 
 /* ---- the same for sparse rows ---- */
 
-/* What a block has of some columns; the last is of the values that are of none of them. */
-struct sparse_sums {
-    double most[COLUMNS_MOST + 1], unit[COLUMNS_MOST + 1];
-    uint64_t values[COLUMNS_MOST + 1];
-    wide sum[COLUMNS_MOST + 1];
+/* What a block has of a column; behind those of the columns there is one of the values that are of
+ * none of them. */
+struct sparse_sum {
+    double most, unit;
+    uint64_t values;
+    wide sum;
 };
 
 /* Type and step are constants for the compiler. */
 LANES_INLINE void take_values(const struct number_pass *numbers, const struct pack_rows *rows,
                               enum value_type type, enum pass_step step, uint64_t first,
-                              uint64_t end, struct sparse_sums *sums) {
-    const uint32_t *feature = rows->feature, *places = numbers->place;
+                              uint64_t end, struct sparse_sum *sums) {
+    const uint32_t *feature = rows->feature, count = numbers->count;
     const void *values = rows->value;
     for (uint64_t i = first; i < end; i++) {
-        uint32_t place = places[feature[i]] < COLUMNS_MOST ? places[feature[i]] : COLUMNS_MOST;
+        uint32_t place = place_of(numbers, feature[i]);
+        struct sparse_sum *sum = &sums[place < count ? place : count];
         double value = value_at(type, values, i), size = fabs(value);
         if (step == STEP_ADD) {
-            sums->sum[place] += (int64_t)(value * sums->unit[place]);
+            sum->sum += (int64_t)(value * sum->unit);
             continue;
         }
-        sums->values[place]++;
-        sums->most[place] = size > sums->most[place] ? size : sums->most[place];
+        sum->values++;
+        sum->most = size > sum->most ? size : sum->most;
     }
 }
 
 /* Rows that are trained on, as many as follow each other at a time. */
 LANES_INLINE void take_sparse_rows(const struct number_pass *numbers, const struct pack_rows *rows,
                                    const uint8_t *side, enum value_type type, enum pass_step step,
-                                   struct sparse_sums *sums) {
+                                   struct sparse_sum *sums) {
     for (uint32_t row = 0, end; row < rows->rows; row = end + 1) {
         end = side ? row : rows->rows;
         while (end < rows->rows && side[end] == ROW_TRAINED)
@@ -315,20 +347,24 @@ LANES_INLINE void take_sparse_rows(const struct number_pass *numbers, const stru
 LANES_INLINE void take_sparse_block(const struct number_pass *numbers, const struct pack_rows *rows,
                                     const uint8_t *side, enum pass_step step,
                                     struct column_sum *sums) {
-    struct sparse_sums block = {0};
+    struct sparse_sum few[COLUMNS_MOST + 1] = {0};
+    const bool many = numbers->count > COLUMNS_MOST;
+    struct sparse_sum *block = many ? memory_new(numbers->count + 1, sizeof *block) : few;
     for (uint32_t i = 0; i < numbers->count; i++)
-        block.unit[i] = sums[i].numbers.unit;
+        block[i].unit = sums[i].numbers.unit;
     if (rows->type == VALUE_FLOAT)
-        take_sparse_rows(numbers, rows, side, VALUE_FLOAT, step, &block);
+        take_sparse_rows(numbers, rows, side, VALUE_FLOAT, step, block);
     else if (rows->type == VALUE_DOUBLE)
-        take_sparse_rows(numbers, rows, side, VALUE_DOUBLE, step, &block);
+        take_sparse_rows(numbers, rows, side, VALUE_DOUBLE, step, block);
     else
-        take_sparse_rows(numbers, rows, side, rows->type, step, &block);
+        take_sparse_rows(numbers, rows, side, rows->type, step, block);
     for (uint32_t i = 0; i < numbers->count; i++) {
-        sums[i].values += block.values[i];
-        see_term(&sums[i].numbers, block.most[i]);
-        sums[i].numbers.sum += block.sum[i];
+        sums[i].values += block[i].values;
+        see_term(&sums[i].numbers, block[i].most);
+        sums[i].numbers.sum += block[i].sum;
     }
+    if (many)
+        free(block);
 }
 
 /* ---- rows of any kind ---- */
@@ -336,22 +372,45 @@ LANES_INLINE void take_sparse_block(const struct number_pass *numbers, const str
 /* Type and step are constants for the compiler. */
 __attribute__((always_inline)) static inline void
 number_pass_row(const struct number_pass *numbers, struct pack_rows rows, uint32_t row,
-                enum value_type type, enum pass_step step, struct column_sum *sums) {
+                const struct run *run, enum value_type type, enum pass_step step,
+                struct column_sum *sums) {
     uint64_t first, end = pack_row(&rows, row, &first);
     double weight = rows.weight ? rows.weight[row] : 1;
     rows.type = type;
-    if (rows_have_run(numbers, &rows)) {
-        sums += numbers->place[numbers->first_feature];
-        for (uint32_t i = 0; i < numbers->used; i++)
-            take_number(&sums[i], step, pack_value(&rows, first + numbers->first_feature + i),
+    if (rows_have_run(run, &rows)) {
+        for (uint32_t i = 0; i < run->count; i++)
+            take_number(&sums[run->place + i], step, pack_value(&rows, first + run->feature + i),
                         weight);
         return;
     }
     for (uint64_t i = first; i < end; i++) {
-        uint32_t place = numbers->place[pack_feature(&rows, first, i)];
-        if (place != DICTIONARY_NONE)
+        uint32_t place = place_of(numbers, pack_feature(&rows, first, i));
+        if (place < numbers->count)
             take_number(&sums[place], step, pack_value(&rows, i), weight);
     }
+}
+
+/* Sums the columns of a dense block, some at a time, as far as their numbers follow each other;
+ * false if those of some columns do not, and nothing was summed. */
+static bool sum_dense_block(const struct number_pass *numbers, const struct pack_rows *rows,
+                            const uint8_t *side, enum pass_step step, struct column_sum *sums) {
+    bool follow = rows->value != NULL;
+    for (uint32_t at = 0; at < numbers->count && follow; at += COLUMNS_MOST) {
+        const uint32_t left = numbers->count - at;
+        const struct run run = find_run(numbers, at, left < COLUMNS_MOST ? left : COLUMNS_MOST);
+        follow = rows_have_run(&run, rows);
+    }
+    for (uint32_t at = 0; at < numbers->count && follow; at += COLUMNS_MOST) {
+        const uint32_t left = numbers->count - at;
+        const struct run run = find_run(numbers, at, left < COLUMNS_MOST ? left : COLUMNS_MOST);
+        const struct number_rows of = {
+            .rows = rows, .side = side, .first = run.feature, .count = run.count};
+        if (run.count && step == STEP_SEE)
+            see_number_rows(&of, sums + run.place);
+        else if (run.count)
+            add_number_rows(&of, sums + run.place);
+    }
+    return follow;
 }
 
 __attribute__((always_inline)) static inline void
@@ -366,23 +425,16 @@ number_pass_block(const struct number_pass *numbers, uint32_t p, uint32_t b, enu
         take_sparse_block(numbers, &rows, side, step, sums);
         return;
     }
-    if (plain && rows_have_run(numbers, &rows) && rows.value) {
-        struct number_rows of = {
-            .rows = &rows, .side = side, .first = numbers->first_feature, .count = numbers->used};
-        sums += numbers->place[numbers->first_feature];
-        if (step == STEP_SEE)
-            see_number_rows(&of, sums);
-        else
-            add_number_rows(&of, sums);
+    if (plain && sum_dense_block(numbers, &rows, side, step, sums))
         return;
-    }
+    const struct run run = find_run(numbers, 0, numbers->count);
     for (uint32_t row = 0; row < rows.rows; row++)
         if (split_side(split, p, b, row) != ROW_TRAINED)
             continue;
         else if (rows.type == VALUE_FLOAT)
-            number_pass_row(numbers, rows, row, VALUE_FLOAT, step, sums);
+            number_pass_row(numbers, rows, row, &run, VALUE_FLOAT, step, sums);
         else
-            number_pass_row(numbers, rows, row, rows.type, step, sums);
+            number_pass_row(numbers, rows, row, &run, rows.type, step, sums);
 }
 
 /* ---- passes by threads ---- */
@@ -416,12 +468,11 @@ __attribute__((always_inline)) static inline void number_pass_each(struct number
                                                                    struct block_queue *queue,
                                                                    enum pass_step step,
                                                                    struct column_sum *sums) {
-    uint32_t p, b, placed = UINT32_MAX;
+    uint32_t p, b;
     while (take_block(queue, &p, &b)) {
-        if (p != placed)
-            number_pass_find_places(numbers, numbers->split->packs[p]);
-        placed = p;
-        if (numbers->used)
+        numbers->column = numbers->packs[p].column;
+        numbers->feature = numbers->packs[p].feature;
+        if (find_run(numbers, 0, numbers->count).count)
             number_pass_block(numbers, p, b, step, sums);
     }
 }
@@ -429,6 +480,7 @@ __attribute__((always_inline)) static inline void number_pass_each(struct number
 /* The sums of some columns of a table. */
 struct column_sums {
     const struct split *split;
+    struct pack_numbers *packs; /* of each pack that is trained on and a table */
     struct table *table;
     uint32_t first, count, bins;
     unsigned threads;
@@ -436,7 +488,7 @@ struct column_sums {
     struct block_queue blocks; /* of the pass */
     pthread_mutex_t mutex;     /* guards what follows while threads are at work */
     uint32_t next;             /* column whose numbers are kept */
-    struct column_sum sum[COLUMNS_MOST];
+    struct column_sum *sum;
 };
 
 /* Adds what a thread has seen or added. */
@@ -456,8 +508,8 @@ static void fold_sums(struct column_sums *total, const struct column_sum *sums) 
 static void *sum_blocks(void *argument) {
     struct column_sums *total = argument;
     struct number_pass numbers = {
-        .split = total->split, .first = total->first, .count = total->count};
-    struct column_sum *sums = memory_new(COLUMNS_MOST, sizeof *sums);
+        .split = total->split, .packs = total->packs, .first = total->first, .count = total->count};
+    struct column_sum *sums = memory_new(total->count, sizeof *sums);
     for (uint32_t i = 0; i < total->count; i++) {
         sums[i].numbers.unit = total->sum[i].numbers.unit;
         sums[i].weights.unit = total->sum[i].weights.unit;
@@ -471,7 +523,6 @@ static void *sum_blocks(void *argument) {
     else
         number_pass_each(&numbers, &total->blocks, STEP_ADD_WEIGHTED, sums);
     fold_sums(total, sums);
-    free(numbers.place);
     free(sums);
     return NULL;
 }
@@ -488,7 +539,7 @@ static void pass_over_rows(struct column_sums *sums, enum pass_step step) {
 
 /* The sums of the columns' numbers, and with `weighted` of these times their rows' weights. */
 static void sum_rows(struct column_sums *sums, bool weighted) {
-    memset(sums->sum, 0, sizeof sums->sum);
+    memset(sums->sum, 0, sums->count * sizeof *sums->sum);
     pass_over_rows(sums, weighted ? STEP_SEE_WEIGHTED : STEP_SEE);
     for (uint32_t i = 0; i < sums->count; i++) {
         choose_unit(&sums->sum[i].numbers);
@@ -523,7 +574,8 @@ static void find_edges(struct column_sum *sum, uint32_t bins, struct table_colum
 
 /* Of `count` columns from `at` on, whose numbers are counted. */
 static void find_edges_of(struct column_sums *sums, uint32_t at, uint32_t count) {
-    struct number_pass numbers = {.split = sums->split, .first = sums->first + at, .count = count};
+    struct number_pass numbers = {
+        .split = sums->split, .packs = sums->packs, .first = sums->first + at, .count = count};
     struct block_queue blocks = all_blocks(sums->split);
     struct column_sum *sum = sums->sum + at;
     for (uint32_t i = 0; i < count; i++)
@@ -534,7 +586,6 @@ static void find_edges_of(struct column_sums *sums, uint32_t at, uint32_t count)
             find_edges(&sum[i], sums->bins, &sums->table->column[numbers.first + i]);
         free(sum[i].value);
     }
-    free(numbers.place);
 }
 
 /* A share of `count` for each of the threads. */
@@ -542,13 +593,24 @@ static uint32_t share_of(uint32_t count, unsigned threads) {
     return count / threads + (count % threads != 0);
 }
 
+/* How many columns from sums->next on a thread takes: its share, but not more numbers than are kept
+ * at a time. */
+static uint32_t columns_to_keep(const struct column_sums *sums) {
+    const uint32_t left = sums->count - sums->next, each = share_of(sums->count, sums->threads);
+    const uint32_t most = left < each ? left : each;
+    uint64_t kept = 0;
+    uint32_t count = 0;
+    while (count < most && (!count || kept + sums->sum[sums->next + count].values <= KEPT_MOST))
+        kept += sums->sum[sums->next + count++].values;
+    return count;
+}
+
 /* Threads take some columns each. */
 static void *find_some_edges(void *argument) {
     struct column_sums *sums = argument;
     for (;;) {
         pthread_mutex_lock(&sums->mutex);
-        uint32_t at = sums->next, left = sums->count - at,
-                 each = share_of(sums->count, sums->threads), count = left < each ? left : each;
+        const uint32_t at = sums->next, count = columns_to_keep(sums);
         sums->next += count;
         pthread_mutex_unlock(&sums->mutex);
         if (!count)
@@ -557,25 +619,37 @@ static void *find_some_edges(void *argument) {
     }
 }
 
+static unsigned threads_within(unsigned threads) {
+    return threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
+}
+
 void column_stats_find(struct table *table, const struct split *split, uint32_t bins,
                        unsigned threads) {
-    struct column_sums *sums = memory_new(1, sizeof *sums);
-    *sums = (struct column_sums){.split = split,
-                                 .table = table,
-                                 .bins = bins,
-                                 .threads = threads < 1             ? 1
-                                            : threads > THREADS_MAX ? THREADS_MAX
-                                                                    : threads,
-                                 .mutex = PTHREAD_MUTEX_INITIALIZER};
-    for (; sums->first < table->columns; sums->first += sums->count) {
-        uint32_t left = table->columns - sums->first;
-        sums->count = left < COLUMNS_MOST ? left : COLUMNS_MOST;
-        find_means(sums, false);
+    const uint32_t most = table->columns < PASS_COLUMNS_MOST ? table->columns : PASS_COLUMNS_MOST;
+    struct column_sums sums = {.split = split,
+                               .packs = memory_new(split->trained, sizeof *sums.packs),
+                               .table = table,
+                               .bins = bins,
+                               .threads = threads_within(threads),
+                               .mutex = PTHREAD_MUTEX_INITIALIZER,
+                               .sum = memory_new(most, sizeof *sums.sum)};
+    for (uint32_t p = 0; p < split->trained; p++)
+        if (split->packs[p]->table)
+            sums.packs[p] = pack_numbers_find(split->packs[p], table->columns);
+    for (; sums.first < table->columns; sums.first += sums.count) {
+        const uint32_t left = table->columns - sums.first;
+        sums.count = left < most ? left : most;
+        find_means(&sums, false);
         if (split->trained_weighted)
-            find_means(sums, true);
-        sums->next = 0;
+            find_means(&sums, true);
+        sums.next = 0;
         if (bins)
-            threads_run(sums->threads, find_some_edges, sums);
+            threads_run(sums.threads, find_some_edges, &sums);
     }
-    free(sums);
+    for (uint32_t p = 0; p < split->trained; p++) {
+        free(sums.packs[p].column);
+        free(sums.packs[p].feature);
+    }
+    free(sums.packs);
+    free(sums.sum);
 }
