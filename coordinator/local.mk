@@ -92,6 +92,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/help.c \
 	coordinator/command/init.c \
 	coordinator/command/proposal.c coordinator/command/proposal.h \
+	coordinator/command/proposal_cells.c coordinator/command/proposal_cells.h \
 	coordinator/command/about_model.c coordinator/command/about_model.h \
 	coordinator/command/ask.c coordinator/command/ask.h \
 	coordinator/command/check.c \

@@ -21,7 +21,7 @@ const char *row_describe_column(const struct format *format, uint32_t column,
 
 /* ---- numbers with a decimal comma ---- */
 
-bool csv_number(const struct format *format, char *cell, double *value) {
+static bool plain_number(const struct format *format, char *cell, double *value) {
     if (!format->decimal_comma)
         return number_of_text(cell, value);
     char *comma = strchr(cell, ',');
@@ -35,6 +35,11 @@ bool csv_number(const struct format *format, char *cell, double *value) {
     return is_number;
 }
 
+bool csv_number(const struct format *format, bool amounts, char *cell, double *value) {
+    return plain_number(format, cell, value) ||
+           (amounts && number_of_amount(cell, format->decimal_comma ? ',' : '.', value));
+}
+
 /* ---- cells that are refused ---- */
 
 static bool reject_cell(const struct table_row *row, uint32_t column, const char *cell) {
@@ -44,6 +49,18 @@ static bool reject_cell(const struct table_row *row, uint32_t column, const char
     if (*cell == '\0')
         return batch_reject(row->batch, row->number,
                             "%s is empty: every cell must be a number for this model", name);
+    if (row->format->column[column].amounts)
+        return batch_reject(row->batch, row->number,
+                            "%s holds \"%.40s\", which is no amount with a decimal %s, as "
+                            "csv.decimal has it; if this stands for a missing number, list it in "
+                            "csv.missing",
+                            name, cell, row->format->decimal_comma ? "comma" : "point");
+    if (!row->format->decimal_comma && number_is_thousands(cell))
+        return batch_reject(row->batch, row->number,
+                            "%s holds \"%.40s\", which is not a finite number; if its comma parts "
+                            "thousands, list the column in csv.amounts; if it is a decimal point, "
+                            "set csv.decimal = \",\"",
+                            name, cell);
     if (!row->format->decimal_comma && number_has_decimal_comma(cell))
         return batch_reject(row->batch, row->number,
                             "%s holds \"%.40s\", which is not a finite number; if its comma is a "
@@ -51,8 +68,8 @@ static bool reject_cell(const struct table_row *row, uint32_t column, const char
                             name, cell);
     if (row->format->decimal_comma && strchr(cell, '.'))
         return batch_reject(row->batch, row->number,
-                            "%s holds \"%.40s\", which is no number where csv.decimal = \",\": "
-                            "take out points that part thousands",
+                            "%s holds \"%.40s\", which is no number where csv.decimal = \",\": if "
+                            "its points part thousands, list the column in csv.amounts",
                             name, cell);
     if (row->format->options->by_model && !first)
         return batch_reject(row->batch, row->number,
@@ -89,7 +106,7 @@ static bool take_label(struct table_row *row, uint32_t column, char *cell) {
         row->label_text = cell;
         return true;
     }
-    if (csv_number(format, cell, &row->label)) {
+    if (csv_number(format, format->column[column].amounts, cell, &row->label)) {
         row->label += 0.0; /* −0 is 0 */
         if (number_is_code(cell, strlen(cell)))
             row->label_text = cell;
@@ -136,7 +153,8 @@ static bool take_property(struct table_row *row, uint32_t column, enum row_prope
     double number;
     if (property == ROW_WEIGHT && row->format->options->ignores_weights)
         return true;
-    if (!csv_number(row->format, cell, &number) || !property_is_valid(property, number))
+    if (!csv_number(row->format, row->format->column[column].amounts, cell, &number) ||
+        !property_is_valid(property, number))
         return reject_property(row, column, cell, property);
     return take_valid(row, property, number);
 }
@@ -146,7 +164,7 @@ static bool take_property(struct table_row *row, uint32_t column, enum row_prope
 /* What a missing number is until the row ends: put_numbers() leaves it out. */
 static bool take_number(struct table_row *row, uint32_t column, char *cell) {
     double *value = row_numbers(row) + row->format->column[column].place;
-    if (csv_number(row->format, cell, value))
+    if (csv_number(row->format, row->format->column[column].amounts, cell, value))
         return true;
     if (!csv_is_missing(row->format, cell, strlen(cell)))
         return reject_cell(row, column, cell);
@@ -186,6 +204,8 @@ bool category_of(const struct format *format, uint32_t column, char *cell,
     size_t length = strlen(cell);
     if (format->table->trim)
         cell = trim_blanks(cell, &length);
+    if (length > CATEGORY_BYTES_MAX && format->options->surveys)
+        cell[length = CATEGORY_BYTES_MAX] = '\0';
     category->length = length;
     if (length > CATEGORY_BYTES_MAX)
         return false;

@@ -129,7 +129,8 @@ static bool is_like_row(const struct format *format, const char *line, const cha
             if (length > NUMBER_TEXT)
                 return false;
             memcpy(cell, at, length);
-            if (!csv_is_missing(format, cell, length) && !csv_number(format, cell, &value))
+            if (!csv_is_missing(format, cell, length) &&
+                !csv_number(format, format->column[i].amounts, cell, &value))
                 return false;
             *numbers = true;
         }

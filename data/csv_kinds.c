@@ -97,7 +97,7 @@ static void count_cell(void *context, uint32_t column, char *cell) {
         counts->totals++;
         counts->total_row = counter->row;
     }
-    if (csv_number(counter->format, cell, &value)) {
+    if (csv_number(counter->format, counter->format->table->column[column].amounts, cell, &value)) {
         counts->numbers++;
         if (!counts->padded && *cell == '0' && cell[1] && !cell[strspn(cell, "0123456789")])
             counts->padded = cell;
@@ -123,14 +123,22 @@ static int check_commas(const struct format *format, const char *path,
                         const struct cell_counts *counts, uint32_t column) {
     const struct source_options *options = format->options;
     char name[COLUMN_TEXT];
-    if (!counts->commas || counts->commas < counts->texts || options->decimal ||
+    if (!counts->commas || counts->commas < counts->texts || options->decimal || options->surveys ||
         format->kind == FORMAT_JSONL || (column == format->label && options->separator))
         return 0;
+    if (number_is_thousands(counts->comma))
+        return error_set(ERROR_DATA,
+                         "%s: %s holds texts such as \"%.40s\": if the comma parts thousands, list "
+                         "the column in "
+                         "csv.amounts; if it is a decimal point, set csv.decimal = \",\"; if texts "
+                         "are meant, list "
+                         "the column in csv.categories",
+                         path, table_describe(format->table, column, name), counts->comma);
     return error_set(
         ERROR_DATA,
         "%s: %s holds texts such as \"%.40s\": if the comma is a decimal point, set "
-        "csv.decimal = \",\"; if it parts thousands, take it out of the data; if texts "
-        "are meant, list the column in csv.categories, or set csv.decimal = \".\"",
+        "csv.decimal = \",\"; if texts are meant, list the column in csv.categories, or "
+        "set csv.decimal = \".\"",
         path, table_describe(format->table, column, name), counts->comma);
 }
 
@@ -140,7 +148,11 @@ static void tell_of_dates(const struct format *format, const char *path, uint32_
     char name[COLUMN_TEXT];
     const char *dates = counts->texts > 1 ? date_formats_first(~counts->no_dates) : NULL;
     bool iso = dates && !strcmp(dates, DATE_FORMAT_ISO);
-    if (dates)
+    if (dates && date_formats_are_ambiguous(~counts->no_dates))
+        log_warning("%s: %s holds dates of which all may be read with the day first or the month "
+                    "first: csv.date_format says which, if it is listed in csv.dates",
+                    path, table_describe(format->table, column, name));
+    else if (dates)
         log_info(
             "%s: %s holds dates: list it in csv.dates%s%s%s to learn from year, month, weekday, "
             "hour and days, or in csv.categories if each date is meant as a text",
@@ -152,10 +164,25 @@ static void tell_of_dates(const struct format *format, const char *path, uint32_
 static void warn_of_dressed(const struct format *format, const char *path, uint32_t column,
                             const struct cell_counts *counts) {
     char name[COLUMN_TEXT];
-    if (counts->dressed > counts->texts - counts->texts / 10)
+    const char point = format->decimal_comma ? ',' : '.';
+    double value;
+    if (counts->dressed <= counts->texts - counts->texts / 10)
+        return;
+    table_describe(format->table, column, name);
+    if (number_of_amount(counts->dress, point, &value))
+        log_warning(
+            "%s: %s holds amounts such as \"%.40s\", which are texts: list it in csv.amounts "
+            "to read them as numbers; if texts are meant, in csv.categories",
+            path, name, counts->dress);
+    else if (number_of_amount(counts->dress, point == '.' ? ',' : '.', &value))
+        log_warning("%s: %s holds amounts such as \"%.40s\", which are texts: to read them as "
+                    "numbers list it in csv.amounts and set csv.decimal = \"%c\"; if texts are "
+                    "meant, list it in csv.categories",
+                    path, name, counts->dress, point == '.' ? ',' : '.');
+    else
         log_warning("%s: %s holds numbers such as \"%.40s\", which are texts until all but %s is "
                     "taken out of them; if texts are meant, list it in csv.categories",
-                    path, table_describe(format->table, column, name), counts->dress,
+                    path, name, counts->dress,
                     number_bare_form(counts->dress, format->decimal_comma));
 }
 

@@ -162,22 +162,35 @@ static bool are_names(const struct csv_cells *line) {
     return names > 0;
 }
 
-/* Names above texts only may be an ordinary row: a header needs a number, with whatever decimal
- * point, below one of its names. */
+/* Whether a cell is no name of a column: a number, however it is written, or a date. */
+static bool is_value(const char *cell) {
+    double value;
+    uint32_t dates = DATE_FORMATS_ALL;
+    date_formats_narrow(cell, &dates);
+    return number_of_amount(cell, '.', &value) || number_of_amount(cell, ',', &value) ||
+           date_formats_first(dates);
+}
+
+/* Names above texts only may be an ordinary row: a header needs a value below one of its names. If
+ * some of its cells are no names, such as "1stFlrSF" or "Na", most must be, and more of them above
+ * values than there are cells that may be numbers themselves. */
 static bool fits_below(const struct text_line *second, const struct csv_cells *first,
                        const struct record_rule *rule) {
     struct csv_cells cells = {.path = first->path};
-    if (!second->length)
-        return true; /* there is no other line in sight */
-    bool fits = split_cells(&cells, second, rule);
-    for (uint32_t i = 0; !fits && i < cells.count && i < first->count; i++) {
-        double value;
-        fits = *first->cell[i] &&
-               (number_of_text(cells.cell[i], &value) || number_has_decimal_comma(cells.cell[i]));
+    uint32_t names = 0, filled = 0, above = 0, values = 0;
+    const bool malformed = second->length && split_cells(&cells, second, rule);
+    for (uint32_t i = 0; i < first->count; i++) {
+        const bool name = is_name(first->cell[i]);
+        filled += *first->cell[i] != 0;
+        names += name;
+        values += *first->cell[i] && !name && stands_for_number(first->cell[i]);
+        above += name && i < cells.count && is_value(cells.cell[i]);
     }
     error_clear(); /* a line that is malformed will be reported as one */
     cells_release(&cells);
-    return fits;
+    if (names == filled) /* or there is no other line in sight */
+        return names && (above || malformed || !second->length);
+    return 2 * names > filled && above > values;
 }
 
 static bool list_has_name(const char *const *list) {
@@ -203,7 +216,7 @@ static bool asks_for_names(const struct source_options *options) {
     return (options->label && !csv_is_number(options->label)) || list_has_name(options->skip) ||
            names_property(options) || list_has_name(options->numbers) ||
            list_has_name(options->categories) || list_has_name(options->text) ||
-           list_has_name(options->dates);
+           list_has_name(options->dates) || list_has_name(options->amounts);
 }
 
 /* Whether the line stands again among rows of other texts: that of names does, where files were put
@@ -229,8 +242,8 @@ static bool is_header(const struct csv_cells *first, const struct text_line *sec
         if (used && (named == used || (may_lack && names && 2 * named >= used)))
             return true;
     }
-    return names &&
-           (fits_below(second, first, &format->rule) || stands_again(first, behind, format));
+    return fits_below(second, first, &format->rule) ||
+           (names && stands_again(first, behind, format));
 }
 
 /* ---- columns ---- */
@@ -360,6 +373,32 @@ static int set_property(struct format *format, const struct csv_cells *first,
     return 0;
 }
 
+/* Marks the columns whose numbers, or labels, weights, offsets and exposures, are amounts. */
+static int set_amounts(struct format *format, const struct csv_cells *first, bool *known) {
+    const struct source_options *options = format->options;
+    for (const char *const *name = options->amounts; name && *name; name++) {
+        const bool elsewhere = options->table && csv_is_number(*name);
+        const uint32_t column =
+            elsewhere ? first->count : csv_find_column(first, format->header, *name);
+        if (column == first->count && options->adds_columns &&
+            (options->table || !csv_is_number(*name)))
+            continue;
+        if (column == first->count)
+            return csv_no_column(first, format->header, "read as an amount", *name);
+        struct table_column *here = &format->table->column[column];
+        if (known[column] && (here->kind == COLUMN_CATEGORY || here->kind == COLUMN_WORDS ||
+                              here->kind == COLUMN_DATE || here->kind == COLUMN_CLUSTER))
+            return error_set(ERROR_DATA,
+                             "%s:%llu: column \"%s\" cannot be read as an amount: another key has "
+                             "it; take it out of one of csv.amounts, csv.categories, csv.text, "
+                             "csv.dates and summary_cluster",
+                             first->path, (unsigned long long)first->number, *name);
+        here->amounts = true;
+        known[column] = true;
+    }
+    return 0;
+}
+
 /* Names the columns that were found to be categories, in one line of log. */
 static void tell_of_categories(const struct format *format, const char *path) {
     char *list = NULL;
@@ -394,6 +433,8 @@ int csv_find_kinds(struct format *format, const struct csv_cells *first,
     for (enum row_property i = 0; i < ROW_PROPERTIES && !code && !options->table; i++)
         if (source_property_column(options, i))
             code = set_property(format, first, i, known);
+    if (!code)
+        code = set_amounts(format, first, known);
     if (!code && !options->numbers_only)
         csv_leave_out_index(format, first, known);
     if (!code && !options->numbers_only)
@@ -459,6 +500,22 @@ static int make_table(struct format *format, const struct csv_cells *first,
     return code;
 }
 
+/* The table's column that a column of the file is: labels and what rows have of their own are known
+ * by their kinds. */
+static const struct table_column *column_in_table(const struct format *format, uint32_t i) {
+    const struct csv_column *column = &format->column[i];
+    const bool own = column->kind == COLUMN_LABEL || property_of(column->kind) < ROW_PROPERTIES;
+    const uint32_t number = own ? table_find_kind(format->table, column->kind) : column->number;
+    return number < format->table->columns ? &format->table->column[number] : NULL;
+}
+
+static void mark_amounts(struct format *format) {
+    for (uint32_t i = 0; i < format->columns; i++) {
+        const struct table_column *column = column_in_table(format, i);
+        format->column[i].amounts = column && column->amounts;
+    }
+}
+
 static void note_number(struct format *format, uint32_t number) {
     format->number_id[format->numbers++] = (uint64_t)number + 1;
 }
@@ -510,6 +567,8 @@ static int lay_out_columns(struct format *format, const struct csv_cells *first,
         code = make_table(format, first, text);
     }
     assert(code || format->label <= format->columns);
+    if (!code)
+        mark_amounts(format);
     return code ? code : place_numbers(format, first);
 }
 
@@ -537,9 +596,15 @@ static bool may_be_names(const struct format *format, const struct csv_cells *fi
     double value;
     if (second->length && !split_cells(&cells, second, &format->rule) &&
         cells.count == first->count) {
-        doubtful = count_up(first, &cells);
-        for (uint32_t i = 0; i < first->count && !doubtful; i++)
-            doubtful = is_name(first->cell[i]) && number_of_text(cells.cell[i], &value);
+        uint32_t names = 0, filled = 0, above = 0;
+        for (uint32_t i = 0; i < first->count; i++) {
+            const char *cell = first->cell[i];
+            const bool number = number_of_text(cells.cell[i], &value);
+            names += is_name(cell);
+            filled += *cell != 0;
+            above += number && *cell && !stands_for_number(cell) && !is_value(cell);
+        }
+        doubtful = count_up(first, &cells) || (above && 2 * names >= filled);
     }
     error_clear(); /* a line that is malformed will be reported as one */
     cells_release(&cells);

@@ -307,6 +307,8 @@ static int add_columns(struct format *format, struct column_match *match,
         kinds.table->column[i].name = memory_copy_string(match->name[i]);
         if (number < format->table->columns && known[i])
             kinds.table->column[i].kind = format->table->column[number].kind;
+        if (number < format->table->columns)
+            kinds.table->column[i].amounts = format->table->column[number].amounts;
     }
     int code = some ? csv_find_kinds(&kinds, first, text, known) : 0;
     for (uint32_t i = 0; i < first->count && !code; i++)
@@ -314,6 +316,7 @@ static int add_columns(struct format *format, struct column_match *match,
             struct table_column *column = column_for(format, match, i);
             column->kind = kinds.table->column[i].kind;
             column->found = kinds.table->column[i].found;
+            column->amounts = kinds.table->column[i].amounts;
         }
     csv_add_date_parts(format->table);
     table_free(kinds.table);

@@ -147,9 +147,10 @@ static bool read_half(struct reading *reading) {
     return known;
 }
 
-static bool read_epoch(struct reading *reading) {
+static bool read_epoch(struct reading *reading, double unit) {
     double seconds;
     const char *end = number_parse(reading->at, &seconds);
+    seconds = end ? seconds / unit : 0;
     double days = end ? floor(seconds / SECONDS_A_DAY) : 0;
     if (!end || days < EPOCH_DAYS_LEAST || days >= EPOCH_DAYS_END)
         return false;
@@ -220,7 +221,7 @@ static bool read_part(struct reading *reading, char part) {
     case 'z':
         return read_zone(reading);
     case 's':
-        return read_epoch(reading);
+        return read_epoch(reading, 1);
     default:
         return part == '%' && read_char(reading, '%');
     }
@@ -265,22 +266,42 @@ static bool exists(const struct date *date) {
 
 bool date_parse(const char *text, const char *format, struct date *date) {
     struct reading reading = {.at = text, .date = date};
-    *date = (struct date){0};
+    *date = (struct date){.day = 1};
     bool read = !format || !strcmp(format, DATE_FORMAT_ISO) ? read_iso(&reading)
-                : !strcmp(format, DATE_FORMAT_EPOCH)        ? read_epoch(&reading)
+                : !strcmp(format, DATE_FORMAT_EPOCH)        ? read_epoch(&reading, 1)
+                : !strcmp(format, DATE_FORMAT_EPOCH_MS)     ? read_epoch(&reading, 1000)
                                                             : read_by(&reading, format);
     return read && !*reading.at && set_half(&reading) && exists(date);
 }
 
-static const char *const usual[] = {
-    DATE_FORMAT_ISO,     "%d.%m.%Y",          "%d.%m.%Y %H:%M",
-    "%d.%m.%Y %H:%M:%S", "%m/%d/%Y",          "%m/%d/%Y %H:%M",
-    "%m/%d/%Y %H:%M:%S", "%m/%d/%Y %I:%M %p", "%m/%d/%Y %I:%M:%S %p",
-    "%d/%m/%Y",          "%d/%m/%Y %H:%M",    "%d/%m/%Y %H:%M:%S",
-    "%Y/%m/%d",          "%Y/%m/%d %H:%M:%S", "%d-%b-%Y",
-    "%d %b %Y",          "%b %d, %Y",         "%m/%d/%y",
-    "%m/%d/%y %H:%M",    "%d/%m/%y",          "%d.%m.%y",
-    "%d-%m-%Y",          "%m-%d-%Y",          "%d-%b-%y"};
+static const char *const usual[] = {DATE_FORMAT_ISO,
+                                    "%d.%m.%Y",
+                                    "%d.%m.%Y %H:%M",
+                                    "%d.%m.%Y %H:%M:%S",
+                                    "%m/%d/%Y",
+                                    "%m/%d/%Y %H:%M",
+                                    "%m/%d/%Y %H:%M:%S",
+                                    "%m/%d/%Y %I:%M %p",
+                                    "%m/%d/%Y %I:%M:%S %p",
+                                    "%d/%m/%Y",
+                                    "%d/%m/%Y %H:%M",
+                                    "%d/%m/%Y %H:%M:%S",
+                                    "%Y/%m/%d",
+                                    "%Y/%m/%d %H:%M:%S",
+                                    "%d-%b-%Y",
+                                    "%d %b %Y",
+                                    "%b %d, %Y",
+                                    "%m/%d/%y",
+                                    "%m/%d/%y %H:%M",
+                                    "%d/%m/%y",
+                                    "%d.%m.%y",
+                                    "%d-%m-%Y",
+                                    "%m-%d-%Y",
+                                    "%d-%b-%y",
+                                    "%Y-%m",
+                                    "%m/%Y",
+                                    "%b %Y",
+                                    "%Y/%m"};
 #define USUAL (sizeof usual / sizeof usual[0])
 
 void date_formats_narrow(const char *text, uint32_t *formats) {
@@ -297,9 +318,19 @@ const char *date_formats_first(uint32_t formats) {
     return NULL;
 }
 
+bool date_formats_are_ambiguous(uint32_t formats) {
+    const char *first = date_formats_first(formats);
+    const bool american = first && !strncmp(first, "%m", 2);
+    for (uint32_t i = 0; i < USUAL && american; i++)
+        if (formats >> i & 1 && !strncmp(usual[i], "%d", 2) && usual[i][2] == first[2])
+            return true;
+    return false;
+}
+
 bool date_format_is_valid(const char *format) {
-    bool year = false, month = false, day = false;
-    if (!strcmp(format, DATE_FORMAT_ISO) || !strcmp(format, DATE_FORMAT_EPOCH))
+    bool year = false, month = false;
+    if (!strcmp(format, DATE_FORMAT_ISO) || !strcmp(format, DATE_FORMAT_EPOCH) ||
+        !strcmp(format, DATE_FORMAT_EPOCH_MS))
         return true;
     for (; *format; format++) {
         if ((unsigned char)*format < ' ')
@@ -311,7 +342,6 @@ bool date_format_is_valid(const char *format) {
             return false;
         year |= strchr("Yys", *format) != NULL;
         month |= strchr("mbs", *format) != NULL;
-        day |= strchr("ds", *format) != NULL;
     }
-    return year && month && day;
+    return year && month;
 }

@@ -19,13 +19,15 @@ struct date {
 /* What a format may be, beside a text with % in it. */
 #define DATE_FORMAT_ISO "iso"
 #define DATE_FORMAT_EPOCH "epoch"
+#define DATE_FORMAT_EPOCH_MS "epoch_ms"
 
 /* Reads a text that is a date as a whole. DATE_FORMAT_ISO (or NULL): 2024-05-06, which a time may
  * follow behind T or a blank, 07:08, 07:08:09 or 07:08:09.25, and behind that a zone: Z, +02, +0200
- * or +02:00. DATE_FORMAT_EPOCH: seconds since 1970 in UTC, without those that leapt. Else as
- * POSIX has it for strptime: %Y %y %m %d %H %I %p %M %S %z %b %s %%, a blank for any number of
- * them, and characters that stand for themselves; %b is an English month, and %S may have a
- * fraction. False for any other text, and for a day or time that does not exist. */
+ * or +02:00. DATE_FORMAT_EPOCH: seconds since 1970 in UTC, without those that leapt;
+ * DATE_FORMAT_EPOCH_MS: milliseconds. Else as POSIX has it for strptime: %Y %y %m %d %H %I %p %M %S
+ * %z %b %s %%, a blank for any number of them, and characters that stand for themselves; %b is an
+ * English month, and %S may have a fraction. False for any other text, and for a day or time that
+ * does not exist. */
 bool date_parse(const char *text, const char *format, struct date *date);
 
 /* Usual formats, without those of which the text is no date: bit k of *formats is that of number k.
@@ -36,7 +38,12 @@ void date_formats_narrow(const char *text, uint32_t *formats);
 /* The first format of such bits; NULL: there is none. */
 const char *date_formats_first(uint32_t formats);
 
-/* Whether a format is one of these, and gives year, month and day. */
+/* Whether a text may be a date with day and month, and with month and day: another date of a format
+ * that such bits have beside the first. */
+bool date_formats_are_ambiguous(uint32_t formats);
+
+/* Whether a format is one of these, and gives year and month. A date without a day is the first of
+ * its month. */
 bool date_format_is_valid(const char *format);
 
 /* Days since the beginning of 1970 in UTC, with the time as a fraction. */

@@ -24,6 +24,7 @@ struct csv_column {
     uint32_t number;       /* in the table, from 0 */
     uint32_t place;        /* of a number: among those of a row */
     struct csv_part *part; /* of a date: DATE_PARTS; owned. Else NULL */
+    bool amounts;          /* its numbers are written as amounts */
 };
 
 /* A word that stands for a missing cell. */
@@ -121,8 +122,9 @@ int csv_kinds_find(struct format *format, const char *path, const struct text_li
 /* Whether a cell stands for nothing: it is empty, or one of the words. */
 bool csv_is_missing(const struct format *format, const char *cell, size_t length);
 
-/* Reads a cell that is a number as a whole; the cell stays as it is. */
-bool csv_number(const struct format *format, char *cell, double *value);
+/* Reads a cell that is a number as a whole, or an amount if the column's numbers are written so;
+ * the cell stays as it is. */
+bool csv_number(const struct format *format, bool amounts, char *cell, double *value);
 
 /* Parses the line [line, end); *end may be overwritten, and is a line end or 0. DIGITS_READ_PAST
  * bytes behind it are read, too, and must have been written: other lines, or zeros. True if a row

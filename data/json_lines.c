@@ -132,7 +132,8 @@ static bool put_value(const struct json_columns *columns, struct batch *batch,
         return batch_reject(
             batch, line->number,
             "the key \"%.100s\", at byte %zu, is not in the first lines, which tell what the "
-            "columns are; list it in csv.numbers, csv.categories, csv.text, csv.dates or "
+            "columns are; list it in csv.numbers, csv.categories, csv.text, csv.dates, csv.amounts "
+            "or "
             "csv.skip",
             key, place);
     if (tokens[found].kind != CELL_ABSENT)
@@ -329,7 +330,7 @@ static void add_known(struct json_columns *columns, const struct source_options 
     const struct table *table = options->table;
     if (!table && !options->adds_columns) {
         const char *const *const lists[] = {options->numbers, options->categories, options->text,
-                                            options->dates, options->skip};
+                                            options->dates,   options->amounts,    options->skip};
         for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
             add_names(columns, lists[i]);
     }

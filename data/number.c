@@ -220,6 +220,133 @@ bool number_has_decimal_comma(const char *text) {
     return whole && digits && !text[whole + 1 + digits];
 }
 
+/* ---- amounts ---- */
+
+/* The first of some texts that `at` begins with: moves *at behind it. */
+static bool skip_one(const char **at, const char *const *texts) {
+    for (; *texts; texts++) {
+        const size_t length = strlen(*texts);
+        if (!strncmp(*at, *texts, length)) {
+            *at += length;
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Those of a line: also without a break, thin, and narrow without a break. */
+static const char *const blanks[] = {" ", "\u00a0", "\u2009", "\u202f", NULL};
+static const char *const minuses[] = {"-", "\u2212", NULL};
+static const char *const apostrophes[] = {"'", "\u2019", NULL};
+
+/* Longer ones first, where others are their beginnings. */
+static const char *const currencies[] = {
+    "US$",    "A$",     "C$",     "R$",     "$",      "\u20ac", "\u00a3",  "\u00a5",  "\u20b9",
+    "\u20bd", "\u20a9", "\u20ba", "\u20aa", "\u0e3f", "USD",    "EUR",     "GBP",     "CHF",
+    "JPY",    "CNY",    "INR",    "CAD",    "AUD",    "NZD",    "SEK",     "NOK",     "DKK",
+    "PLN",    "CZK",    "HUF",    "BRL",    "MXN",    "ZAR",    "KRW",     "TRY",     "RUB",
+    "SGD",    "HKD",    "ILS",    "THB",    "Fr.",    "kr",     "z\u0142", "K\u010d", NULL};
+
+/* What stands around the digits of an amount. */
+struct dress {
+    bool negative, currency, percent;
+};
+
+/* Takes what may stand before the digits, or behind them; false if something stands twice. */
+static bool skip_dress(const char **at, struct dress *dress, bool behind) {
+    for (;;) {
+        if (skip_one(at, blanks))
+            continue;
+        bool *seen = skip_one(at, minuses)            ? &dress->negative
+                     : skip_one(at, currencies)       ? &dress->currency
+                     : behind && **at == '%' && ++*at ? &dress->percent
+                                                      : NULL;
+        if (!seen)
+            return true;
+        if (*seen)
+            return false;
+        *seen = true;
+    }
+}
+
+/* Whether a separator of groups stands at *at, the same as in all groups before: moves on. */
+static bool skip_separator(const char **at, char point, const char **separator) {
+    const char *first = *at;
+    const bool other = *first == (point == '.' ? ',' : '.');
+    *at += other;
+    if (!other && !skip_one(at, blanks) && !skip_one(at, apostrophes))
+        return false;
+    const bool alike = !*separator || !strncmp(*separator, first, (size_t)(*at - first));
+    if (!*separator)
+        *separator = first;
+    if (!alike || !digits_is(**at))
+        *at = first;
+    return alike && *at > first;
+}
+
+/* Takes digits in groups of three, or, as in India, of two before the last three, into `bare`, with
+ * a point for the decimal one; false if they are none. */
+static bool take_groups(const char **at, char point, char *bare, size_t room) {
+    const char *separator = NULL, *p = *at;
+    size_t length = 0, group = 0, groups = 0, digits = 0;
+    bool sound = true;
+    for (;;) {
+        for (group = 0; digits_is(*p) && length + 2 < room; group++)
+            bare[length++] = *p++;
+        digits += group;
+        groups++;
+        const char *before = p;
+        const bool more = group && skip_separator(&p, point, &separator);
+        sound = sound &&
+                (!more || (groups == 1 ? group <= 3 && *bare != '0' : group == 3 || group == 2));
+        if (!more) {
+            p = before;
+            break;
+        }
+    }
+    sound = sound && (groups == 1 || group == 3) && !digits_is(*p);
+    if (*p == point) {
+        bare[length++] = '.';
+        for (p++; digits_is(*p) && length + 1 < room; digits++)
+            bare[length++] = *p++;
+    }
+    bare[length] = '\0';
+    *at = p;
+    return sound && digits && !digits_is(*p);
+}
+
+bool number_of_amount(const char *text, char point, double *value) {
+    char bare[64];
+    struct dress dress = {0};
+    const char *at = text;
+    if (point == '.' && number_of_text(text, value))
+        return true;
+    while (skip_one(&at, blanks)) {
+    }
+    const bool brackets = *at == '(';
+    at += brackets;
+    if (!skip_dress(&at, &dress, false) || (!brackets && !dress.negative && *at == '+' && !*++at) ||
+        !take_groups(&at, point, bare, sizeof bare) || !skip_dress(&at, &dress, true))
+        return false;
+    if (brackets && (*at != ')' || dress.negative))
+        return false;
+    at += brackets;
+    struct dress behind = {.negative = true, .currency = dress.currency, .percent = dress.percent};
+    if (!skip_dress(&at, &behind, true) || *at || (behind.currency && behind.percent) ||
+        !number_of_text(bare, value))
+        return false;
+    *value = brackets || dress.negative ? -*value : *value;
+    return true;
+}
+
+bool number_is_thousands(const char *text) {
+    double value;
+    return text[strspn(text, "+-0123456789,")] == '\0' && strchr(text, ',') &&
+           number_of_amount(text, '.', &value);
+}
+
+/* ---- units ---- */
+
 #define UNIT_MOST 6
 
 const char *number_unit(const char *text) {

@@ -24,6 +24,15 @@ bool number_of_text(const char *text, double *value);
 /* Whether a text looks like a number with a decimal comma. */
 bool number_has_decimal_comma(const char *text);
 
+/* Reads a text that is an amount as a whole, as people and spreadsheets write it: with the sign of
+ * a currency or its code, or with %, before or behind the digits; with groups of thousands, apart
+ * by a blank, an apostrophe, or that of comma and point which is not `point`; negative by -, by
+ * U+2212, or in parentheses. Of 12% it is 12. A plain number is an amount. False for any other. */
+bool number_of_amount(const char *text, char point, double *value);
+
+/* Whether a text is digits that commas part into thousands, or one decimal comma does: "1,285". */
+bool number_is_thousands(const char *text);
+
 /* What stands behind a number, and perhaps a blank, if that is one word of a few letters, such as
  * the "kg" of "12 kg"; else "". */
 const char *number_unit(const char *text);

@@ -86,6 +86,10 @@ static uint64_t hash_options(const struct source_options *options) {
         hash_texts(stream, options->dates);
         hash_text(stream, options->date_format);
     }
+    if (options->amounts && *options->amounts) {
+        hash_text(stream, "amounts");
+        hash_texts(stream, options->amounts);
+    }
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
     hash_offsets(stream, options);

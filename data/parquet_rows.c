@@ -31,7 +31,7 @@ static void make_categories(const struct format *format, uint32_t column,
 }
 
 /* A number for each value that is one, by its type or by its text. */
-static void make_numbers(const struct format *format, const struct parquet_span *span,
+static void make_numbers(const struct format *format, bool amounts, const struct parquet_span *span,
                          struct parquet_entries *entries) {
     uint32_t count = span->values->count;
     entries->number = memory_new(count, sizeof *entries->number);
@@ -42,7 +42,7 @@ static void make_numbers(const struct format *format, const struct parquet_span 
         char *text = memory_resize(NULL, parquet_text_room(span, i), 1);
         double number;
         size_t length = parquet_text_of(span, i, text);
-        if (strlen(text) == length && csv_number(format, text, &number))
+        if (strlen(text) == length && csv_number(format, amounts, text, &number))
             entries->number[i] = number;
         free(text);
     }
@@ -51,7 +51,7 @@ static void make_numbers(const struct format *format, const struct parquet_span 
 static void make_entries_of(const struct format *format, uint32_t column, struct held_page *page) {
     const struct parquet_span span = {page->column, &page->values};
     if (format->column[column].kind == COLUMN_NUMBER)
-        make_numbers(format, &span, &page->entries);
+        make_numbers(format, format->column[column].amounts, &span, &page->entries);
     else if (format->column[column].kind == COLUMN_CATEGORY)
         make_categories(format, column, &span, &page->entries);
 }

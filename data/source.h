@@ -75,6 +75,8 @@ struct source_options {
     const char *offsets, *exposures; /* the same of these */
     const char *labels; /* of an array: the file with a label for each row; else NULL */
     const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
+    const char *const *amounts; /* CSV: columns of numbers, or of labels and the like, which are
+                                   written as amounts: number_of_amount(); likewise */
     const char *const *text;    /* CSV: columns of texts, likewise, which become words */
     uint32_t ngrams;            /* CSV: and up to so many words together; 0: 1 */
     bool lowercase;             /* CSV: words are brought to lower case, */
@@ -100,6 +102,8 @@ struct source_options {
     bool adds_columns;          /* CSV: one of several files, whose columns add up: `table` becomes
                                    larger by those that it does not have, and `skip`, `numbers` and
                                    `categories` may name columns of other files */
+    bool surveys;               /* for a look at a file: texts too long for a category are cut, and
+                                   texts such as 4,5 are no error */
     bool by_model;              /* `table` is a model's, which settles what columns are */
     uint64_t bad_lines_max;     /* malformed lines that are skipped and reported before an error */
     bool label_optional;        /* for prediction: rows may come without their label */

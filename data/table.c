@@ -139,6 +139,13 @@ bool table_has_other_words(const struct table *table) {
     return table_has_texts(table) && (table_text_least(text) != WORD_LEAST || *text->letters);
 }
 
+bool table_has_amounts(const struct table *table) {
+    for (uint32_t i = 0; i < table->columns; i++)
+        if (table->column[i].amounts)
+            return true;
+    return false;
+}
+
 bool table_has_dates(const struct table *table) {
     for (uint32_t i = 0; i < table->columns; i++)
         if (table->column[i].kind == COLUMN_DATE)

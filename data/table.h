@@ -39,6 +39,7 @@ struct table_column {
     uint32_t place; /* in the first file of training, from 0; COLUMN_NOWHERE: it has none */
     bool found;     /* the kind was found out and not said by the job */
     bool padded;    /* numbers that were found have zeros before them, as codes do: "01234" */
+    bool amounts;   /* its numbers are written as amounts: number_of_amount() */
     double mean;    /* of a number's training rows; NaN while it is not known */
     bool is_part;   /* of a date: its place is COLUMN_NOWHERE, and its name that of the date and of
                        the part, "when.month" */
@@ -184,6 +185,9 @@ static inline bool table_weighs_words(const struct table *table) {
 static inline bool table_reads(const struct table_column *column) {
     return (table_uses(column) && !column->is_part) || column->kind == COLUMN_DATE;
 }
+
+/* Whether the table has a column of amounts. */
+bool table_has_amounts(const struct table *table);
 
 /* Whether the table has a column of dates. */
 bool table_has_dates(const struct table *table);

@@ -61,6 +61,8 @@ static json_t *column_json(const struct table_column *column, uint32_t number) {
     if (column->is_part)
         json_object_update_new(object, json_pack("{s:I, s:s}", "date", column->date + (json_int_t)1,
                                                  "part", date_part_names[column->part]));
+    if (column->amounts)
+        json_object_set_new(object, "amounts", json_true());
     if (!isnan(column->mean))
         json_object_set_new(object, "mean", json_real(column->mean));
     if (column->monotone != MONOTONE_NONE)
@@ -220,6 +222,7 @@ static bool read_column(const json_t *object, bool named, uint32_t columns,
     if (json_is_number(mean))
         column->mean = json_number_value(mean);
     column->found = json_is_true(json_object_get(object, "found"));
+    column->amounts = json_is_true(json_object_get(object, "amounts"));
     return named == (name != NULL) &&
            read_place(json_object_get(object, "place"), columns, column) &&
            read_edges(json_object_get(object, "edges"), column) &&

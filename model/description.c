@@ -47,8 +47,10 @@ static json_t *parameters_json(const struct model_layout *layout) {
 }
 
 static int format_version(const struct model_layout *layout) {
-    if (layout->table && table_has_other_words(layout->table))
+    if (layout->table && table_has_amounts(layout->table))
         return MODEL_FORMAT_VERSION;
+    if (layout->table && table_has_other_words(layout->table))
+        return MODEL_FORMAT_WORDS;
     if (layout->table && table_has_monotone(layout->table))
         return MODEL_FORMAT_MONOTONE;
     if (layout->table && table_find_kind(layout->table, COLUMN_CLUSTER) < layout->table->columns)

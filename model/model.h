@@ -21,8 +21,10 @@
 /* The version of both files, raised when an older reader could not read a newer one. Models of
  * earlier kinds are still written as before, so that programs of before read them: linear ones that
  * are not of tables, networks, those of tables, those with a response, with crosses, with texts,
- * with offsets, with dates, with clusters, with monotone columns; 13 has words of other letters. */
-#define MODEL_FORMAT_VERSION 13
+ * with offsets, with dates, with clusters, with monotone columns, with words of other letters;
+ * 14 has columns of amounts. */
+#define MODEL_FORMAT_VERSION 14
+#define MODEL_FORMAT_WORDS 13
 #define MODEL_FORMAT_MONOTONE 12
 #define MODEL_FORMAT_CLUSTERS 11
 #define MODEL_FORMAT_DATES 10

@@ -172,6 +172,17 @@ static void put_objectives(const struct proposal *proposal, FILE *file) {
         fputs("# threshold = f1   # of a rare class hardly a row is predicted from 0.5 on\n", file);
 }
 
+/* Which other column may be meant. */
+static void put_other_label(const struct proposal *proposal, FILE *file) {
+    const uint32_t other = proposal->profile.report.table ? proposal_other_label(proposal) : 0;
+    char name[COLUMN_TEXT];
+    if (!other)
+        return;
+    fputs("# Another column that may be meant: ", file);
+    escape_put(table_describe(proposal->profile.report.table, other - 1, name), file);
+    fprintf(file, ", by --set csv.label=%u\n", other);
+}
+
 static void put_labels(const struct proposal *proposal, FILE *file) {
     const struct profile *profile = &proposal->profile;
     const struct column_profile *labels = &profile->labels;
@@ -186,6 +197,7 @@ static void put_labels(const struct proposal *proposal, FILE *file) {
         fprintf(file, "# Labels: numbers from %.6g to %.6g", labels->least, labels->most);
     }
     fputs(".\n", file);
+    put_other_label(proposal, file);
     put_doubtful_labels(profile, file);
     put_spellings(profile, file);
     put_lists(profile, file);
@@ -220,7 +232,7 @@ static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
     const struct table_column *column = &proposal->profile.report.table->column[i];
     const uint64_t rows = proposal->profile.report.rows;
     const enum column_kind kind = column->kind;
-    bool many = seen->different >= PROFILE_DIFFERENT_MAX;
+    bool many = seen->different >= proposal->profile.different_max;
     if (!seen->cells) {
         fputs(", empty", file);
         return;
@@ -236,7 +248,7 @@ static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
         fputs("; if these are codes: csv { categories }", file);
     if (kind == COLUMN_NUMBER && !column->padded && seen->whole && rows > 20 &&
         seen->most - seen->least >= (double)rows &&
-        (double)seen->different >= fmin((double)rows, PROFILE_DIFFERENT_MAX))
+        (double)seen->different >= fmin((double)rows, proposal->profile.different_max))
         fputs("; if it only names the rows: csv { skip }", file);
     if (kind == COLUMN_NUMBER && seen->whole && seen->least >= EPOCH_LEAST &&
         seen->most <= EPOCH_MOST)
@@ -249,7 +261,12 @@ static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
     }
     if (kind == COLUMN_NUMBER && seen->whole && seen->least >= 1000 * EPOCH_LEAST &&
         seen->most <= 1000 * EPOCH_MOST)
-        fputs("; if these are milliseconds since 1970: csv { dates } reads seconds", file);
+        fputs("; if these are milliseconds since 1970: csv { dates }, with date_format = "
+              "epoch_ms",
+              file);
+    if (kind == COLUMN_NUMBER && seen->compact == seen->cells)
+        fputs("; if these are dates as 20240506: csv { dates }, with date_format = \"%Y%m%d\"",
+              file);
     if (kind == COLUMN_CATEGORY && seen->clocks == seen->cells)
         fputs("; times of the day are texts here: minutes, as a number, would say more", file);
     if (kind == COLUMN_CATEGORY)
@@ -262,19 +279,29 @@ static void put_use(const struct proposal *proposal, uint32_t i, FILE *file) {
     const struct table_column *column = &proposal->profile.report.table->column[i];
     enum use use = proposal_use(proposal, i);
     if (proposal_holds_dates(&proposal->profile, i))
-        fprintf(file, ": dates, %s", date_formats_first(seen->dates));
+        fprintf(file, ": dates, %s%s", date_formats_first(seen->dates),
+                date_formats_are_ambiguous(seen->dates)
+                    ? ", or with the day first: no row tells; set csv { date_format }"
+                    : "");
     if (use == USE_AS_TEXT)
         fputs(": sentences, whose words are features", file);
     if (proposal_is_mixed(proposal, i)) {
         fprintf(file, "; %llu are numbers, but not ", (unsigned long long)seen->numbers);
-        escape_put(seen->odd_example, file);
+        escape_put(seen->odd_count ? seen->odd[0].text : seen->example, file);
     }
     if (use == USE_AS_CATEGORY && column->padded)
         fputs(": codes, as some begin with a zero", file);
+    else if (use == USE_AS_CATEGORY && column->kind == COLUMN_NUMBER && column->found)
+        fputs(": taken for codes; if it is a quantity: csv { numbers }", file);
+    if (use == USE_NOT && column->kind == COLUMN_CATEGORY && seen->words >= 0.5)
+        fputs("; if its words say something: csv { text }", file);
     if (use == USE_NOT)
         fprintf(file, ": left out%s%s", seen->cells ? ", as " : "",
                 seen->cells ? proposal_why_not(proposal, i) : "");
 }
+
+/* A job file has a limit of its length, and nobody reads more of them. */
+#define REMARKS_MOST 1000u
 
 static void put_remarks(const struct proposal *proposal, FILE *file) {
     static const char *const kinds[] = {[COLUMN_NUMBER] = "number",
@@ -282,11 +309,16 @@ static void put_remarks(const struct proposal *proposal, FILE *file) {
                                         [COLUMN_LABEL] = "the label",
                                         [COLUMN_SKIPPED] = "left out"};
     const struct profile *profile = &proposal->profile;
+    uint32_t shown = 0, others = 0;
     fputs("\n# Columns:\n", file);
     for (uint32_t i = 0; i < profile->columns; i++) {
         const struct table_column *column = &profile->report.table->column[i];
         if (column->is_part)
             continue;
+        if (shown++ >= REMARKS_MOST && column->kind != COLUMN_LABEL) {
+            others++;
+            continue;
+        }
         fprintf(file, "#   %u ", i + 1);
         if (column->name)
             escape_put(column->name, file);
@@ -298,6 +330,24 @@ static void put_remarks(const struct proposal *proposal, FILE *file) {
         }
         putc('\n', file);
     }
+    if (others)
+        fprintf(file, "#   and %u others, which are not listed here\n", others);
+}
+
+/* The columns that are read as amounts, whatever they are used for. */
+static void put_amounts(const struct proposal *proposal, FILE *file) {
+    const struct table *table = proposal->profile.report.table;
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < table->columns; i++) {
+        if (!table->column[i].amounts)
+            continue;
+        fputs(count++ ? ", " : "    amounts = { ", file);
+        put_column(&proposal->profile, i, file);
+    }
+    if (count)
+        fputs(" }   # read as numbers, without their signs\n", file);
+    if (count && proposal->amounts)
+        fputs(proposal->amounts, file);
 }
 
 static void put_dates(const struct proposal *proposal, FILE *file) {
@@ -310,9 +360,9 @@ static void put_dates(const struct proposal *proposal, FILE *file) {
 /* What --set says of reading beside what a proposal says in any case. */
 static void put_settings(const struct proposal *proposal, const char *section, FILE *file) {
     static const char *const proposed[] = {
-        "format",         "bad_lines", "csv.header",      "csv.label", "csv.delimiter",
-        "csv.decimal",    "csv.skip",  "csv.numbers",     "csv.text",  "csv.missing",
-        "csv.categories", "csv.dates", "csv.date_format", NULL};
+        "format",      "bad_lines",      "csv.header",  "csv.label",       "csv.delimiter",
+        "csv.decimal", "csv.skip",       "csv.numbers", "csv.amounts",     "csv.text",
+        "csv.missing", "csv.categories", "csv.dates",   "csv.date_format", NULL};
     job_print_reading(proposal->settings, proposal->settings_count, &proposal->reading, section,
                       proposed, file);
 }
@@ -340,6 +390,7 @@ static void put_table(const struct proposal *proposal, FILE *file) {
         }
         fputs(" }\n", file);
     }
+    put_amounts(proposal, file);
     put_columns(proposal, "numbers", USE_AS_NUMBER, file);
     put_columns(proposal, "categories", USE_AS_CATEGORY, file);
     put_dates(proposal, file);
@@ -365,8 +416,41 @@ static void put_rows(const struct proposal *proposal, FILE *file) {
             few ? "# " : "", few ? "; there are too few" : "");
     uint64_t most = proposal->reading.bad_lines_max > bad ? proposal->reading.bad_lines_max : bad;
     if (most)
-        fprintf(file, "bad_lines = %llu   # so many may be skipped: %llu rows have no label\n",
-                (unsigned long long)most, (unsigned long long)profile->unlabelled);
+        fprintf(file, "bad_lines = %llu   # so many may be skipped: %llu rows have no label%s\n",
+                (unsigned long long)most, (unsigned long long)profile->unlabelled,
+                profile->report.rejected ? ", and others are no rows" : "");
+}
+
+/* Counts are of what was exposed to them: twice as long, twice as many. */
+static void put_exposure(const struct proposal *proposal, FILE *file) {
+    const uint32_t exposure = proposal->profile.report.table ? proposal_exposure(proposal) : 0;
+    if (!exposure || proposal->reading.exposure)
+        return;
+    const bool counts = !strcmp(proposal->objective, "poisson");
+    fputs(counts ? "exposure  = "
+                 : "# If labels are amounts a time: objective = tweedie, with "
+                   "exposure = ",
+          file);
+    put_column(&proposal->profile, exposure - 1, file);
+    fputs(counts ? "   # labels count what happened in it\n" : "\n", file);
+}
+
+/* Rows at random of the same time as others are known too well. */
+static void put_times(const struct proposal *proposal, FILE *file) {
+    const struct profile *profile = &proposal->profile;
+    for (uint32_t i = 0; i < profile->columns; i++) {
+        const struct column_profile *seen = &profile->column[i];
+        const bool epoch = profile->report.table->column[i].kind == COLUMN_NUMBER && seen->whole &&
+                           seen->least >= EPOCH_LEAST && seen->most <= EPOCH_MOST;
+        if (proposal_use(proposal, i) != USE_AS_DATE && !epoch)
+            continue;
+        fputs("# Rows have times (", file);
+        put_column(profile, i, file);
+        fputs("): to predict later ones, hold out the last rows, in a file of their own:\n"
+              "# holdout = { \"LAST.csv\" }; a share takes rows of all times.\n",
+              file);
+        return;
+    }
 }
 
 static int write_job(void *context, FILE *file) {
@@ -382,6 +466,9 @@ static int write_job(void *context, FILE *file) {
     key_print_text(proposal->data, file);
     fputs(" }\n", file);
     put_rows(proposal, file);
+    if (profile->report.table)
+        put_times(proposal, file);
+    put_exposure(proposal, file);
     put_settings(proposal, "", file);
     fprintf(file, "objective = %s\n", proposal->objective);
     put_labels(proposal, file);

@@ -1,4 +1,5 @@
 /* What `init` proposes: how columns are taken, which one is the label, and the objective. */
+#define _GNU_SOURCE
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,214 +11,26 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/resources.h"
+#include "base/text.h"
 #include "coordinator/command/proposal.h"
+#include "coordinator/command/proposal_cells.h"
 #include "data/date.h"
 #include "data/number.h"
 #include "model/score.h"
 
 /* ---- how columns are taken ---- */
 
-/* Names that labels often have. */
-static const char *const label_names[] = {
-    "label",    "target", "class",    "y",         "outcome",   "churn",    "default",
-    "response", "click",  "survived", "diagnosis", "diag",      "fraud",    "is_fraud",
-    "spam",     "bought", "churned",  "clicked",   "converted", "purchased"};
-
-/* Whether a column is the y of a place, behind an x and before what is found there. */
-static bool is_coordinate(const struct table *table, uint32_t i) {
-    const char *x = i ? table->column[i - 1].name : NULL;
-    return x && i + 1 < table->columns && !strcasecmp(x, "x") &&
-           !strcasecmp(table->column[i].name, "y");
-}
-
-/* One that has such a name is the label, unless the user said which. Columns of one name are warned
- * of here, and one that is not there is refused. */
-static int find_label(struct proposal *proposal) {
-    struct table *table = NULL;
-    int code = source_columns(proposal->data, &proposal->reading, false, &table);
-    for (size_t k = 0; table && k < sizeof label_names / sizeof *label_names; k++)
-        for (uint32_t i = 0; i < table->columns && !proposal->reading.label; i++)
-            if (table->column[i].name && !strcasecmp(table->column[i].name, label_names[k]) &&
-                !is_coordinate(table, i))
-                proposal->reading.label = memory_copy_string(table->column[i].name);
-    table_free(table);
-    return code;
-}
-
-/* Reads the file. What is told of it meanwhile is for those who have no remarks to read. */
-static int look(struct proposal *proposal) {
-    enum log_level level = log_level_now;
-    profile_release(&proposal->profile);
-    log_level_now = level == LOG_DEBUG ? level : LOG_ERROR;
-    int code = profile_read(proposal->data, &proposal->reading, cpus_usable(), &proposal->profile);
-    log_level_now = level;
-    return code;
-}
-
-/* What exports of databases, spreadsheets and programs write for a cell without a value, besides
- * the words that a job takes by itself. A number that is not finite is none to learn from. */
-static const char *const exported_missing_words[] = {
-    "?",     "NA",      "N/A",     "NaN",      "nan",       "null",     "NULL",      "none", "None",
-    "<NA>",  "n/a",     "#N/A",    "\\N",      "-",         "--",       ".",         "nil",  "NaT",
-    "#NUM!", "#DIV/0!", "#VALUE!", "#REF!",    "#NAME?",    "#NULL!",   "inf",       "-inf", "Inf",
-    "-Inf",  "+inf",    "+Inf",    "infinity", "-infinity", "Infinity", "-Infinity", "na",   "n.a.",
-    "N.A.",  "Null",    "missing", "Missing",  "unknown",   "Unknown",  NULL};
-
-/* Whether the file is read so. If not, what is wrong with it is not told. */
-static bool is_read_with(struct proposal *proposal, const char *const *missing, bool commas) {
-    struct source_options *reading = &proposal->reading;
-    reading->missing = missing;
-    reading->decimal = commas ? "," : reading->decimal;
-    const char *delimiter = reading->delimiter;
-    reading->delimiter = commas ? ";" : delimiter; /* where commas part cells, they are no points */
-    bool read = !look(proposal);
-    reading->delimiter = delimiter;
-    error_clear();
-    return read;
-}
-
-/* Whether some column's texts are, most of them, numbers with decimal commas. "$1,200" rather has
- * a thousand. */
-static bool has_commas(const struct profile *profile) {
-    for (uint32_t i = 0; i < profile->columns; i++) {
-        const struct column_profile *seen = &profile->column[i];
-        if (seen->dressed > seen->cells / 2 &&
-            (number_has_decimal_comma(seen->example) ||
-             strchr(number_bare_form(seen->example, false), ',')))
-            return true;
-    }
-    return false;
-}
-
-/* If a cell of a column of numbers is refused, it may be such a word, or a number as spreadsheets
- * of many countries write it, with semicolons between the cells. */
-static int look_past_words(struct proposal *proposal) {
-    const struct source_options given = proposal->reading;
-    const char *const *words = given.missing ? given.missing : exported_missing_words;
-    bool may_have_commas = !given.decimal && (!given.delimiter || *given.delimiter == ';');
-    int code = look(proposal);
-    if (code ? code != ERROR_DATA : !may_have_commas || !has_commas(&proposal->profile))
-        return code;
-    char *why = memory_copy_string(error_text());
-    bool read = (code && is_read_with(proposal, words, false)) ||
-                (may_have_commas && (is_read_with(proposal, given.missing, true) ||
-                                     is_read_with(proposal, words, true)));
-    if (read) {
-        if (proposal->reading.decimal && !given.decimal)
-            proposal->reading.decimal = memory_copy_string(","); /* owned, as if it was given */
-        code = 0;
-    } else { /* it is something else, which was told better before */
-        proposal->reading = given;
-        code = code ? error_set(code, "%s", why) : look(proposal);
-    }
-    free(why);
-    return code;
-}
-
-bool proposal_has_commas(const struct proposal *proposal) {
-    return proposal->reading.decimal && *proposal->reading.decimal == ',';
-}
-
-/* ---- columns of numbers in which some cells are texts ---- */
-
-bool proposal_is_mixed(const struct proposal *proposal, uint32_t i) {
-    return proposal->mixed && proposal->mixed[i];
-}
-
-/* Whether many different texts stand among the numbers: no word for a missing one, as of few. */
-static bool holds_others(const struct column_profile *seen) {
-    return seen->numbers && seen->odd_count == PROFILE_ODD_MAX;
-}
-
-/* The columns of a list and others of a table, in place of those that the options have. */
-static const char **with_columns(const char *const *given, const struct table *table,
-                                 const bool *others) {
-    size_t count = 0;
-    while (given && given[count])
-        count++;
-    const char **list = memory_new(count + table->columns + 1, sizeof *list);
-    for (size_t i = 0; i < count; i++)
-        list[i] = memory_copy_string(given[i]);
-    for (uint32_t i = 0; i < table->columns; i++) {
-        const char *name = table->column[i].name;
-        if (others[i])
-            list[count++] = name && *name ? memory_copy_string(name) : memory_format("%u", i + 1);
-    }
-    return list;
-}
-
-/* Takes columns of numbers for texts, of which all are read: so those that hold both are found. */
-static bool find_mixed(struct proposal *proposal, const struct table *table) {
-    const char *const *given = proposal->reading.categories;
-    bool *numbers = memory_new(table->columns, sizeof *numbers), found = false;
-    for (uint32_t i = 0; i < table->columns; i++)
-        numbers[i] = table->column[i].kind == COLUMN_NUMBER && table->column[i].found;
-    const char **all = with_columns(given, table, numbers);
-    proposal->reading.categories = all;
-    const bool read = !look(proposal);
-    for (uint32_t i = 0; i < table->columns; i++) {
-        numbers[i] &=
-            read && i < proposal->profile.columns && holds_others(&proposal->profile.column[i]);
-        found |= numbers[i];
-    }
-    names_free((char **)(void *)all);
-    proposal->reading.categories = given;
-    proposal->mixed = numbers;
-    return found;
-}
-
-/* If a cell of a column of numbers is refused, the column may hold texts as well. */
-static int look_past_mixed(struct proposal *proposal) {
-    const char *const *given = proposal->reading.categories;
-    int code = look_past_words(proposal);
-    if (code != ERROR_DATA)
-        return code;
-    char *why = memory_copy_string(error_text());
-    struct table *table = NULL;
-    const enum log_level level = log_level_now;
-    log_level_now = LOG_ERROR;
-    bool read = !source_columns(proposal->data, &proposal->reading, true, &table) && table;
-    log_level_now = level;
-    read = read && find_mixed(proposal, table);
-    if (read)
-        proposal->reading.categories = with_columns(given, table, proposal->mixed);
-    if (read && look_past_words(proposal)) {
-        names_free((char **)(void *)proposal->reading.categories);
-        proposal->reading.categories = given;
-        read = false;
-    }
-    if (!read) {
-        free(proposal->mixed);
-        proposal->mixed = NULL;
-    }
-    table_free(table);
-    code = read ? 0 : error_set(ERROR_DATA, "%s", why);
-    free(why);
-    return code;
-}
-
-/* A first line above texts alone holds names if none of its texts occurs again: a job would take it
- * for a row, in doubt. */
-static int look_for_names(struct proposal *proposal) {
-    int code = look_past_mixed(proposal);
-    if (code || !proposal->profile.report.names_doubtful)
-        return code;
-    proposal->reading.header = CSV_HEADER_YES;
-    code = find_label(proposal);
-    return code ? code : look(proposal);
-}
-
 /* Whether the texts of a column are nearly all different, as names and sentences are. */
-static bool all_differ(const struct column_profile *seen) {
+static bool all_differ(const struct profile *profile, const struct column_profile *seen) {
     return seen->different > 20 &&
-           (double)seen->different > 0.5 * fmin((double)seen->cells, PROFILE_DIFFERENT_MAX);
+           (double)seen->different > 0.5 * fmin((double)seen->cells, profile->different_max);
 }
 
 /* Each is the next one of another. */
 static bool numbers_rows(const struct profile *profile, const struct column_profile *seen) {
     double rows = (double)profile->report.rows;
     return seen->whole && rows > 20 && seen->most - seen->least + 1 == rows &&
-           (double)seen->different >= fmin(rows, PROFILE_DIFFERENT_MAX);
+           (double)seen->different >= fmin(rows, profile->different_max);
 }
 
 /* Hardly a row has one. In JSON Lines a key may lack in most rows, and the last one is any. */
@@ -229,7 +42,7 @@ static bool may_be_labels(const struct profile *profile) {
     const struct column_profile *labels = &profile->labels;
     const uint64_t rows = profile->report.rows, labelled = rows - profile->unlabelled;
     return profile->label_count && !is_rare(profile, labelled) &&
-           !(profile->texts && all_differ(labels)) &&
+           !(profile->texts && all_differ(profile, labels)) &&
            !(!profile->texts && numbers_rows(profile, labels));
 }
 
@@ -238,7 +51,7 @@ static bool may_be_labels(const struct profile *profile) {
 static int look_for_labels(struct proposal *proposal) {
     const struct profile *profile = &proposal->profile;
     const bool told = proposal->reading.label;
-    int code = look_for_names(proposal);
+    int code = proposal_read_names(proposal);
     const bool table = source_is_table(profile->report.format); /* others have no such choice */
     while (!code && !told && table && profile->report.label_column > 1 && !may_be_labels(profile)) {
         uint32_t label = profile->report.label_column - 1;
@@ -248,7 +61,7 @@ static int look_for_labels(struct proposal *proposal) {
             break;
         free((void *)proposal->reading.label);
         proposal->reading.label = memory_format("%u", label);
-        code = look(proposal);
+        code = proposal_look(proposal);
     }
     return code;
 }
@@ -272,11 +85,63 @@ static int look_at_labels(struct proposal *proposal) {
     if (code || !texts || texts > words || texts == profile->label_count)
         return code;
     proposal->reading.missing = table_missing_words;
-    return look(proposal);
+    return proposal_look(proposal);
 }
 
-/* From so many words on, in the mean, texts that differ are sentences and no names. */
-#define SENTENCE_WORDS 3.0
+/* From so many blanks on, in the mean, texts that differ are sentences and no names. */
+#define SENTENCE_BLANKS 3.0
+
+/* Whether a name ends with a word of codes, as "store_id" or "zip" do; an index that
+ * was written as a column has none, or a number. */
+static bool is_named_for_codes(const char *name) {
+    static const char *const endings[] = {"id",      "code",     "zip",
+                                          "zipcode", "postcode", "postal_code"};
+    const size_t length = strlen(name);
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        const size_t own = strlen(endings[i]);
+        if (length < own || strcasecmp(name + length - own, endings[i]) != 0)
+            continue;
+        const char before = length == own ? '_' : name[length - own - 1];
+        const char first = name[length - own];
+        const bool capital = first >= 'A' && first <= 'Z' && before >= 'a' && before <= 'z';
+        if (strchr("_ .-", before) || capital)
+            return true;
+    }
+    return false;
+}
+
+static bool is_named_for_an_index(const char *name) {
+    return !*name || !strncasecmp(name, "Unnamed: ", 9) || !strcasecmp(name, "index") ||
+           !strcasecmp(name, "id") || !strcasecmp(name, "rownames") || !strcasecmp(name, "rowid");
+}
+
+static const char *name_of(const struct profile *profile, uint32_t i) {
+    const char *name = profile->report.table->column[i].name;
+    return name ? name : "x"; /* without a header all have none */
+}
+
+/* Whole numbers that all differ, under such a name. */
+static bool is_index(const struct profile *profile, uint32_t i) {
+    const struct column_profile *seen = &profile->column[i];
+    return profile->report.table->column[i].kind == COLUMN_NUMBER && seen->whole &&
+           profile->report.rows > 20 &&
+           (double)seen->different >= fmin((double)profile->report.rows, profile->different_max) &&
+           is_named_for_an_index(name_of(profile, i));
+}
+
+/* Whole numbers that recur although few of the numbers between them are there, as those of
+ * quantities would be; or under a name of codes. */
+static bool are_codes(const struct profile *profile, uint32_t i) {
+    const struct column_profile *seen = &profile->column[i];
+    const double different = (double)seen->different, cells = (double)seen->cells;
+    if (profile->report.table->column[i].kind != COLUMN_NUMBER || !seen->whole || different <= 2 ||
+        cells < 2 * different)
+        return false;
+    if (is_named_for_codes(name_of(profile, i)))
+        return true;
+    return seen->least > 0 && seen->most >= 1000 && different >= 20 && cells >= 3 * different &&
+           seen->most - seen->least >= 50 * different && 4 * (double)seen->near < cells;
+}
 
 bool proposal_holds_dates(const struct profile *profile, uint32_t i) {
     const struct column_profile *seen = &profile->column[i];
@@ -287,14 +152,16 @@ bool proposal_holds_dates(const struct profile *profile, uint32_t i) {
 /* A job has one format of dates: that of most columns. Of a column that fits several it is the
  * first. */
 static uint32_t find_dates(const struct profile *profile) {
-    uint32_t best = 0, most = 0;
+    uint32_t count[32] = {0}, best = 0, most = 0;
+    for (uint32_t i = 0; i < profile->columns; i++)
+        for (uint32_t k = 0; k < 32 && proposal_holds_dates(profile, i); k++)
+            count[k] += profile->column[i].dates >> k & 1;
     for (uint32_t i = 0; i < profile->columns; i++) {
-        uint32_t bit = proposal_holds_dates(profile, i) ? profile->column[i].dates : 0, count = 0;
-        bit &= ~bit + 1;
-        for (uint32_t k = 0; bit && k < profile->columns; k++)
-            count += proposal_holds_dates(profile, k) && profile->column[k].dates & bit;
-        best = count > most ? bit : best;
-        most = count > most ? count : most;
+        if (!proposal_holds_dates(profile, i))
+            continue;
+        const uint32_t first = (uint32_t)__builtin_ctz(profile->column[i].dates);
+        best = count[first] > most ? UINT32_C(1) << first : best;
+        most = count[first] > most ? count[first] : most;
     }
     return best;
 }
@@ -308,7 +175,9 @@ enum use proposal_use(const struct proposal *proposal, uint32_t i) {
     if (column->kind == COLUMN_DATE || column->kind == COLUMN_WORDS)
         return column->kind == COLUMN_DATE ? USE_AS_DATE : USE_AS_TEXT;
     if (proposal_is_mixed(proposal, i))
-        return all_differ(seen) ? USE_NOT : USE_AS_CATEGORY;
+        return all_differ(profile, seen) ? USE_NOT : USE_AS_CATEGORY;
+    if (column->amounts)
+        return USE_AS_FOUND;
     if (table_uses(column) && !column->found) /* as --set says */
         return column->kind == COLUMN_NUMBER ? USE_AS_NUMBER : USE_AS_CATEGORY;
     if (column->kind == COLUMN_SKIPPED || (table_uses(column) && !seen->cells))
@@ -316,11 +185,17 @@ enum use proposal_use(const struct proposal *proposal, uint32_t i) {
     if (column->kind == COLUMN_NUMBER && numbers_rows(profile, seen))
         return USE_NOT;
     if (column->kind == COLUMN_NUMBER && column->padded)
-        return all_differ(seen) ? USE_NOT : USE_AS_CATEGORY;
+        return all_differ(profile, seen) ? USE_NOT : USE_AS_CATEGORY;
     if (proposal_holds_dates(profile, i))
         return seen->dates & proposal->dates ? USE_AS_DATE : USE_NOT;
-    if (column->kind == COLUMN_CATEGORY && all_differ(seen))
-        return seen->words >= SENTENCE_WORDS ? USE_AS_TEXT : USE_NOT;
+    if (column->kind == COLUMN_CATEGORY && all_differ(profile, seen))
+        return seen->words >= SENTENCE_BLANKS && !seen->foreign ? USE_AS_TEXT : USE_NOT;
+    if (column->kind == COLUMN_CATEGORY && seen->longest >= CATEGORY_BYTES_MAX)
+        return seen->foreign ? USE_NOT : USE_AS_TEXT;
+    if (is_index(profile, i))
+        return USE_NOT;
+    if (are_codes(profile, i))
+        return USE_AS_CATEGORY;
     return USE_AS_FOUND;
 }
 
@@ -331,8 +206,12 @@ const char *proposal_why_not(const struct proposal *proposal, uint32_t i) {
         return "it is empty";
     if (number && numbers_rows(profile, &profile->column[i]))
         return "it only numbers the rows";
+    if (number && is_index(profile, i))
+        return "it only names the rows";
     if (number)
         return "nearly all of these codes differ";
+    if (profile->column[i].foreign && profile->column[i].words >= SENTENCE_BLANKS)
+        return "its texts are not UTF-8: iconv -f WINDOWS-1252 -t UTF-8 converts them";
     return proposal_holds_dates(profile, i) ? "a job has one date_format"
                                             : "nearly all texts differ";
 }
@@ -343,6 +222,68 @@ const char *proposal_other_spelling(const struct profile *profile, uint32_t i) {
         if (profile->label[k].text && !strcasecmp(profile->label[k].text, text))
             return profile->label[k].text;
     return NULL;
+}
+
+/* ---- which other column may be the label ---- */
+
+static bool has_word(const char *name, const char *const *words) {
+    for (; *words; words++)
+        if (strcasestr(name, *words))
+            return true;
+    return false;
+}
+
+/* Names that say what is measured or decided. */
+static const char *const outcome_words[] = {
+    "target",  "label",  "class",  "outcome", "price",   "amount",   "sales",
+    "revenue", "score",  "rating", "quality", "result",  "status",   "risk",
+    "charges", "cost",   "claims", "claimnb", "deaths",  "survived", "default",
+    "churn",   "income", "salary", "count",   "species", "type",     NULL};
+
+/* How well column i would do as the label in place of the one that was taken; 0: not. */
+static uint32_t fit_as_label(const struct proposal *proposal, uint32_t i) {
+    const struct profile *profile = &proposal->profile;
+    const struct column_profile *seen = &profile->column[i];
+    const enum column_kind kind = profile->report.table->column[i].kind;
+    const uint32_t label = profile->report.label_column - 1;
+    if (i == label || (kind != COLUMN_NUMBER && kind != COLUMN_CATEGORY) ||
+        proposal_use(proposal, i) == USE_NOT || proposal_use(proposal, i) == USE_AS_TEXT ||
+        proposal_use(proposal, i) == USE_AS_DATE || 2 * seen->cells < profile->report.rows)
+        return 0;
+    const bool named = has_word(name_of(profile, i), outcome_words);
+    const bool classes =
+        seen->different >= 2 && seen->different <= 20 && (kind == COLUMN_CATEGORY || seen->whole);
+    const bool first = i == 0 || (i == 1 && proposal_use(proposal, 0) == USE_NOT);
+    return 4u * named + (first && classes ? 2u : 0u);
+}
+
+uint32_t proposal_other_label(const struct proposal *proposal) {
+    const struct profile *profile = &proposal->profile;
+    uint32_t best = 0, most = 0;
+    for (uint32_t i = 0; i < profile->columns && i < 1000; i++) {
+        const uint32_t fit = fit_as_label(proposal, i);
+        best = fit > most ? i + 1 : best;
+        most = fit > most ? fit : most;
+    }
+    return proposal->named_label ? 0 : best;
+}
+
+static const char *const exposure_words[] = {"exposure",     "person_years", "personyears",
+                                             "person-years", "policy_years", NULL};
+
+uint32_t proposal_exposure(const struct proposal *proposal) {
+    const struct profile *profile = &proposal->profile;
+    for (uint32_t i = 0; i < profile->columns; i++) {
+        const struct column_profile *seen = &profile->column[i];
+        if (profile->report.table->column[i].kind == COLUMN_NUMBER && seen->least > 0 &&
+            seen->cells == profile->report.rows && has_word(name_of(profile, i), exposure_words))
+            return i + 1;
+    }
+    return 0;
+}
+
+bool proposal_counts(const struct profile *profile) {
+    return !profile->texts && profile->labels.whole && profile->labels.least >= 0;
 }
 
 /* ---- the objective ---- */
@@ -416,39 +357,6 @@ static int check_columns(const struct proposal *proposal) {
     return code;
 }
 
-/* Whether texts are numbers with a sign, such as $4.50 or 12%; not those with blanks, as telephones
- * have. */
-static bool are_amounts(const struct column_profile *seen) {
-    static const char *const signs[] = {"$", "%", ",", "\u20ac", "\u00a3"};
-    bool has_sign = false;
-    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++)
-        has_sign |= strstr(seen->example, signs[i]) != NULL;
-    return has_sign && (double)seen->dressed > 0.9 * (double)seen->cells;
-}
-
-/* As texts amounts are classes, or so many that their column is taken for names and not for the
- * label, although they may be what is to be predicted. */
-static void warn_of_amounts(const struct proposal *proposal, bool told) {
-    const struct profile *profile = &proposal->profile;
-    const uint32_t label = profile->report.label_column - 1;
-    char name[COLUMN_TEXT];
-    for (uint32_t i = label; i < profile->columns; i++) {
-        const struct column_profile *seen = i == label ? &profile->labels : &profile->column[i];
-        if (!are_amounts(seen) || (told && i > label))
-            continue;
-        table_describe(profile->report.table, i, name);
-        const char *bare = number_bare_form(seen->example, proposal_has_commas(proposal));
-        if (i == label)
-            log_warning("%s: the labels in %s are texts such as %s, and so classes: take all but "
-                        "%s out of the data if they are numbers",
-                        proposal->data, name, seen->example, bare);
-        else
-            log_warning("%s: %s is not taken for the label: its numbers, such as %s, are texts "
-                        "until all but %s is taken out of the data",
-                        proposal->data, name, seen->example, bare);
-    }
-}
-
 /* Who runs a job without reading its remarks would have two classes of what is one. */
 static void warn_of_spellings(const struct profile *profile, const char *data) {
     for (uint32_t i = 1; i < profile->label_count; i++) {
@@ -463,30 +371,35 @@ static void warn_of_spellings(const struct profile *profile, const char *data) {
 }
 
 static void warn_of_texts(const struct proposal *proposal, uint32_t i) {
+    const struct column_profile *seen = &proposal->profile.column[i];
     char name[COLUMN_TEXT];
     log_warning("%s: %s holds numbers, and others such as \"%s\": it is %s; if all of them are "
                 "numbers, write them as such in the data",
                 proposal->data, table_describe(proposal->profile.report.table, i, name),
-                proposal->profile.column[i].odd_example,
+                seen->odd_count ? seen->odd[0].text : seen->example,
                 proposal_use(proposal, i) == USE_NOT ? "left out, as nearly all differ"
                                                      : "taken for a category");
 }
 
 int proposal_make(struct proposal *proposal) {
-    int code = find_label(proposal);
-    const bool told = proposal->reading.label; /* or it has such a name */
-    proposal->reading.label_optional = true;   /* rows without one are counted */
+    int code = proposal_find_label(proposal);
+    proposal->named_label = proposal->reading.label;
+    proposal->reading.label_optional = true; /* rows without one are counted */
+    proposal->reading.surveys = true;
     if (!code)
         code = look_at_labels(proposal);
     if (!code)
         code = check_labels(proposal);
     if (code)
         return code;
-    proposal->objective = objective_for(&proposal->profile);
+    proposal->objective = proposal_exposure(proposal) && proposal_counts(&proposal->profile)
+                              ? "poisson"
+                              : objective_for(&proposal->profile);
     proposal->dates = find_dates(&proposal->profile);
     code = check_columns(proposal);
-    if (!code && proposal->profile.columns && proposal->profile.report.label_column)
-        warn_of_amounts(proposal, told);
+    if (!code && proposal->strays)
+        log_warning("%s: %s: taken for missing numbers, by csv.missing", proposal->data,
+                    proposal->strays);
     if (!code)
         warn_of_spellings(&proposal->profile, proposal->data);
     for (uint32_t i = 0; !code && i < proposal->profile.columns; i++)
@@ -496,9 +409,10 @@ int proposal_make(struct proposal *proposal) {
 }
 
 void proposal_release(struct proposal *proposal) {
-    if (proposal->mixed)
-        names_free((char **)(void *)proposal->reading.categories);
-    free(proposal->mixed);
+    proposal_forget(proposal);
+    names_free((char **)(void *)proposal->own_missing);
+    names_free((char **)(void *)proposal->own_categories);
+    names_free((char **)(void *)proposal->own_amounts);
     profile_release(&proposal->profile);
     score_options_release(&proposal->reading);
 }

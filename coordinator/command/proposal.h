@@ -5,19 +5,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "coordinator/command/proposal_cells.h"
 #include "data/profile.h"
 #include "data/source.h"
-
-struct proposal {
-    const char *data;              /* the file; borrowed */
-    struct source_options reading; /* as the user says, and then as it can be read */
-    struct profile profile;
-    const char *const *settings; /* KEY=VALUE of --set, which `reading` has; borrowed */
-    uint32_t settings_count;
-    const char *objective;
-    bool *mixed;    /* of each column: taken for texts, as some cells are no numbers; or NULL */
-    uint32_t dates; /* the bit of the format that most columns of dates have; 0: there is none */
-};
 
 /* Completes a proposal that has `data` and `reading`. Reads the file, some times if cells or labels
  * are spelt in ways that a job has to know. Errors of source_read(), and ERROR_DATA for labels that
@@ -35,16 +25,20 @@ const char *proposal_why_not(const struct proposal *proposal, uint32_t i);
 /* Whether column i holds dates, all of one format. */
 bool proposal_holds_dates(const struct profile *profile, uint32_t i);
 
-/* Whether column i holds numbers, and texts in some of its cells. */
-bool proposal_is_mixed(const struct proposal *proposal, uint32_t i);
-
-/* Whether numbers have a decimal comma. */
-bool proposal_has_commas(const struct proposal *proposal);
-
 /* The first label before label i that is the same text but for capitals; NULL if there is none. */
 const char *proposal_other_spelling(const struct profile *profile, uint32_t i);
 
 /* Whether a label is a word for a missing one. */
 bool proposal_means_missing(const struct label_profile *label);
+
+/* Another column, from 1, that may be the label; 0: none stands out, or the label has a name that
+ * says so. */
+uint32_t proposal_other_label(const struct proposal *proposal);
+
+/* The column, from 1, of exposures, as far as its name and numbers tell; 0: there is none. */
+uint32_t proposal_exposure(const struct proposal *proposal);
+
+/* Whether labels may count something. */
+bool proposal_counts(const struct profile *profile);
 
 #endif

@@ -249,6 +249,8 @@ const struct key keys[] = {
      .help = "the column of the rows' weights, which is no feature"},
     {"csv.numbers", KEY_LIST, AT(source.numbers), .allowed = "columns by name or by number from 1",
      .help = "columns that are numbers; by default found from the content"},
+    {"csv.amounts", KEY_LIST, AT(source.amounts), .allowed = "columns by name or by number from 1",
+     .help = "columns of numbers, the label too, written as amounts: $1,285.50, 12%, (45) or 45 €"},
     {"csv.categories", KEY_LIST, AT(source.categories),
      .allowed = "columns by name or by number from 1",
      .help = "columns that are categories; by default found from the content"},
@@ -271,9 +273,10 @@ const struct key keys[] = {
      .help = "columns of dates, which become year, month, weekday, hour and days since 1970"},
     {"csv.date_format", KEY_TEXT, AT(source.date_format), .fits = date_format_is_valid,
      .initial = DATE_FORMAT_ISO,
-     .allowed = "iso, epoch, or a format with %Y or %y, %m or %b, and %d, as \"%d.%m.%Y %H:%M\"",
+     .allowed = "iso, epoch, epoch_ms, or a format with %Y or %y, %m or %b, and mostly %d, as "
+                "\"%d.%m.%Y %H:%M\"",
      .help = "how dates are written; iso: 2024-05-06, perhaps with a time and a zone; epoch: "
-             "seconds since 1970"},
+             "seconds since 1970; epoch_ms: milliseconds"},
     {"csv.missing", KEY_LIST, AT(source.missing), .allowed = "words",
      .help = "what stands for a missing cell besides an empty one; by default ?, NA and others"},
     {"csv.trim", KEY_FLAG, AT(source.trim), .initial = "true",

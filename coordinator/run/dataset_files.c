@@ -226,7 +226,8 @@ int dataset_check_lists(const struct job *job, const struct table *table) {
                  {"csv.numbers", job->source.numbers},
                  {"csv.categories", job->source.categories},
                  {"csv.text", job->source.text},
-                 {"csv.dates", job->source.dates}};
+                 {"csv.dates", job->source.dates},
+                 {"csv.amounts", job->source.amounts}};
     for (size_t i = 0; i < sizeof lists / sizeof *lists && table_is_named(table); i++) {
         const char *unknown = unknown_of(lists[i].list, table);
         struct nearest nearest = {.text = unknown};

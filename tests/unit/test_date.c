@@ -94,11 +94,32 @@ static void what_is_no_date_is_refused(void **state) {
             fail_msg("%s is a date", others[i].text);
 }
 
-static void a_format_needs_year_month_and_day(void **state) {
+static void a_format_needs_year_and_month(void **state) {
     (void)state;
-    static const char *const no[] = {"", "x", "%Y-%m", "%d.%m.", "%Y-%m-%d %", "%Y%m%d%q", "%H:%M"};
+    static const char *const no[] = {"", "x", "%Y", "%d.%m.", "%Y-%m-%d %", "%Y%m%d%q", "%H:%M"};
     for (size_t i = 0; i < sizeof no / sizeof *no; i++)
         assert_false(date_format_is_valid(no[i]));
+}
+
+static void a_date_without_a_day_is_the_first_of_its_month(void **state) {
+    (void)state;
+    struct date date;
+    assert_true(date_format_is_valid("%Y-%m") && date_parse("2024-05", "%Y-%m", &date));
+    assert_int_equal(date.day, 1);
+    assert_true(date_parse("1714953600500", DATE_FORMAT_EPOCH_MS, &date));
+    assert_true(date.year == 2024 && date.month == 5 && date.day == 6 && date.second == 0.5);
+}
+
+static void day_and_month_may_be_told_apart_by_one_text(void **state) {
+    (void)state;
+    uint32_t formats = DATE_FORMATS_ALL;
+    date_formats_narrow("03/04/2024", &formats);
+    assert_true(date_formats_are_ambiguous(formats));
+    date_formats_narrow("13/04/2024", &formats);
+    assert_false(date_formats_are_ambiguous(formats));
+    formats = DATE_FORMATS_ALL;
+    date_formats_narrow("03.04.2024", &formats);
+    assert_false(date_formats_are_ambiguous(formats));
 }
 
 enum { YEARS = SANITIZED ? 2000 : 9999 };
@@ -201,7 +222,9 @@ SUITE(test_date) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dates_are_read_as_their_format_says),
         cmocka_unit_test(what_is_no_date_is_refused),
-        cmocka_unit_test(a_format_needs_year_month_and_day),
+        cmocka_unit_test(a_format_needs_year_and_month),
+        cmocka_unit_test(a_date_without_a_day_is_the_first_of_its_month),
+        cmocka_unit_test(day_and_month_may_be_told_apart_by_one_text),
         cmocka_unit_test(days_follow_one_another),
         cmocka_unit_test(damaged_texts_are_dates_or_none),
         cmocka_unit_test(formats_are_guessed_from_texts),

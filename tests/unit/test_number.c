@@ -276,6 +276,59 @@ static void a_code_has_zeros_before_it_or_too_many_digits(void **state) {
         assert_false(number_is_code(numbers[i], strlen(numbers[i])));
 }
 
+static void amounts_are_read_with_their_point(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double points, commas; /* NAN: it is none */
+    } amounts[] = {
+        {"1,285", 1285, 1.285},
+        {"1.285", 1.285, 1285},
+        {"$1,285.50", 1285.5, NAN},
+        {"1.285,50 \u20ac", NAN, 1285.5},
+        {"-\u00a35", -5, -5},
+        {"$-5.25", -5.25, NAN},
+        {"(45)", -45, -45},
+        {"($1,000)", -1000, -1},
+        {"$(7)", NAN, NAN},
+        {"\u22123.5%", -3.5, NAN},
+        {"12 %", 12, 12},
+        {"5-", -5, -5},
+        {"1 234 567", 1234567, 1234567},
+        {"1\u202f234,5", NAN, 1234.5},
+        {"CHF 1'000.05", 1000.05, NAN},
+        {"12,34,567", 1234567, NAN},
+        {"0,125", NAN, 0.125},
+        {"4,5", NAN, 4.5},
+        {"1,2345", NAN, 1.2345},
+        {"1234,567", NAN, 1234.567},
+        {"1,234 567", NAN, NAN},
+        {"1,,234", NAN, NAN},
+        {"--5", NAN, NAN},
+        {"$5%", NAN, NAN},
+        {"$ 5 $", NAN, NAN},
+        {"12 kg", NAN, NAN},
+        {"1.5k", NAN, NAN},
+        {"%", NAN, NAN},
+        {"()", NAN, NAN},
+        {"(5", NAN, NAN},
+        {"5)", NAN, NAN},
+        {"(-5)", NAN, NAN},
+        {"", NAN, NAN},
+        {"1e3", 1000, NAN},
+    };
+    for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
+        double points = NAN, commas = NAN;
+        const bool with_points = number_of_amount(amounts[i].text, '.', &points);
+        const bool with_commas = number_of_amount(amounts[i].text, ',', &commas);
+        if (with_points != !isnan(amounts[i].points) || with_commas != !isnan(amounts[i].commas) ||
+            (with_points && points != amounts[i].points) ||
+            (with_commas && commas != amounts[i].commas))
+            fail_msg("\"%s\": %d %g, %d %g", amounts[i].text, with_points, points, with_commas,
+                     commas);
+    }
+}
+
 SUITE(number) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_code_has_zeros_before_it_or_too_many_digits),
@@ -285,6 +338,7 @@ SUITE(number) {
         cmocka_unit_test(random_numbers_of_every_length_are_read_correctly_rounded),
         cmocka_unit_test(what_is_no_finite_number_is_refused),
         cmocka_unit_test(an_amount_says_which_of_its_signs_is_the_point),
+        cmocka_unit_test(amounts_are_read_with_their_point),
         cmocka_unit_test(a_number_is_written_as_short_as_it_can_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
