@@ -73,9 +73,9 @@ struct factor *factor_make(const struct registers *registers, int derivative_exp
 void factor_apply(const struct factor *factor, double *out, const double *in);
 
 /* How much gᵀ(H⁻¹ − P)g may be above 0, where out = P·g by weights: rows that hardly differ from
- * what those before them can be made to have curve by less than what was added to S. Of these
- * *rounding* tells no curvature: it counts as FACTOR_HIDDEN_LEAST of S, or as l2 has it. If columns
- * follow from others exactly, g is 0 there, but for rounding. */
+ * what those before them can be made to have curve by less than what was added to S. Their
+ * curvature is not known: it counts as FACTOR_HIDDEN_LEAST of S, or as l2 has it. If columns follow
+ * from others exactly, g is 0 there, but for rounding. */
 double factor_hidden_gap(const struct registers *registers, const double *out);
 #define FACTOR_HIDDEN_LEAST 1e-20
 

@@ -358,21 +358,28 @@ static double ridge_share(const struct registers *registers, size_t r) {
     return regularized ? factor->elements[TERM_LAMBDA] * penalty / root / root : 0;
 }
 
+/* With δ for what was added, δ·(S + δ)⁻² g leaves g/δ of a direction that has no curvature, and of
+ * others next to nothing: δ times that has the length of g along what is hidden. */
 double factor_hidden_gap(const struct registers *registers, const double *out) {
     struct factor *factor = registers->factor;
-    const double *triangle = factor_triangle(factor), *roots = factor_roots(factor);
-    double sum = 0;
+    const double *roots = factor_roots(factor);
+    double added = factor->elements[TERM_ADDED], square = 0, ridge = 0;
     if (!factor->searched)
         find_hidden(factor);
-    for (size_t i = 0; i < factor->hidden_count; i++) {
-        size_t r = factor->hidden[i];
-        double pivot = triangle[triangle_row(r) + r] * triangle[triangle_row(r) + r], y = 0;
-        double least = fmax(ridge_share(registers, r), FACTOR_HIDDEN_LEAST);
-        for (size_t k = r; k < factor->order; k++) /* of C⁻¹·R⁻¹·g */
-            y += triangle[triangle_row(k) + r] * (out[k] * roots[k]);
-        sum += pivot > least ? y * y * (pivot / least - 1) : 0;
+    if (!factor->hidden_count)
+        return 0;
+    double *z = memory_new(factor->order, sizeof *z);
+    for (size_t r = 0; r < factor->order; r++)
+        z[r] = out[r] * roots[r];
+    cholesky_solve(factor->order, factor_triangle(factor), z);
+    for (size_t r = 0; r < factor->order; r++) {
+        double part = added * added * z[r] * z[r] * added * added;
+        square += part;
+        ridge += part * ridge_share(registers, r);
     }
-    return sum;
+    free(z);
+    double least = fmax(square > 0 ? ridge / square : 0, FACTOR_HIDDEN_LEAST);
+    return fmax(square / least - square / added, 0);
 }
 
 struct factor *factor_make(const struct registers *registers, int derivative_exponent,

@@ -219,6 +219,63 @@ static void a_singular_matrix_has_a_factor(void **state) {
     }
 }
 
+/* bᵀ·P·b, and what P hides of bᵀ·H⁻¹·b. */
+static double form_of(struct problem *problem, const double *b, double *hidden) {
+    double added, applied[12], sum = 0;
+    struct factor *factor = make(problem, 0, &added);
+    assert_true(factor && added == 0);
+    registers_set_factor(&problem->registers, factor);
+    factor_apply(factor, applied, b);
+    *hidden = factor_hidden_gap(&problem->registers, applied);
+    for (size_t r = 0; r < 12; r++)
+        sum += b[r] * applied[r];
+    return sum;
+}
+
+/* Columns that differ by a hundred-thousandth: what is always added would be most of their
+ * curvature.
+ */
+static void nearly_collinear_columns_keep_their_curvature(void **state) {
+    (void)state;
+    struct problem problem;
+    struct random random;
+    random_init(&random, 8);
+    problem_init(&problem, 12, 60);
+    for (size_t i = 0; i < 60; i++)
+        of_row(&problem, i)[5] = of_row(&problem, i)[2] + 1e-5 * random_unit(&random);
+    add_up(&problem);
+    double b[12], solved[12], hidden, expected = 0;
+    for (size_t r = 0; r < 12; r++)
+        b[r] = solved[r] = sin((double)r);
+    solve_as_lapack(&problem, 0, solved);
+    for (size_t r = 0; r < 12; r++)
+        expected += b[r] * solved[r];
+    double found = form_of(&problem, b, &hidden);
+    assert_true(fabs(found - expected) < 0.01 * expected);
+    assert_true(hidden == 0);
+    problem_release(&problem);
+}
+
+/* Along the direction that no row has, a gradient in the range of H has rounding alone. */
+static void what_a_factor_hides_counts_unless_the_gradient_has_nothing_there(void **state) {
+    (void)state;
+    struct problem problem;
+    problem_init(&problem, 12, 60);
+    for (size_t i = 0; i < 60; i++)
+        of_row(&problem, i)[5] = -3 * of_row(&problem, i)[2];
+    add_up(&problem);
+    double b[12], hidden;
+    for (size_t r = 0; r < 12; r++)
+        b[r] = problem.h[11 * 12 + r];
+    double found = form_of(&problem, b, &hidden);
+    assert_true(hidden < 1e-6 * found);
+    b[2] += 3e-8;
+    b[5] += 1e-8;
+    form_of(&problem, b, &hidden);
+    assert_true(hidden > found);
+    problem_release(&problem);
+}
+
 /* Products larger than the squares: no data has them, but rounding leaves a little of that. */
 static void an_indefinite_matrix_is_raised_by_as_little_as_helps(void **state) {
     (void)state;
@@ -295,6 +352,8 @@ SUITE(factor) {
         cmocka_unit_test(a_lambda_that_dominates_leaves_its_inverse),
         cmocka_unit_test(a_column_of_zeros_counts_as_one_of_the_unit_matrix),
         cmocka_unit_test(a_singular_matrix_has_a_factor),
+        cmocka_unit_test(nearly_collinear_columns_keep_their_curvature),
+        cmocka_unit_test(what_a_factor_hides_counts_unless_the_gradient_has_nothing_there),
         cmocka_unit_test(an_indefinite_matrix_is_raised_by_as_little_as_helps),
         cmocka_unit_test(one_parameter_is_enough),
         cmocka_unit_test(what_is_not_finite_or_below_zero_makes_none),

@@ -11,6 +11,7 @@
 #define PACKS_MAX 8
 
 static const char *const *label_order; /* of the labels; NULL: none is given */
+static bool centred;                   /* columns that are far from 0 may have centres */
 
 /* Packs the files (NULL-terminated) and merges them; answers what set_of_packs() does. */
 static int merge(const char *const *files, enum label_kind labels, const char *positive,
@@ -22,8 +23,11 @@ static int merge(const char *const *files, enum label_kind labels, const char *p
         if (pack_of_source(fixture_path("packs"), files[count], &reading, threads, &pack[count],
                            made))
             fail_msg("%s", error_text());
-    struct set_options options = {
-        .labels = labels, .positive = positive, .order = label_order, .threads = threads};
+    struct set_options options = {.labels = labels,
+                                  .positive = positive,
+                                  .order = label_order,
+                                  .centred = centred,
+                                  .threads = threads};
     int code = set_of_packs(fixture_path(sets), pack, count, &options, set, made);
     while (count)
         pack_close(pack[--count]);
@@ -126,6 +130,69 @@ static void assert_classes(const struct set *set, const char *first, const char 
     assert_int_equal(set_info(set)->classes, 2);
     assert_string_equal(set_info(set)->class_names[0], first);
     assert_string_equal(set_info(set)->class_names[1], second);
+}
+
+/* A number of a table that is far from 0, one that is not, and whole numbers that an image could
+ * have; with texts as wide as `texts`. */
+static struct set *merge_far(unsigned texts, bool in_two) {
+    char *text[2];
+    const char *files[] = {NULL, NULL, NULL};
+    for (unsigned f = 0; f < 1u + in_two; f++) {
+        text[f] = memory_format("t,n,b,w,y\n");
+        for (unsigned i = f * 30; i < (in_two ? 30 + f * 30 : 60); i++) {
+            char *longer =
+                memory_format("%s%.1f,%u,%u,w%u,%u\n", text[f], 1700000000.5 + (i * 7) % 40,
+                              90 + (i * 7) % 40, 200 + i % 3, i % texts, i % 2);
+            free(text[f]);
+            text[f] = longer;
+        }
+        files[f] = fixture_text(f ? "far2" : "far1", text[f]);
+        free(text[f]);
+    }
+    struct set *set;
+    bool made;
+    if (merge(files, LABEL_BINARY, NULL, 2, in_two ? "two" : "sets", &set, &made))
+        fail_msg("%s", error_text());
+    return set;
+}
+
+static void a_column_far_from_0_is_stored_as_differences(void **state) {
+    (void)state;
+    for (unsigned texts = 1; texts <= 30; texts += 29)
+        for (int with = 0; with < 2; with++) {
+            centred = with;
+            struct set *set = merge_far(texts, false);
+            const struct set_info *info = set_info(set);
+            uint64_t far = info->features;
+            struct rows rows;
+            assert_true(!info->centre == !with && info->dense == (texts == 1));
+            for (uint64_t j = 0; with && j < info->features; j++)
+                far = info->centre[j] != 0 ? j : far;
+            assert_int_equal(set_chunk(set, 0, &rows), 0);
+            for (uint32_t i = 0; with && i < rows.count; i++) {
+                uint64_t at = rows.dense ? (uint64_t)i * rows.features + far : rows.start[i];
+                while (!rows.dense && rows.feature[at] != far)
+                    at++;
+                double value = value_at(rows.type, rows.value, at);
+                assert_true(value + info->centre[far] == 1700000000.5 + (i * 7) % 40);
+                assert_true(fabs(value) < 64 && rows.type == VALUE_FLOAT);
+            }
+            assert_true(!with || info->centre[far] != 0);
+            set_close(set);
+        }
+    centred = false;
+}
+
+static void centres_do_not_depend_on_files(void **state) {
+    (void)state;
+    centred = true;
+    for (unsigned texts = 1; texts <= 30; texts += 29) {
+        struct set *one = merge_far(texts, false), *two = merge_far(texts, true);
+        assert_string_equal(set_info(one)->fingerprint, set_info(two)->fingerprint);
+        set_close(one);
+        set_close(two);
+    }
+    centred = false;
 }
 
 static void numeric_classes_are_in_numeric_order(void **state) {
@@ -568,6 +635,8 @@ SUITE(set) {
         cmocka_unit_test(columns_are_numbered_by_frequency_class_then_appearance),
         cmocka_unit_test(rows_with_two_fifths_of_their_values_become_dense),
         cmocka_unit_test(means_of_missing_numbers_count_as_values),
+        cmocka_unit_test(a_column_far_from_0_is_stored_as_differences),
+        cmocka_unit_test(centres_do_not_depend_on_files),
         cmocka_unit_test(numeric_classes_are_in_numeric_order),
         cmocka_unit_test(text_classes_are_in_bytewise_order),
         cmocka_unit_test(the_positive_class_can_be_chosen),
