@@ -215,7 +215,8 @@ static int refuse_misplaced(const char *place, const char *name, const struct ke
 /* Whether a word stands behind another one in the value of a key, as the second does of
  * KEY = my file.csv. */
 static bool is_within_value(const char *name, int line) {
-    const char *start = reading.text;
+    const char *start =
+        isalnum((unsigned char)*name) || strchr("./~_", *name) ? reading.text : NULL;
     for (int i = 1; i < line && start; i++)
         start = strchr(start, '\n') ? strchr(start, '\n') + 1 : NULL;
     const char *word = start ? strstr(start, name) : NULL;

@@ -215,22 +215,15 @@ static void add_sentence(json_t *list, char *text) {
     free(text);
 }
 
-static void tell_gap(json_t *list, const struct not_converged *end,
-                     const struct coordinator_view *view) {
-    add_sentence(
-        list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
-                            "gradient with each column in its own scale; within %.2g it would "
-                            "count as converged",
-                            view->loss, end->gap->estimate, end->gap->allowed));
-}
-
 /* How far it is from the end: a tolerance that the gradient is within already is not what lacks. */
 static void tell_distance(json_t *list, const struct not_converged *end,
                           const struct coordinator_view *view) {
     double largest = last_point(view).gradient_max;
     bool gap_lacks = end->gap->known && !gap_is_small(end->gap);
     if (gap_lacks)
-        tell_gap(list, end, view);
+        add_sentence(list, memory_format("the loss (%.6g) may be %.2g above its minimum, by an "
+                                         "estimate; within %.2g it would count as converged",
+                                         view->loss, end->gap->estimate, end->gap->allowed));
     if (gap_lacks && largest <= view->gradient_tolerance)
         return;
     if (view->gradient_tolerance > 0 && largest > view->gradient_tolerance)
@@ -346,7 +339,12 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
         tell_separable(list);
         return;
     }
-    tell_gap(list, end, view); /* the run says that it is at the optimum, and is not */
+    /* The run says that it is at the optimum, and is not. */
+    add_sentence(
+        list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
+                            "gradient with each column in its own scale; within %.2g it would "
+                            "count as converged",
+                            view->loss, end->gap->estimate, end->gap->allowed));
     if (!tell_scales(list, end)) {
         bool scaled = end->scaling->standardised || end->scaling->diagonal || end->scaling->sized ||
                       end->preconditioned || end->data->strip_columns ||
