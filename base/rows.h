@@ -114,8 +114,8 @@ struct offset_summary {
 };
 
 /* What the targets of a set are like, of rows whose weight is not 0. All are 0 if there are none.
- * The quantiles are those of some rows, evenly spread, whatever their weights: [k] is about as
- * large as k/128 of the targets. */
+ * The quantiles are those of some rows, evenly spread, each with its weight: [k] is about as large
+ * as k/128 of the targets. */
 #define LABEL_QUANTILES 129
 struct label_summary {
     double least, mean;

@@ -17,7 +17,7 @@
 /* A full sample drops every other target, and takes half as many from then on. */
 #define SAMPLE_MAX 65536
 
-static void sample_target(struct targets *targets, double target) {
+static void sample_target(struct targets *targets, double target, double weight) {
     if (!targets->sample) {
         targets->sample = memory_new(SAMPLE_MAX, sizeof *targets->sample);
         targets->stride = 1;
@@ -31,7 +31,7 @@ static void sample_target(struct targets *targets, double target) {
             targets->sample[i] = targets->sample[2 * (size_t)i];
     }
     assert(targets->sampled < SAMPLE_MAX);
-    targets->sample[targets->sampled++] = target;
+    targets->sample[targets->sampled++] = (struct weighed_target){target, weight};
 }
 
 /* Weights are scaled so that their sum cannot overflow; with huge targets `sum` can. */
@@ -40,18 +40,41 @@ static void add_target(struct targets *targets, double target, double weight) {
         targets->least = target;
     targets->sum += weight * target;
     targets->weights += weight;
-    sample_target(targets, target);
+    sample_target(targets, target, weight);
+}
+
+/* Targets of one size are in the order of their weights, so that the sums of these are always the
+ * same. */
+static int compare_targets(const void *a, const void *b) {
+    const struct weighed_target *x = a, *y = b;
+    int order = (x->target > y->target) - (x->target < y->target);
+    return order ? order : (x->weight > y->weight) - (x->weight < y->weight);
+}
+
+/* A row of weight 3 counts as three rows do, of which the lightest has weight 1. */
+static void find_quantiles(const struct targets *targets, struct label_summary *summary) {
+    double total = 0, lightest = INFINITY, before = 0;
+    uint32_t at = 0;
+    for (uint32_t i = 0; i < targets->sampled; i++) {
+        total += targets->sample[i].weight;
+        lightest = fmin(lightest, targets->sample[i].weight);
+    }
+    for (uint32_t k = 0; k < LABEL_QUANTILES; k++) {
+        double share = (total - lightest) * k / (LABEL_QUANTILES - 1);
+        while (at + 1 < targets->sampled && before + targets->sample[at].weight <= share)
+            before += targets->sample[at++].weight;
+        summary->quantile[k] = targets->sample[at].target;
+    }
 }
 
 void targets_finish(struct targets *targets, struct label_summary *summary) {
     *summary = (struct label_summary){0};
     if (!targets->sampled)
         return;
-    qsort(targets->sample, targets->sampled, sizeof *targets->sample, compare_doubles);
+    qsort(targets->sample, targets->sampled, sizeof *targets->sample, compare_targets);
     summary->least = targets->least;
     summary->mean = targets->sum / targets->weights;
-    for (uint64_t k = 0; k < LABEL_QUANTILES; k++)
-        summary->quantile[k] = targets->sample[(targets->sampled - 1) * k / (LABEL_QUANTILES - 1)];
+    find_quantiles(targets, summary);
 }
 
 /* ---- labels one by one ---- */

@@ -302,10 +302,14 @@ void columns_make_names(struct columns *columns);
 
 /* ---- labels ---- */
 
+struct weighed_target {
+    double target, weight;
+};
+
 /* Sums up targets one by one. Zeroed memory is empty. */
 struct targets {
     double least, sum, weights;
-    double *sample; /* of every stride-th target */
+    struct weighed_target *sample; /* every stride-th target */
     uint32_t sampled;
     uint64_t stride, seen;
 };

@@ -39,25 +39,37 @@ void objective_read_layout(struct objective_shape *shape, const struct layout *l
 
 /* ---- what is left to the data ---- */
 
-/* The spread of three quarters of the labels, which is about twice the deviation, or else of all
- * labels; rounded down to a power of 2. */
+/* The spread of three quarters of the labels, which is about 2.3 deviations, or else of all labels.
+ * It is not rounded to a power of 2: then l2 would be four times as strong for some data as for
+ * other data that hardly differ. */
 double objective_unit(const struct objective *objective, const struct label_summary *labels) {
     const size_t last = LABEL_QUANTILES - 1;
-    if (!objective->unit_power || !labels)
+    if (!objective->has_unit || !labels)
         return 1;
     double spread = labels->quantile[last - last / 8] - labels->quantile[last / 8];
     if (!(spread > 0))
         spread = labels->quantile[last] - labels->quantile[0];
-    int exponent;
-    bool valid = isnormal(spread) && (frexp(spread, &exponent), abs(exponent) <= UNIT_EXPONENT_MAX);
-    return valid ? ldexp(1, exponent - 1) : 1;
+    bool valid = isnormal(spread) && abs(ilogb(spread)) < UNIT_EXPONENT_MAX;
+    return valid ? spread : 1;
+}
+
+static double typical_second(const struct objective_shape *shape, double unit, double margin) {
+    const struct objective *objective = objective_of(shape->kind);
+    return objective->typical_second ? objective->typical_second(&shape->loss, unit, margin) : 1;
+}
+
+double objective_typical_second(const struct objective_shape *shape,
+                                const struct label_summary *labels) {
+    const struct objective *objective = objective_of(shape->kind);
+    double margin = labels && objective->start ? objective->start(&shape->loss, labels) : 0;
+    return labels ? typical_second(shape, objective_unit(objective, labels), margin) : 1;
 }
 
 double objective_loss_unit(const struct objective_shape *shape) {
-    double unit = 1;
-    for (unsigned i = 0; i < objective_of(shape->kind)->unit_power; i++)
-        unit *= objective_output_unit(shape);
-    return unit;
+    double unit = objective_output_unit(shape);
+    if (!shape->network.layers)
+        return 1;
+    return typical_second(shape, unit, objective_typical_margin(shape)) * unit * unit;
 }
 
 double objective_typical_offset(const struct objective_shape *shape) {

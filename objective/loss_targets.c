@@ -14,7 +14,7 @@ static double squared_bound(const struct loss_parameters *parameters,
 
 const struct objective objective_squared = {
     .name = "squared",
-    .unit_power = 2,
+    .has_unit = true,
     .labels = LABEL_TARGET,
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_DEVIANCE,
@@ -47,6 +47,31 @@ static double huber_bound(const struct loss_parameters *parameters,
     return beyond ? 2 * largest : huber_limit(parameters);
 }
 
+/* The distance between the quartiles, or, if that is 0, between all labels. */
+static double width_of(const struct label_summary *labels) {
+    const size_t last = LABEL_QUANTILES - 1;
+    const double *quantile = labels->quantile;
+    double width = quantile[last * 3 / 4] - quantile[last / 4];
+    return width > 0 ? width : quantile[last] - quantile[0];
+}
+
+/* A parameter that is left to the data: `width`, or 1 where that cannot be. */
+static double left_to_data(double width) {
+    return width > DATA_PARAMETER_LEAST ? fmin(width, DATA_PARAMETER_MOST) : 1;
+}
+
+/* δ: of normal residuals as wide as the labels that is 1.35 deviations. */
+static void huber_complete(struct loss_parameters *parameters, const struct label_summary *labels) {
+    if (!(parameters->value[HUBER_DELTA] > 0))
+        parameters->value[HUBER_DELTA] = left_to_data(width_of(labels));
+}
+
+static double huber_typical_second(const struct loss_parameters *parameters, double unit,
+                                   double margin) {
+    (void)margin;
+    return fmin(1, parameters->value[HUBER_DELTA] / unit);
+}
+
 static double huber_start(const struct loss_parameters *parameters,
                           const struct label_summary *labels) {
     (void)parameters;
@@ -55,10 +80,11 @@ static double huber_start(const struct loss_parameters *parameters,
 
 const struct objective objective_huber = {
     .name = "huber",
-    .unit_power = 1,
+    .has_unit = true,
     .labels = LABEL_TARGET,
     .convex = true,
     .figures = FIGURE_RMSE,
+    .complete = huber_complete,
     .start = huber_start,
     .bound = huber_bound,
     .limit = huber_limit,
@@ -66,6 +92,7 @@ const struct objective objective_huber = {
     .losses = huber_losses,
     .second = huber_second,
     .second_most = 1,
+    .typical_second = huber_typical_second,
     .prediction = "value",
     .liblinear = "L2R_L2LOSS_SVR",
 };
@@ -91,21 +118,19 @@ static double quantile_start(const struct loss_parameters *parameters,
 
 static void quantile_complete(struct loss_parameters *parameters,
                               const struct label_summary *labels) {
-    const double *quantile = labels->quantile;
-    size_t last = LABEL_QUANTILES - 1;
-    if (parameters->value[QUANTILE_EPSILON] > 0)
-        return;
-    double width = quantile[last * 3 / 4] - quantile[last / 4];
-    if (!(width > 0))
-        width = quantile[last] - quantile[0];
-    double epsilon = EPSILON_SHARE * width;
-    parameters->value[QUANTILE_EPSILON] =
-        epsilon > QUANTILE_EPSILON_LEAST ? fmin(epsilon, 1e100) : 1;
+    if (!(parameters->value[QUANTILE_EPSILON] > 0))
+        parameters->value[QUANTILE_EPSILON] = left_to_data(EPSILON_SHARE * width_of(labels));
+}
+
+static double quantile_typical_second(const struct loss_parameters *parameters, double unit,
+                                      double margin) {
+    (void)margin;
+    return 1 / fmax(unit, 2 * parameters->value[QUANTILE_EPSILON]);
 }
 
 const struct objective objective_quantile = {
     .name = "quantile",
-    .unit_power = 1,
+    .has_unit = true,
     .labels = LABEL_TARGET,
     .convex = true,
     .figures = FIGURE_RMSE | FIGURE_COVERAGE,
@@ -114,6 +139,7 @@ const struct objective objective_quantile = {
     .losses = quantile_losses,
     .second = quantile_second,
     .second_bound = quantile_second_bound,
+    .typical_second = quantile_typical_second,
     .prediction = "value",
     .liblinear = "L2R_L2LOSS_SVR",
 };
@@ -162,6 +188,13 @@ static double poisson_second_bound(const struct loss_parameters *parameters, dou
     return derivative_max + label_max_abs;
 }
 
+/* That of the mean. */
+static double poisson_typical_second(const struct loss_parameters *parameters, double unit,
+                                     double margin) {
+    (void)parameters, (void)unit;
+    return log_link_exp(margin);
+}
+
 const struct objective objective_poisson = {
     .name = "poisson",
     .labels = LABEL_TARGET,
@@ -176,6 +209,7 @@ const struct objective objective_poisson = {
     .losses = poisson_losses,
     .second = poisson_second, /* μ */
     .second_bound = poisson_second_bound,
+    .typical_second = poisson_typical_second,
     .distribution = &distribution_poisson,
     .predict = log_link_predict,
     .prediction = "value",
@@ -251,6 +285,12 @@ static void tweedie_expected(const struct loss_parameters *parameters, size_t ro
         diagonal[i] = fmax(diagonal[i] + b * derivatives[i], 0);
 }
 
+static double tweedie_typical_second(const struct loss_parameters *parameters, double unit,
+                                     double margin) {
+    (void)unit;
+    return log_link_exp((2 - parameters->value[TWEEDIE_POWER]) * margin);
+}
+
 const struct objective objective_tweedie = {
     .name = "tweedie",
     .labels = LABEL_TARGET,
@@ -266,6 +306,7 @@ const struct objective objective_tweedie = {
     .second = tweedie_second, /* a·μ^a + b·y·μ^−b */
     .expected = tweedie_expected,
     .second_bound = tweedie_second_bound,
+    .typical_second = tweedie_typical_second,
     .distribution = &distribution_tweedie,
     .predict = log_link_predict,
     .prediction = "value",

@@ -70,8 +70,7 @@ struct objective {
                                          largest of them */
     bool parts_outputs;               /* the loss is finite only where the margins of a row fall
                                          from output to output: biases start so */
-    unsigned unit_power;              /* the loss grows as this power of the labels' unit; 0: they
-                                         have none */
+    bool has_unit;                    /* margins have the unit of the labels */
     bool convex;                      /* the minimum does not depend on the starting point */
     unsigned figures;                 /* objective_figure */
 
@@ -109,6 +108,10 @@ struct objective {
      * the diagonals of rows×K; `second_row` row k of the matrix of one example, NULL if K is always
      * 1. No element is beyond ±second_most; if there is a second_bound(), beyond ±that, which is
      * given the largest |derivative| and |label| of all rows.
+     * Where a loss is linear beyond a corner, most rows would have none, and steps that these rows
+     * do not resist would be far too long: `second` is then that of the parabola which touches the
+     * loss at the margin with the same slope, symmetric about the corner, and is nowhere below it
+     * (Hunter and Lange 2000, Quantile regression via an MM algorithm).
      * `second_constant`: they are the same at all margins. No `second`: the loss has none, and its
      * directions cannot be preconditioned. */
     void (*second)(const struct loss_parameters *parameters, size_t rows, size_t outputs,
@@ -134,6 +137,10 @@ struct objective {
     double (*second_bound)(const struct loss_parameters *parameters, double derivative_max,
                            double label_max_abs);
     bool second_constant;
+
+    /* What the second derivative is about, with labels of this unit (objective_unit()) and at the
+     * margin of a typical row: what l2 has to be held against. NULL: 1. */
+    double (*typical_second)(const struct loss_parameters *parameters, double unit, double margin);
 
     /* The loss of one example for scoring, accurate also where it is tiny; NULL, with one output:
      * what `losses` finds. Of LABEL_LISTS: of one output, the label being 1 if the example has its
@@ -221,8 +228,8 @@ struct network {
     enum activation activation;
     enum precision precision;
     uint64_t seed;  /* of the start */
-    double unit;    /* a power of 2 that the outputs are multiplied by while the network is trained:
-                       about the deviation of the labels. 0 stands for 1 */
+    double unit;    /* the outputs are multiplied by it while the network is trained: about the
+                       deviation of the labels. 0 stands for 1 */
     bool kronecker; /* trained in a scaling with Kronecker factors (objective/kronecker.h): then
                        W1 has one exponent, as all others have */
 };
@@ -287,11 +294,16 @@ static inline double network_unit(const struct network *network) {
     return network->unit > 0 ? network->unit : 1;
 }
 
-/* The unit for labels such as these; 1 for losses whose labels have no unit. */
+/* The unit for labels such as these, about 2.3 deviations; 1 for losses whose labels have none. */
 double objective_unit(const struct objective *objective, const struct label_summary *labels);
 
-/* The unit of losses that follows. l2 and tolerances that are meant for labels of deviation 1 must
- * be multiplied by it. */
+/* What the second derivative of a row's loss by its margin is about, given the labels; 1 without
+ * labels. An l2 that is a share of it is as strong in whatever unit the labels are. */
+double objective_typical_second(const struct objective_shape *shape,
+                                const struct label_summary *labels);
+
+/* The unit of a network's losses. l2 and tolerances that are meant for labels of deviation 1 must
+ * be multiplied by it. 1 for other models. */
 double objective_loss_unit(const struct objective_shape *shape);
 
 /* What the outputs are multiplied by while the model is trained: 1, but of networks. */

@@ -48,7 +48,8 @@ double logistics_loss(enum logistics_side side, size_t outputs, const double *ma
                       double label);                     /* not of LOGISTICS_LISTED */
 void logistics_predict(size_t outputs, double *margins); /* the probability of each */
 
-#define QUANTILE_EPSILON_LEAST 1e-100
+#define DATA_PARAMETER_LEAST 1e-100
+#define DATA_PARAMETER_MOST 1e100
 
 /* What is wanted of the layers above the first: the derivatives by their margins, or the gradient;
  * NULL: only maxima and the loss. */

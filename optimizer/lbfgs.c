@@ -179,6 +179,8 @@ static enum optimizer_want end(struct lbfgs *o, enum reason reason, struct bytes
 /* Steepest descent failed, too: only the margins may be to blame. */
 static enum optimizer_want retry_steepest(struct lbfgs *o, struct bytes *program) {
     assert(o->steepest);
+    if (!common_runs(o))
+        lbfgs_take_last_gap(o);
     if (!common_runs(o) || o->common.age == 0)
         return end(o, REASON_STALLED, program);
     o->common.margins = false;

@@ -244,6 +244,9 @@ void lbfgs_note_gap(struct lbfgs *o, const struct measured *measured);
 /* What F at a trial is above the minimum, by what was measured. */
 double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *measured);
 
+/* The run ends at x, as no step leads to a lower loss. */
+void lbfgs_take_last_gap(struct lbfgs *o);
+
 /* ---- lbfgs_report.c ---- */
 
 /* The evaluation that just ended, made for this step with this step length. */

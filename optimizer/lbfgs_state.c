@@ -179,6 +179,15 @@ static bool has_settled_for_good(const struct lbfgs *o) {
     return o->settled >= (at_once ? 1 : SETTLED_STEPS);
 }
 
+/* Where no step is left, the estimates of the points before the last one are not asked if its own
+ * is as small as rounding makes it: at the very minimum there is no lower loss to find. */
+void lbfgs_take_last_gap(struct lbfgs *o) {
+    const struct gap_settings *gap = &o->settings.gap;
+    double last = o->gaps[o->step % GAPS_KEPT_BARE];
+    if (gap->known && !isnan(o->gap_estimate) && last <= GAP_ROUNDED * fmax(o->loss, gap->least))
+        o->gap_estimate = fmin(o->gap_estimate, last);
+}
+
 static enum reason tolerance_reached(const struct lbfgs *o, bool ends) {
     if (ends && figures_of_x(o).gradient_max <= o->settings.gradient_tolerance)
         return REASON_GRADIENT_TOLERANCE;

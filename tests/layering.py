@@ -121,6 +121,7 @@ FORBIDDEN_CALLS = {
                               'objective_parameters', 'objective_bound', 'objective_bound_of', 'objective_device_cannot', 'objective_second_bound',
                               'objective_exponents', 'objective_first_bounds', 'objective_read_layout',
                               'objective_scale_outputs', 'objective_unit', 'objective_loss_unit',
+                              'objective_typical_second',
                               'objective_output_unit', 'objective_source', 'network_unit',
                               'activation_name', 'activation_from_name', 'precision_name',
                               'precision_from_name'},

@@ -133,8 +133,11 @@ static struct outlook look_at_newest(struct job *job) {
         return outlook;
     struct set_info info = *set_info(set);
     info.strip_columns = tiling_columns(job, &info); /* the set may be of other settings */
-    job_complete_l2(job, info.weight_total);
-    if (need_of_data(job, &info, &outlook.need))
+    struct objective_shape shape;
+    bool shaped = !shape_of_data(job, &info, &shape);
+    double second = shaped ? objective_typical_second(&shape, info.targets) : 1;
+    job_complete_l2(job, info.weight_total, second);
+    if (!shaped || need_of_data(job, &info, &outlook.need))
         error_clear(); /* a run says so */
     outlook.strips = set_strips(&info);
     outlook.strip_columns = info.strip_columns;

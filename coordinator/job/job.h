@@ -266,8 +266,10 @@ char *job_grid_words(const struct job *job, uint32_t value);
 struct response_wanted job_response(const struct job *job);
 
 /* Sets the value of an l2 that is automatic, from the sum of the weights of the rows that are
- * trained on: 1/Σ weights. What is minimised is then Σ weight·loss + ½|w|², but for a factor. */
-void job_complete_l2(struct job *job, double weight_total);
+ * trained on, and from the second derivative that the loss has about (objective_typical_second()):
+ * second/Σ weights. What is minimised is then Σ weight·loss + ½·second·|w|², except for a factor.
+ * So the penalty is as strong in whatever unit the labels are. */
+void job_complete_l2(struct job *job, double weight_total, double second);
 
 /* The settings in effect: every key with its value, and `auto` as it is, whatever it became: so
  * they, and the identity, are those of the job on any data. A new reference. */

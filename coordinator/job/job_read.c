@@ -100,10 +100,10 @@ struct response_wanted job_response(const struct job *job) {
     return wanted;
 }
 
-void job_complete_l2(struct job *job, double weight_total) {
-    assert(weight_total > 0);
+void job_complete_l2(struct job *job, double weight_total, double second) {
+    assert(weight_total > 0 && second > 0);
     if (job->l2.automatic)
-        job->l2.value = fmin(1 / weight_total, PENALTY_MAX);
+        job->l2.value = fmin(second / weight_total, PENALTY_MAX);
 }
 
 int job_refuse_key(const struct job *job, const char *key, int code) {

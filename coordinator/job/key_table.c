@@ -343,7 +343,7 @@ const struct key keys[] = {
     {"l2", KEY_NUMBERS, AT(l2), RANGE(0, PENALTY_MAX), WORD("auto", NAN), .initial = "auto",
      .initial_network = "1e-4",
      .help = "adds l2/2 times the squared norm of the weights to the mean loss; a list: a path; "
-             "auto: 1/(sum of the rows' weights), with l1 0"},
+             "auto: 1/(sum of the rows' weights) in the labels' unit, with l1 0"},
     {"l1", KEY_NUMBERS, AT(l1), RANGE(0, PENALTY_MAX), .initial = "0",
      .help = "adds l1 times the sum of the weights' sizes, which makes many weights zero"},
     {"penalty", KEY_LIST, AT(penalty), .fits = penalty_rule_fits, .allowed = PENALTY_RULE_ALLOWED,

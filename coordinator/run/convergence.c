@@ -41,7 +41,8 @@ struct typical {
 
 static struct typical typical_of(const struct objective_shape *shape, const struct set_info *data) {
     const struct objective *objective = objective_of(shape->kind);
-    double unit = objective_unit(objective, data->targets), work[2], loss[2];
+    /* A power of two, with which the arithmetic is exact. */
+    double unit = ldexp(1, ilogb(objective_unit(objective, data->targets))), work[2], loss[2];
     double label[2] = {shape->start - unit, shape->start + unit};
     double derivative[2] = {shape->start, shape->start};
     objective->losses(&shape->loss, 2, 1, label, derivative, loss, work);
@@ -54,14 +55,14 @@ static double second_rather(const struct objective_shape *shape, const struct se
     const struct objective *objective = objective_of(shape->kind);
     if (objective->figures & FIGURE_LOG_LOSS)
         return 0;
-    return objective->unit_power ? typical_of(shape, data).second : INFINITY;
+    return objective->has_unit ? typical_of(shape, data).second : INFINITY;
 }
 
 /* With corners as sharp as those of huber most rows have no curvature in P, though all resist a
  * longer step. */
 static bool trusts_newton(const struct objective_shape *shape) {
     const struct objective *objective = objective_of(shape->kind);
-    return objective->unit_power == 0 || objective->second_constant;
+    return !objective->has_unit || objective->second_constant;
 }
 
 /* Whoever says how large the gap may be wants it to be no larger at the end. */
@@ -96,7 +97,7 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
                                     .tolerance = tolerance_of(job, data),
                                     .waited_for = is_waited_for(job),
                                     .asked_for = job_gives(job, "gap_tolerance")};
-    if (objective->unit_power)
+    if (objective->has_unit)
         settings.least *= typical_of(shape, data).loss;
     settings.known = data->features && settings.second > 0 && isfinite(settings.second);
     return settings;
@@ -108,9 +109,9 @@ int gap_find_least(const struct objective_shape *shape, struct set *set,
     const struct objective *objective = objective_of(shape->kind);
     const struct set_info *data = set_info(set);
     if (!settings->known || objective->labels != LABEL_TARGET ||
-        (objective->unit_power && !data->has_offsets))
+        (objective->has_unit && !data->has_offsets))
         return 0;
-    double null, second = objective->unit_power ? 0 : sizing_second_first(data, shape);
+    double null, second = objective->has_unit ? 0 : sizing_second_first(data, shape);
     int code = null_loss_find(set, shape, &null);
     if (!code && isfinite(null))
         settings->least = fmax(LOSS_LEAST * null, SECOND_LEAST * second);

@@ -142,7 +142,8 @@ static void tell_sizes(const struct training *run) {
     if (info->weighted)
         log_info("rows have weights, %.12g in all", info->weight_total);
     if (run->job->l2.automatic)
-        log_info("l2 is %.6g: 1/(sum of the weights of the rows)", run->job->l2.value);
+        log_info("l2 is %.6g: %.6g/(sum of the weights of the rows)", run->job->l2.value,
+                 run->job->l2.value * info->weight_total);
     const struct job_family *family = job_family(run->job);
     char *words = family->words_of_shape ? family->words_of_shape(&run->shape) : NULL;
     if (words)
@@ -182,7 +183,8 @@ int training_shape(struct training *run) {
     int code = shape_of_data(run->job, info, &run->shape);
     if (code)
         return code;
-    job_complete_l2(run->job, info->weight_total);
+    job_complete_l2(run->job, info->weight_total,
+                    objective_typical_second(&run->shape, info->targets));
     describe_model(run);
     code = add_plugin(run);
     if (code)

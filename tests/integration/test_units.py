@@ -91,5 +91,53 @@ def labels_that_hardly_differ_are_fitted_as_well(folder):
             assert abs(1e4 * found[column] - awaited[column]) < 1e-2, (objective, found, awaited)
 
 
+def predictions(folder, data, result):
+    finished = dml('predict', folder / result['model'], data)
+    assert finished.status == 0, finished
+    return [float(line) for line in finished.stdout.split()]
+
+
+@test
+def predictions_scale_with_the_labels_by_defaults(folder):
+    labels = {'huber': LABELS['squared'], 'quantile': LABELS['squared'], **LABELS}
+    for objective, label in labels.items():
+        rows, found = made_rows(label), {}
+        for unit in UNITS:
+            data = write_table(folder / 'd.csv', [(a, b, y * unit) for a, b, y in rows], 'a,b,y')
+            result = train(write_job(folder, data=[data], objective=objective), '--fresh', '--publish')
+            assert result['converged'], (objective, unit, result)
+            found[unit] = [value / unit for value in predictions(folder, folder / data, result)]
+        size = max(map(abs, found[1]))
+        for unit in UNITS:
+            assert all(abs(x - y) < 1e-3 * size for x, y in zip(found[unit], found[1])), \
+                (objective, unit, found[unit][:5], found[1][:5])
+
+
+@test
+def a_line_of_any_slope_is_found_by_defaults(folder):
+    data = write_table(folder / 'd.csv', [(x, 100_000 * x) for x in range(1, 21)], 'x,y')
+    for objective in ('quantile', 'huber', 'squared'):
+        result = train(write_job(folder, data=[data], objective=objective), '--fresh', '--publish')
+        assert result['converged'], result
+        assert math.isclose(coefficients(folder)['x'], 1e5, rel_tol=1e-2), (objective, result)
+
+
+@test
+def a_row_of_weight_3_is_three_rows_for_what_labels_decide(folder):
+    rng = random.Random(7)
+    rows = [(a, b, y, rng.choice((1, 1, 1, 5))) for a, b, y in made_rows(LABELS['squared'])]
+    repeated = [row[:3] for row in rows for _ in range(row[3])]
+    for objective in ('quantile', 'huber'):
+        found = []
+        for table, header, csv in ((rows, 'a,b,y,w', {'label': 'y', 'weight': 'w'}),
+                                   (repeated, 'a,b,y', {'label': 'y'})):
+            data = write_table(folder / 'd.csv', table, header)
+            result = train(write_job(folder, data=[data], objective=objective, csv=csv), '--fresh')
+            model = json.loads((folder / result['model'] / 'model.json').read_text())
+            found.append((model['objective_parameters'], result['l2']))
+        assert found[0][0] == found[1][0], (objective, found)
+        assert math.isclose(found[0][1], found[1][1], rel_tol=1e-12), (objective, found)
+
+
 if __name__ == '__main__':
     sys.exit(main())

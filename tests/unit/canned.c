@@ -173,11 +173,11 @@ long double canned_second(const struct objective_shape *shape, double label, lon
     switch (shape->kind) {
     case OBJECTIVE_QUANTILE:
         p = shape->loss.value[1];
-        return fabsl(m - label) < p ? 1 / (2 * p) : 0;
+        return 1 / (2 * fmaxl(p, fabsl(m - label)));
     case OBJECTIVE_SMOOTH_HINGE:
         return sign * m > 0 && sign * m < 1;
     case OBJECTIVE_HUBER:
-        return fabsl(m - label) < shape->loss.value[0];
+        return shape->loss.value[0] / fmaxl(shape->loss.value[0], fabsl(m - label));
     case OBJECTIVE_SQUARED_HINGE:
         return sign * m < 1 ? 2 : 0;
     case OBJECTIVE_LOGISTIC:

@@ -73,7 +73,8 @@ void canned_assert_every_loss(const struct objective_shape *shapes, size_t count
  */
 long double canned_loss(const struct objective_shape *shape, double label, long double *m);
 
-/* The second derivative at a margin, of losses with one output. */
+/* The second derivative at a margin, of losses with one output; that of the parabola which touches
+ * huber and quantile. */
 long double canned_second(const struct objective_shape *shape, double label, long double m);
 
 /* s is outputs × outputs: the second derivatives of a row's loss by its margins m. */

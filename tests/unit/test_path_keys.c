@@ -146,11 +146,11 @@ static void auto_is_one_over_the_sum_of_the_weights(void **state) {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         struct job *job = job_with(settings[i], NULL);
         assert_true(job->l2.automatic && isnan(job->l2.value));
-        job_complete_l2(job, 1000);
+        job_complete_l2(job, 1000, 1);
         assert_true(job->l2.value == 1e-3);
-        job_complete_l2(job, 2000); /* as of another member of a sweep */
+        job_complete_l2(job, 2000, 1); /* as of another member of a sweep */
         assert_true(job->l2.value == 5e-4);
-        job_complete_l2(job, 1e-30);
+        job_complete_l2(job, 1e-30, 1);
         assert_true(job->l2.value == PENALTY_MAX);
         job_free(job);
     }
@@ -169,7 +169,7 @@ static void other_values_are_left_alone(void **state) {
                  {"objective=network", 1e-4}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct job *job = job_with(cases[i].setting, NULL);
-        job_complete_l2(job, 1000);
+        job_complete_l2(job, 1000, 1);
         assert_true(!job->l2.automatic && job->l2.value == cases[i].l2);
         job_free(job);
     }
@@ -192,7 +192,7 @@ static void same_job(const char *first, const char *second, const char *other, b
 static void auto_is_the_same_job_on_any_data(void **state) {
     (void)state;
     struct job *job = job_with("l2=auto", NULL), *grown = job_with("l2=auto", NULL);
-    job_complete_l2(grown, 1000);
+    job_complete_l2(grown, 1000, 1);
     char *identity = job_identity(job), *same = job_identity(grown);
     json_t *settings = job_settings(job);
     assert_string_equal(identity, same);
