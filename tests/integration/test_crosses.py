@@ -47,8 +47,7 @@ class Matrix:
         ages = sorted(float(row[0]) for row in rows if row[0] != '')
         self.edges = bin_edges(ages, BINS)
         mean = math.fsum(ages) / len(ages)
-        exponent = math.frexp(mean)[1] - 24
-        self.mean = round(mean / 2.0 ** exponent) * 2.0 ** exponent
+        self.mean = mean
         counts = [collections.Counter(row[i] for row in rows) for i in range(3)]
         self.rare = [{text for text in counts[i] if i and text != '' and counts[i][text] < rare}
                      for i in range(3)]
