@@ -74,7 +74,7 @@ static const json_t *last_judged(const json_t *runs) {
 /* Whether figures of a run are of other rows than those of `last`, and so cannot be compared. */
 static bool is_apart(const json_t *run, const json_t *last) {
     const char *rows = rows_of(run), *of_last = last ? rows_of(last) : NULL;
-    if (!last || !json_object_get(run, "holdout"))
+    if (!last || !json_is_object(json_object_get(run, "holdout")))
         return false;
     return rows && of_last ? strcmp(rows, of_last) != 0 : rows != of_last;
 }
