@@ -65,7 +65,7 @@ static const char *rows_of(const json_t *run) {
 static const json_t *last_judged(const json_t *runs) {
     const json_t *last = NULL, *run;
     size_t i;
-    json_array_foreach(runs, i, run) if (json_object_get(run, "holdout") &&
+    json_array_foreach(runs, i, run) if (json_is_object(json_object_get(run, "holdout")) &&
                                          !(member_count(json_object_get(run, "sweep"), "fold") > 0))
         last = run;
     return last;
