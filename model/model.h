@@ -110,6 +110,9 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
 int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t count,
                        const double *values);
 
+/* Puts all parameters in place of those that came, before the model is hashed or finished. */
+int model_writer_replace(struct model_writer *writer, const double *values);
+
 /* The SHA-256 of the parameters as little-endian float64 in the order of original ids, class by
  * class, each class's intercept last; of weights that outputs share, all intercepts last; of a
  * network as its layout has them: W1, whose rows are in the order of original ids, …, WL, b1, …,

@@ -369,6 +369,12 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
     return 0;
 }
 
+int model_writer_replace(struct model_writer *writer, const double *values) {
+    assert(writer->received == writer->parameters && !*writer->hashes.parameters);
+    writer->received = 0;
+    return model_writer_slice(writer, 0, writer->parameters, values);
+}
+
 static int check_whole(const struct model_writer *writer) {
     if (writer->received != writer->parameters)
         return error_set(ERROR_INTERNAL, "the model %s has %llu of its %llu parameters",

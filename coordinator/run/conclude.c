@@ -16,6 +16,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/run/convergence.h"
+#include "coordinator/run/level_split.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/summary.h"
 #include "coordinator/run/training.h"
@@ -305,11 +306,17 @@ static int end_without_model(struct training *run) {
     return reason == REASON_NOT_FINITE ? not_finite(run, &view) : stopped(&view);
 }
 
+static int work_on_levels(void *context) {
+    return training_split_levels(context);
+}
+
 static int end_done(struct training *run) {
     enum reason reason = coordinator_view(run->coordinator).reason;
     int code = loop_beside(&run->loop, STAGE_SCORING, work_on_gap, run);
     if (!code)
         code = make_result(run);
+    if (!code)
+        code = loop_beside(&run->loop, STAGE_WRITING, work_on_levels, run);
     if (!code)
         code = score_holdout(run);
     if (!code)

@@ -46,6 +46,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_start.py \
 	tests/integration/test_early_workers.py \
 	tests/integration/test_rounds.py \
+	tests/integration/test_level_split.py \
 	tests/integration/test_separation.py \
 	tests/integration/test_serving.py \
 	tests/integration/test_manuals.py \
