@@ -265,6 +265,19 @@ static struct distinct_label *list_seen(const struct labels *labels, uint32_t co
     return seen;
 }
 
+/* Whether labels are numbers from 0 to 1 which are not both. */
+static bool are_shares(const struct labels *labels, const struct distinct_label *seen) {
+    bool between = false;
+    for (int i = 0; i < 3; i++) {
+        double number;
+        if (labels->texts.count || !number_of_text(seen[i].name, &number) || number < 0 ||
+            number > 1)
+            return false;
+        between |= number > 0 && number < 1;
+    }
+    return between;
+}
+
 /* Refuses the label that was met last. A header line that was taken for a row is one of the three.
  */
 static int third_label_error(const struct labels *labels, const struct pack *pack, uint64_t row,
@@ -277,12 +290,16 @@ static int third_label_error(const struct labels *labels, const struct pack *pac
     char *origin = label_origin(pack);
     const char *one = seen[first_is_it].name, *other = seen[last_is_it ? 1 : 2].name;
     bool cases = !strcasecmp(name, one) || !strcasecmp(name, other) || !strcasecmp(one, other);
+    bool shares = are_shares(labels, seen);
     error_set(
         ERROR_DATA,
         "%s: row %llu: \"%s\" is a third label, beside \"%s\" and \"%s\", where only two "
         "classes are possible; %s%s%s%s",
         pack_source(pack), (unsigned long long)row + 1, name, one, other,
-        cases ? "two of them differ in upper and lower case alone: write them alike; or " : "",
+        cases    ? "two of them differ in upper and lower case alone: write them alike; or "
+        : shares ? "a share of trials is two rows, of labels 1 and 0, whose weights are how many "
+                   "succeeded and failed (csv.weight); or "
+                 : "",
         fitting_objective(pack),
         maybe_header ? "; if the first line names the columns, set csv.header = yes" : "", origin);
     free(origin);

@@ -224,11 +224,11 @@ void figures_give_loss(struct figures *figures, double loss) {
 
 /* The squared distance of the predicted probabilities to the outcome: 1 for the class of the label,
  * 0 for the others. */
-static double brier(size_t outputs, const double *chance, uint32_t class) {
-    if (outputs == 1)
+static double brier(size_t chances, const double *chance, uint32_t class) {
+    if (chances == 1)
         return (chance[0] - class) * (chance[0] - class);
     double sum = 0;
-    for (size_t k = 0; k < outputs; k++)
+    for (size_t k = 0; k < chances; k++)
         sum += (chance[k] - (k == class)) * (chance[k] - (k == class));
     return sum;
 }
@@ -237,7 +237,7 @@ static double brier(size_t outputs, const double *chance, uint32_t class) {
  * are ranked by their predictions: margins of different examples have no common zero there. */
 static void count_class(struct figures *figures, const double *margins, uint32_t class,
                         double weight) {
-    size_t outputs = figures->layout->outputs;
+    size_t chances = objective_predictions(figures->objective, figures->layout->outputs);
     bool several = figures->objective->output_a_class;
     const double *prediction = predict(figures, margins);
     uint32_t answer = response_class(figures->objective, figures->layout, margins, prediction);
@@ -249,7 +249,7 @@ static void count_class(struct figures *figures, const double *margins, uint32_t
         exact_add(&figures->log_loss,
                   weight * response_log_loss(figures->layout, margins, class, figures->shifted));
     if (figures->objective->figures & FIGURE_LOG_LOSS)
-        exact_add(&figures->brier, weight * brier(outputs, prediction, class));
+        exact_add(&figures->brier, weight * brier(chances, prediction, class));
     if (figures->reliability)
         reliability_add(figures->reliability, prediction[0], class == 1, weight);
     exact_add(&figures->rank_error, weight * fabs((double)answer - (double)class));

@@ -46,7 +46,9 @@ bool response_has_thresholds(const struct objective *objective) {
 }
 
 bool response_has_prior(const struct objective *objective) {
-    return (objective->figures & FIGURE_LOG_LOSS) && objective->loss;
+    bool has_margin_a_class =
+        objective->labels == LABEL_BINARY || objective->labels == LABEL_CLASSES;
+    return has_margin_a_class && (objective->figures & FIGURE_LOG_LOSS) && objective->loss;
 }
 
 /* A class of weight w has w times the odds that it has in the data. */

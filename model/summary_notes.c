@@ -51,6 +51,39 @@ static void name_row(struct names *names, const json_t *row) {
     names->text = more;
 }
 
+static bool is_of_class(const json_t *row, const char *class) {
+    const char *own = json_string_value(json_object_get(row, "class"));
+    return class && own && strcmp(own, class) == 0;
+}
+
+/* The class that the others are compared with: all of its parameters are aliased. NULL: none is. */
+static const char *reference_class(const json_t *rows) {
+    size_t i, k;
+    json_t *row, *other;
+    json_array_foreach(rows, i, row) {
+        const char *class = json_string_value(json_object_get(row, "class"));
+        bool whole = class && json_object_get(row, "aliased");
+        json_array_foreach(rows, k, other) if (whole && is_of_class(other, class)) whole =
+            json_object_get(other, "aliased") != NULL;
+        if (whole)
+            return class;
+    }
+    return NULL;
+}
+
+/* A level that is the reference in each class is named once. */
+static void name_reference(struct names *names, const json_t *row, const json_t *rows, size_t end,
+                           const char *class) {
+    const char *name = json_string_value(json_object_get(row, "name"));
+    for (size_t i = 0; i < end; i++) {
+        const json_t *other = json_array_get(rows, i);
+        if (json_is_true(json_object_get(other, "reference")) && !is_of_class(other, class) &&
+            !strcmp(json_string_value(json_object_get(other, "name")), name))
+            return;
+    }
+    name_row(names, row);
+}
+
 static const char *and_more(const struct names *names) {
     return names->count > NAMES_MOST ? ", ..." : "";
 }
@@ -95,9 +128,17 @@ static void tell_aliased(struct notes *notes) {
     struct names references = {0}, others = {0};
     size_t i;
     json_t *row;
+    const char *class = reference_class(notes->rows);
+    if (class)
+        add(notes,
+            "The reference class is %s. Its estimates are 0; those of the other classes are "
+            "differences from it.",
+            class);
     json_array_foreach(notes->rows, i, row) {
+        if (is_of_class(row, class))
+            continue;
         if (json_is_true(json_object_get(row, "reference")))
-            name_row(&references, row);
+            name_reference(&references, row, notes->rows, i, class);
         else if (json_is_true(json_object_get(row, "aliased")))
             name_row(&others, row);
     }
@@ -202,6 +243,31 @@ static void tell_errors(struct notes *notes) {
             count);
 }
 
+static void tell_perfect(struct notes *notes) {
+    if (summary_is_perfect(notes->summary, notes->distribution))
+        add(notes,
+            "The fit is perfect but for rounding: errors are rounding too, so there are no tests "
+            "and no intervals. A column may hold the label itself.");
+}
+
+/* Pearson's chi2 over its degrees of freedom is 1 of counts that are poisson; so many of its
+ * deviations, √(2/freedom), above are no accident. */
+#define OVERDISPERSED_RATIO 1.2
+#define OVERDISPERSED_DEVIATIONS 4
+
+static void tell_dispersion(struct notes *notes) {
+    const json_t *fit = json_object_get(notes->summary, "fit");
+    double ratio = number_of(fit, "pearson_ratio"), freedom = number_of(fit, "freedom");
+    bool of_model = notes->errors == SUMMARY_KIND_MODEL || notes->errors == SUMMARY_KIND_BAYESIAN;
+    if (notes->distribution == &distribution_poisson && of_model && ratio > OVERDISPERSED_RATIO &&
+        ratio - 1 > OVERDISPERSED_DEVIATIONS * sqrt(2 / freedom))
+        add(notes,
+            "Pearson chi2 is %.3g times its degrees of freedom: labels vary more than counts of "
+            "that mean, and errors are too small by about %.2g times. Robust errors hold: "
+            "summary = robust, and `summary --robust`.",
+            ratio, sqrt(ratio));
+}
+
 static void tell_weights(struct notes *notes) {
     const json_t *settings = json_object_get(notes->model->details, "settings");
     if (json_array_size(json_object_get(settings, "class_weight")))
@@ -211,9 +277,9 @@ static void tell_weights(struct notes *notes) {
 
 json_t *summary_notes(const struct model *model, const json_t *summary, const json_t *rows,
                       enum summary_kind errors) {
-    static void (*const tell[])(struct notes *) = {tell_no_errors, tell_end,    tell_penalty,
-                                                   tell_aliased,   tell_single, tell_separation,
-                                                   tell_errors,    tell_weights};
+    static void (*const tell[])(struct notes *) = {
+        tell_no_errors,  tell_end,    tell_penalty, tell_aliased,    tell_single,
+        tell_separation, tell_errors, tell_perfect, tell_dispersion, tell_weights};
     struct notes notes = {.model = model,
                           .summary = summary,
                           .covariance = json_object_get(summary, "covariance"),

@@ -76,6 +76,7 @@ struct computing {
     double freedom;           /* of Student's t; infinity: the normal distribution */
     double critical;          /* half the width of an interval, in errors */
     bool has_ratio;
+    bool perfect;              /* the fit is, so that errors are rounding and test nothing */
     bool *aliased, *runs_away; /* by number; owned, as the next */
     double *estimate;          /* by number */
 };
@@ -135,10 +136,12 @@ static void set_class(const struct model_layout *layout, const struct standing *
 
 static void set_tests(const struct computing *computing, double estimate, double error,
                       json_t *row) {
+    set_number(row, "error", error);
+    if (computing->perfect)
+        return;
     double statistic = estimate / error;
     double low = estimate - computing->critical * error;
     double high = estimate + computing->critical * error;
-    set_number(row, "error", error);
     set_number(row, "statistic", statistic);
     set_number(row, "p", tail_student(statistic, computing->freedom));
     set_number(row, "low", low);
@@ -187,6 +190,15 @@ static double fit_number(const json_t *summary, const char *member) {
     return json_is_number(value) ? json_number_value(value) : NAN;
 }
 
+/* Far below what is left of any measured data, and above what rounding leaves of the labels'
+ * spread. */
+#define PERFECT_SHARE 1e-20
+
+bool summary_is_perfect(const json_t *summary, const struct distribution *distribution) {
+    return distribution && distribution->has_dispersion &&
+           fit_number(summary, "deviance") <= PERFECT_SHARE * fit_number(summary, "null_deviance");
+}
+
 static const struct {
     const char *member, *name;
 } errors_rows[] = {[SUMMARY_KIND_MODEL] = {"sampling", "model"},
@@ -212,6 +224,15 @@ static double factor_of(const json_t *summary, const json_t *covariance, enum su
     default:
         return 1;
     }
+}
+
+/* Of Student's t. Sums over G clusters have at most G - 1 independent ones, whatever the loss. */
+static double freedom_of(const json_t *summary, const json_t *covariance, enum summary_kind errors,
+                         const struct distribution *distribution) {
+    const json_t *clusters = json_object_get(covariance, "clusters");
+    if (errors == SUMMARY_KIND_CLUSTER)
+        return json_number_value(json_object_get(clusters, "count")) - 1;
+    return distribution && distribution->has_dispersion ? fit_number(summary, "freedom") : INFINITY;
 }
 
 static int refuse_errors(enum summary_kind errors) {
@@ -295,10 +316,9 @@ int summary_table(const struct model *model, const json_t *summary, const struct
                                   .variance = variance,
                                   .scale = json_object_get(summary, "scale"),
                                   .factor = factor_of(summary, covariance, errors),
-                                  .freedom = distribution && distribution->has_dispersion
-                                                 ? fit_number(summary, "freedom")
-                                                 : INFINITY,
+                                  .freedom = freedom_of(summary, covariance, errors, distribution),
                                   .has_ratio = distribution && distribution->ratio,
+                                  .perfect = summary_is_perfect(summary, distribution),
                                   .aliased = marked_by(covariance, "aliased", count),
                                   .runs_away = marked_by(covariance, "runs_away", count)};
     computing.critical = quantile_student(1 - view->level, computing.freedom);

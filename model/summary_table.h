@@ -33,6 +33,9 @@ int summary_table(const struct model *model, const json_t *summary, const struct
  * Free it. */
 char *summary_name(const struct model_layout *layout, uint64_t number);
 
+/* Whether nothing is left of the labels but rounding, from which a dispersion would follow. */
+bool summary_is_perfect(const json_t *summary, const struct distribution *distribution);
+
 /* What is to be known about a fit, as texts for people: model/summary_notes.c. `rows` are those of
  * the table. A new reference. */
 json_t *summary_notes(const struct model *model, const json_t *summary, const json_t *rows,

@@ -456,6 +456,13 @@ void job_warn_of_unused(const struct job *job) {
     warn_unless(job, "prior_correction", job->class_weight[0], "without `class_weight`");
     warn_unless(job, "launch", job->hosts[0], "without `hosts`");
     warn_unless(job, "vanished", job->warm_start, "with warm_start = false");
+    if (job_has(job, ROW_EXPOSURE) && !objective_of(job->objective)->log_link)
+        log_warning(
+            "%s: key `exposure`: adds its logarithm to the margin, which is a factor of the "
+            "prediction where that is e^margin (poisson, gamma, tweedie), and hardly meant "
+            "with %s; with trials of which some succeed, rows have csv.weight; else see "
+            "`offset`",
+            job->file, objective_name(job->objective));
     bool text = job->source.text && *job->source.text;
     warn_unless(job, "csv.category_least", !job->source.hash_bits || text, "with `csv.hash`");
     warn_unless(job, "csv.text_values", text, "without `csv.text`");

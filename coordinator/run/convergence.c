@@ -53,7 +53,7 @@ static struct typical typical_of(const struct objective_shape *shape, const stru
 /* What second derivatives may be rather than their bound; 0: the loss says so. */
 static double second_rather(const struct objective_shape *shape, const struct set_info *data) {
     const struct objective *objective = objective_of(shape->kind);
-    if (objective->figures & FIGURE_LOG_LOSS)
+    if ((objective->figures & FIGURE_LOG_LOSS) && objective->labels != LABEL_ORDERED)
         return 0;
     return objective->has_unit ? typical_of(shape, data).second : INFINITY;
 }

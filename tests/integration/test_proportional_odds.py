@@ -98,6 +98,24 @@ def loss_of(w, rows):
 
 
 @test
+def probabilities_have_a_log_loss_and_a_brier_score(folder):
+    for classes in 2, CLASSES:
+        rows = [(min(y, classes - 1), x) for y, x in draw_rows()]
+        write_rows(folder, rows)
+        result = train(write_job(folder, data=['data.csv'], objective='proportional_odds',
+                                 csv={'label': 'y'}, l2=0.001), '--fresh')
+        said = dml('predict', result['model'], folder / 'data.csv')
+        chances = [[float(word) for word in line.split()] for line in said.stdout.splitlines()]
+        figures = json.loads(dml('evaluate', result['model'], folder / 'data.csv', '--json').stdout)
+        loss = -math.fsum(math.log(chance[y]) for chance, (y, _) in zip(chances, rows)) / ROWS
+        brier = math.fsum((p - (k == y)) ** 2 for chance, (y, _) in zip(chances, rows)
+                          for k, p in enumerate(chance)) / ROWS
+        assert math.isclose(figures['log_loss'], loss, rel_tol=1e-9), (figures, loss)
+        assert math.isclose(figures['brier'], brier, rel_tol=1e-9), (figures, brier)
+        assert math.isclose(figures['loss'], loss, rel_tol=1e-9), (figures, loss)
+
+
+@test
 def figures_are_those_of_statsmodels(folder):
     for standardise in False, True:
         job = job_of(folder, standardise=standardise)
