@@ -30,6 +30,7 @@ struct solver {
     double *solution; /* owned, as are the next */
     double *residual, *direction, *changed, *product;
     uint64_t products;
+    uint32_t steps_most; /* of a solution */
 };
 
 /* ---- the preconditioner ---- */
@@ -147,7 +148,7 @@ static int solve(struct solver *solver, double most, double *energy) {
         if (code)
             return code;
         *energy = NAN;
-        if (!(curvature > 0) || !(sum + length * left <= most) || i == SINGLE_STEPS_MAX)
+        if (!(curvature > 0) || !(sum + length * left <= most) || i == solver->steps_most)
             return 0;
         gains[i % DELAY] = length * left;
         sum += length * left;
@@ -379,6 +380,7 @@ int single_errors_find(struct set *set, const struct model_layout *layout,
                             .count = model_parameters(layout),
                             .weights = model_rows(layout),
                             .biases = layout->features * model_rows(layout),
+                            .steps_most = point->steps ? point->steps : SINGLE_STEPS_MAX,
                             .centred = layout->intercept && !layout->shared};
     *totals = (struct single_totals){.distance = NAN};
     int code =

@@ -23,6 +23,7 @@ struct single_point {
     double *restated; /* estimates whose margins are those of the parameters, and which are 0
                          where parameters are aliased at first; so they are afterwards, too */
     unsigned threads; /* do not show in the bits */
+    uint32_t steps;   /* of a solution, at most; 0: SINGLE_STEPS_MAX */
 };
 
 struct single_error {

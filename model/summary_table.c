@@ -137,13 +137,12 @@ static void set_class(const struct model_layout *layout, const struct standing *
 static void set_tests(const struct computing *computing, double estimate, double error,
                       json_t *row) {
     set_number(row, "error", error);
-    if (computing->perfect)
-        return;
+    error = computing->perfect ? NAN : error;
     double statistic = estimate / error;
     double low = estimate - computing->critical * error;
     double high = estimate + computing->critical * error;
     set_number(row, "statistic", statistic);
-    set_number(row, "p", tail_student(statistic, computing->freedom));
+    set_number(row, "p", isnan(statistic) ? NAN : tail_student(statistic, computing->freedom));
     set_number(row, "low", low);
     set_number(row, "high", high);
     if (!computing->has_ratio)

@@ -22,6 +22,8 @@
 #include "coordinator/run/training.h"
 #include "coordinator/status/live.h"
 #include "model/score.h"
+#include "model/single_errors.h"
+#include "model/summary.h"
 #include "numeric/setup.h"
 
 /* ---- the gap ---- */
@@ -51,12 +53,42 @@ static int find_sizes(struct training *run) {
     return 0;
 }
 
+/* Steps of conjugate gradients that show what runs away, whose curvature is far less than all else.
+ */
+#define RUNAWAY_STEPS 50
+
+static int find_runaways(struct training *run) {
+    uint64_t count = model_parameters(&run->layout);
+    struct single_totals totals;
+    struct model view;
+    int code = model_writer_view(run->recorder.writer, &view);
+    if (code)
+        return code;
+    double *parameters = memory_new(count, sizeof *parameters);
+    bool *aliased = memory_new(count, sizeof *aliased);
+    model_spread(&view, &run->layout, parameters);
+    summary_to_set(set_info(run->set), &run->layout, parameters);
+    run->runs_away = memory_new(count, sizeof *run->runs_away);
+    const struct single_point point = {parameters, NULL,          aliased,
+                                       NULL,       cpus_usable(), RUNAWAY_STEPS};
+    code =
+        single_errors_find(run->set, &run->layout, &point, NULL, 0, NULL, run->runs_away, &totals);
+    free(parameters);
+    free(aliased);
+    return code;
+}
+
 /* Takes the gap; of a run that has not converged, finds what may stand in the way. */
 static int work_on_gap(void *context) {
     struct training *run = context;
     struct coordinator_view view = coordinator_view(run->coordinator);
     run->gap = gap_of(&run->estimates, &view);
-    return has_converged(run, &view) ? 0 : find_sizes(run);
+    if (has_converged(run, &view))
+        return 0;
+    int code = find_sizes(run);
+    if (!code && convergence_may_run_away(run->job, set_info(run->set), view.reason))
+        code = find_runaways(run);
+    return code;
 }
 
 /* ---- the result ---- */
@@ -69,7 +101,8 @@ static void add_not_converged(struct training *run) {
                                       .moments = &run->moments,
                                       .scaling = &run->scaling,
                                       .preconditioned = run->preconditioner.form,
-                                      .gap = &run->gap};
+                                      .gap = &run->gap,
+                                      .runs_away = run->runs_away};
     json_object_set_new(run->result, "shortfall", not_converged_json(&end));
 }
 

@@ -327,6 +327,52 @@ bool convergence_is_separable(const struct job *job, const struct set_info *data
            (reason_claims_optimum(view->reason) && view->fall > SEPARABLE_FALL * view->loss);
 }
 
+/* Stored values of columns, at most, of which some tens of passes are no matter. */
+#define VALUES_LOOKED_AT 2e7
+
+bool convergence_may_run_away(const struct job *job, const struct set_info *data,
+                              enum reason reason) {
+    const struct objective *objective = objective_of(job->objective);
+    bool convex = job_family(job)->family->convex && objective->distribution && objective->second;
+    return convex && job->optimizer == JOB_LBFGS && reason_claims_optimum(reason) &&
+           !(job->l1.value > 0) && !(job->l2.value > 0) && !data->strip_columns &&
+           (double)data->values <= VALUES_LOOKED_AT;
+}
+
+/* Columns that are named, at most. */
+#define RUNAWAYS_NAMED 3
+
+/* False if no estimate is known to run away. */
+static bool tell_runaways(json_t *list, const struct not_converged *end) {
+    const struct set_info *data = end->data;
+    const struct objective *objective = objective_of(end->job->objective);
+    uint64_t weights = objective->output_a_class ? data->classes : 1, named = 0;
+    char *names = memory_copy_string("");
+    for (uint64_t j = 0; end->runs_away && j < data->features; j++) {
+        bool any = false;
+        for (uint64_t k = 0; k < weights; k++)
+            any |= end->runs_away[j * weights + k];
+        if (!any || ++named > RUNAWAYS_NAMED)
+            continue;
+        char *name = column_name(data, j);
+        char *longer = memory_format("%s%s%s", names, named > 1 ? ", " : "", name);
+        free(name);
+        free(names);
+        names = longer;
+    }
+    if (named)
+        add_sentence(
+            list,
+            memory_format("there is no optimum: rows in which column %s%s has a value have the "
+                          "same %s without exception, and no smaller tolerance comes nearer; l2 "
+                          "= auto or a number makes the estimates finite, or csv.skip leaves "
+                          "the column out",
+                          names, named > RUNAWAYS_NAMED ? ", ..." : "",
+                          objective->labels == LABEL_TARGET ? "label, 0," : "class"));
+    free(names);
+    return named > 0;
+}
+
 static void tell_separable(json_t *list) {
     add_sentence(list,
                  memory_copy_string("the classes are separable: without a penalty there is no "
@@ -340,6 +386,8 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
         tell_separable(list);
         return;
     }
+    if (tell_runaways(list, end))
+        return;
     /* The run says that it is at the optimum, and is not. */
     add_sentence(
         list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "

@@ -72,7 +72,14 @@ struct not_converged {
     const struct scaling *scaling;
     bool preconditioned; /* by a block */
     const struct gap *gap;
+    const bool *runs_away; /* by the run's elements: estimates that no finite value is the best one
+                              for; NULL: none is known */
 };
+
+/* Whether an estimate may run away without a bound, so that a run which claims an optimum and has
+ * not converged may have none. Finding it out takes passes: it is not asked of much data. */
+bool convergence_may_run_away(const struct job *job, const struct set_info *data,
+                              enum reason reason);
 
 /* Why it has not converged and what to do about it, as sentences for people: [what was seen, …,
  * what to do]. A new reference. */

@@ -163,7 +163,7 @@ static int find_runaways(struct training *run, bool *runs_away) {
         aliased[i] = isnan(run->recorder.variance[i]);
     model_spread(&view, &run->layout, parameters);
     summary_to_set(set_info(run->set), &run->layout, parameters);
-    const struct single_point point = {parameters, ridge, aliased, NULL, cpus_usable()};
+    const struct single_point point = {parameters, ridge, aliased, NULL, cpus_usable(), 0};
     code = single_errors_find(run->set, &run->layout, &point, NULL, 0, NULL, runs_away, &totals);
     free(parameters);
     free(ridge);

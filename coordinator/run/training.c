@@ -476,6 +476,7 @@ void training_release(struct training *run, int code) {
     readback_free(run->recorder.readback);
     sample_release(&run->sample);
     free(run->model_folder);
+    free(run->runs_away);
     leave_workers(run, code);
     finish_removal(run, code);
     coordinator_free(run->coordinator);

@@ -104,8 +104,10 @@ struct training {
     struct score_figures figures;  /* of the model on the holdout, if there is one */
     struct gap_settings estimates; /* how the gap is estimated */
     struct gap gap;                /* at the end */
-    double *squares;               /* of columns that are not scaled, for the gap; or NULL */
-    size_t squares_bytes;          /* of them, of memory_map() */
+    bool *runs_away; /* estimates without a finite best value, by elements; NULL: none is known;
+                        owned */
+    double *squares; /* of columns that are not scaled, for the gap; or NULL */
+    size_t squares_bytes; /* of them, of memory_map() */
     json_t *result;
     struct loop_work *removal; /* of the checkpoints, or NULL */
 };

@@ -131,5 +131,18 @@ def a_penalty_leaves_nothing_that_runs_away(folder):
     assert not summary_of(folder, rows, 'logistic', l2=1e-4)[0]
 
 
+@test
+def a_run_that_has_no_optimum_is_not_told_of_smaller_tolerances(folder):
+    rng = random.Random(5)
+    for loss in LOSSES:
+        write_csv(folder / 'rows.csv', rows_of(loss, rng, 240, b=lambda i, x, z: int(i % 9 == 0)))
+        result = train(write_job(folder, data=['rows.csv'], objective=loss, l2=0, summary='model',
+                                 **own_settings(loss)), '--fresh')
+        said = ' '.join(result.get('shortfall', []))
+        assert 'comes nearer' not in said.replace('no smaller tolerance comes nearer', ''), (loss, said)
+        if not result['converged']:
+            assert 'there is no optimum' in said and '`b`' in said, (loss, said)
+
+
 if __name__ == '__main__':
     sys.exit(main())

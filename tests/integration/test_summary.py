@@ -180,6 +180,61 @@ def classes_that_a_column_parts_are_named(folder):
     assert 'No finite estimate' in notes and 'same class' in notes, notes
 
 
+def notes_of(folder, rows, objective, **settings):
+    write_csv(folder / 'rows.csv', rows)
+    result = train(write_job(folder, data=['rows.csv'], objective=objective, l2=0, summary='robust',
+                             **settings), '--fresh')
+    table, named = summary_of(result['model'])
+    return ' '.join(table['notes']), named
+
+
+@test
+def a_perfect_fit_tests_nothing(folder):
+    rng = random.Random(4)
+    rows = [{'x': x, 'z': rng.gauss(0, 1), 'y': 2 * x + 1} for x in (rng.gauss(0, 1) for _ in range(60))]
+    notes, named = notes_of(folder, rows, 'squared')
+    assert 'perfect' in notes and named['z']['p'] is None and named['z']['low'] is None, (notes, named)
+    notes, named = notes_of(folder, [{**row, 'y': row['y'] + 1e-6 * rng.gauss(0, 1)} for row in rows],
+                            'squared')
+    assert 'perfect' not in notes and named['z']['p'] > 1e-6, (notes, named)
+
+
+@test
+def counts_that_vary_more_than_poisson_are_told(folder):
+    rng = random.Random(4)
+
+    def count(mean):
+        left, drawn = math.exp(-mean), rng.random()
+        k, share = 0, left
+        while drawn > left:
+            k, share = k + 1, share * mean / (k + 1)
+            left += share
+        return k
+    notes, _ = notes_of(folder, [{'x': rng.random(), 'y': count(3)} for _ in range(300)], 'poisson')
+    assert 'vary more' not in notes, notes
+    notes, _ = notes_of(folder, [{'x': rng.random(), 'y': count(rng.choice((1, 8)))}
+                                 for _ in range(300)], 'poisson')
+    assert 'vary more' in notes and '--robust' in notes, notes
+
+
+@test
+def a_softmax_names_its_class_and_each_reference_level_once(folder):
+    table, _ = summary_of(trained(folder, 'softmax'))
+    notes = ' '.join(table['notes'])
+    assert 'The reference class is blue.' in notes, notes
+    assert 'Reference levels: region=west, kind=b.' in notes and 'aliased' not in notes, notes
+
+
+@test
+def shares_and_an_exposure_without_a_log_link_are_questioned(folder):
+    write_csv(folder / 'rows.csv', [{'n': 4 + i % 3, 'x': i, 'y': (i % 3) / 4} for i in range(20)])
+    said = dml('run', write_job(folder, data=['rows.csv'], objective='logistic'))
+    assert said.status == BAD_DATA and 'two rows, of labels 1 and 0' in said.stderr, said
+    for loss, asked in ('squared', True), ('poisson', False):
+        said = dml('run', write_job(folder, data=['rows.csv'], objective=loss, exposure='n'), '--fresh')
+        assert said.status == 0 and ('`exposure`' in said.stderr) == asked, said
+
+
 @test
 def a_column_of_small_values_is_not_taken_for_one_that_parts_the_classes(folder):
     rng, rows = random.Random(3), rows_of('logistic')
