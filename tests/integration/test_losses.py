@@ -188,7 +188,7 @@ def a_loss_ends_at_the_optimum_that_newton_finds_and_predicts_it(folder):
 def a_parameter_of_a_loss_is_in_the_section_of_its_objective(folder):
     for text, error in [
             ('objective = huber\nhuber { delta = 0 }',
-             ':3: key `huber.delta`: "0" is out of range; allowed: a number from 1e-100 to 1e+100'),
+             ':3: key `huber.delta`: "0" is out of range; allowed: auto, or a number from 1e-100 to 1e+100'),
             ('objective = huber\nhuber { detla = 3 }', ':3: key `detla`: there is no such key in huber'),
             ('delta = 3', ':2: key `delta`: belongs to the section huber; write huber { delta = VALUE'),
             ('huber { delta = 3 }',
