@@ -165,12 +165,14 @@ def an_exposure_is_an_offset_of_its_logarithm(folder):
 @test
 def residual_losses_see_labels_less_their_offsets(folder):
     rows = [dict(row, huber=row['squared']) for row in made_rows()]
-    for objective in 'squared', 'huber':
+    for objective, more in ('squared', {}), ('huber', {'huber': {'delta': 1.35}, 'l2': 1e-3}):
         write_lines(folder, rows, objective)
-        first = train(write_job(folder, **line_settings(objective, ['offset']), **CLOSE), '--fresh')
+        settings = {**line_settings(objective, ['offset']), **more, **CLOSE}
+        first = train(write_job(folder, **settings), '--fresh')
         write_lines(folder, [dict(row, **{objective: round(row[objective] - row['offset'], 4)})
                              for row in rows], objective)
-        second = train(write_job(folder, **line_settings(objective, []), **CLOSE), '--fresh')
+        settings = {**line_settings(objective, []), **more, **CLOSE}
+        second = train(write_job(folder, **settings), '--fresh')
         assert_near(coefficients(first['model']), coefficients(second['model']), 1e-10)
 
 
