@@ -174,7 +174,7 @@ static void lists_that_contradict_each_other_are_refused(void **state) {
     assert_lacks("a,y\n1,0\n", &options,
                  "column \"a\" is named by csv.numbers and by csv.categories");
     options = (struct source_options){.categories = y};
-    assert_lacks("a,y\n1,0\n", &options, "it is the label");
+    assert_lacks("a,y\n1,0\n", &options, "and is the label");
 }
 
 static void numbers_with_a_decimal_comma_are_refused_or_read(void **state) {
