@@ -182,6 +182,17 @@ int format_find(struct format *format, const char *path, char *text, size_t leng
     return find_layout(format, path, number, &first, &second, &behind);
 }
 
+bool format_has_rows(const struct format *format, char *text, size_t length) {
+    static const struct record_rule lines = {0};
+    const struct record_rule *rule = format->kind == FORMAT_CSV ? &format->rule : &lines;
+    const bool comments = format->kind == FORMAT_LIBSVM;
+    uint64_t ignored = 0;
+    struct text_line line = next_line(rule, &text, &length, comments, &ignored);
+    if (line.length && format->kind == FORMAT_CSV && format->header)
+        line = next_line(rule, &text, &length, comments, &ignored);
+    return line.length > 0;
+}
+
 void format_release(struct format *format) {
     for (char **name = format->names; name && *name; name++)
         free(*name);

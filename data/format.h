@@ -69,6 +69,10 @@ int format_find(struct format *format, const char *path, char *text, size_t leng
                 const struct source_options *options);
 void format_release(struct format *format);
 
+/* Whether text from the beginning of the file has a row, be it malformed: more than a header, empty
+ * lines and comments. The format is that which format_find() found in it. */
+bool format_has_rows(const struct format *format, char *text, size_t length);
+
 /* A line without its end. */
 struct text_line {
     const char *text;

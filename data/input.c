@@ -262,8 +262,6 @@ static int check_kind(const struct input *input, const struct stat *status, bool
                          path, path);
     if (!S_ISREG(status->st_mode) && !streams)
         return error_set(ERROR_DATA, "%s is not a regular file", path);
-    if (S_ISREG(status->st_mode) && status->st_size == 0)
-        return error_set(ERROR_DATA, "%s is empty: leave it out until it has rows", path);
     return 0;
 }
 

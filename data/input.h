@@ -14,7 +14,7 @@ struct input; /* opaque; used by one thread at a time */
 
 /* Opens a regular file, or the object behind an address as it is shown (data/address.h); with
  * `streams` also a pipe or the like, and "-" as standard input. ERROR_DATA if it is missing, a
- * folder or empty; ERROR_PERMISSION. The path must outlive the input.
+ * folder; ERROR_PERMISSION. The path must outlive the input.
  */
 int input_open(const char *path, bool streams, struct input **input);
 void input_close(struct input *input);

@@ -16,7 +16,8 @@ struct pack; /* opaque; a mapped file */
 
 /* The pack of `source` in folder `packs`: an existing one if the source is unchanged (same size,
  * times and inode, else same content), else a new one. *made says whether it is new. The file is
- * published whole or not at all. */
+ * published whole or not at all. *pack is NULL for a source without rows, if the options allow one.
+ */
 int pack_of_source(const char *packs, const char *source, const struct source_options *options,
                    unsigned threads, struct pack **pack, bool *made);
 

@@ -154,7 +154,8 @@ static inline bool pack_is_float(double value) {
 }
 
 /* Reads `source` into a new pack in folder `packs`. `known` gives the hashes of the source's path
- * and of the options. *path is where it was put; free it. */
+ * and of the options. *path is where it was put; free it. It is NULL for a source without rows, if
+ * the options allow one. */
 int pack_write(const char *packs, const char *source, const struct source_options *options,
                unsigned threads, const struct pack_facts *known, char **path);
 

@@ -314,7 +314,8 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
     if (*made) {
         char *path;
         code = pack_write(packs, source, options, threads, &known, &path);
-        if (code)
+        *made = path != NULL;
+        if (code || !path)
             return code;
         code = pack_open_checked(path, 0, pack);
         free(path);

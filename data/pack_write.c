@@ -455,7 +455,10 @@ static int read_and_write(struct pack_writer *writer, const char *packs, const c
     writer->report = &report;
     const struct source_parts parts = {prepare_rows, number_and_place_rows, finish_rows};
     int code = source_read_in_parts(source, &reading, threads, &parts, writer, &report);
-    if (code)
+    *path = NULL;
+    if (!code && !report.rows) /* as the options allow */
+        source_report_release(&report);
+    if (code || !report.rows)
         return code;
     note_report(&writer->facts, &report);
     code = write_pack_sections(writer, &report);
@@ -464,8 +467,10 @@ static int read_and_write(struct pack_writer *writer, const char *packs, const c
         return code;
     *path = pack_path_make(packs, writer->facts.fingerprint);
     code = container_publish(&writer->container, *path);
-    if (code)
+    if (code) {
         free(*path);
+        *path = NULL;
+    }
     return code;
 }
 

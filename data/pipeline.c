@@ -195,6 +195,8 @@ static int finish_report(struct source_reader *reader) {
     struct source_report *report = reader->report;
     if (reader->code)
         return error_set(reader->code, "%s", reader->text);
+    if (report->rows == 0 && reader->options->may_be_empty && !report->rejected)
+        return input_check_unchanged(reader->input);
     if (report->rows == 0)
         return error_set(ERROR_DATA, "%s has no rows%s", reader->path,
                          reader->options->streams ? "" : ": leave it out until it has some");
@@ -219,11 +221,12 @@ static int finish_report(struct source_reader *reader) {
     return 0;
 }
 
-/* Refuses files of formats that are not read. */
-static int check_beginning(struct blocks *blocks) {
+/* Refuses files of formats that are not read. A file of no bytes has no format: *empty. */
+static int check_beginning(struct blocks *blocks, bool *empty) {
     const uint8_t *bytes;
     size_t length;
     int code = blocks_peek(blocks, BEGINNING_BYTES, &bytes, &length);
+    *empty = !code && length == 0;
     return code ? code : foreign_check(blocks->path, bytes, length);
 }
 
@@ -232,10 +235,11 @@ static int read_first(struct source_reader *reader) {
     static const struct record_rule lines = {0};
     struct format *format = &reader->format;
     struct batch *first = &reader->first;
-    int code = check_beginning(&reader->blocks);
-    bool there;
-    if (!code)
-        code = parquet_reader_open(&reader->blocks, reader->options, &reader->parquet, format);
+    bool there, empty;
+    int code = check_beginning(&reader->blocks, &empty);
+    if (code || empty)
+        return code;
+    code = parquet_reader_open(&reader->blocks, reader->options, &reader->parquet, format);
     if (code || reader->parquet)
         return code;
     code = array_reader_open(&reader->blocks, reader->options, &reader->array);
@@ -318,7 +322,7 @@ int source_read_in_parts(const char *path, const struct source_options *options,
 }
 
 int source_columns(const char *path, const struct source_options *options, bool kinds,
-                   struct table **table) {
+                   struct table **table, bool *empty) {
     struct source_options names = *options;
     struct format format = {0};
     struct blocks blocks;
@@ -335,18 +339,24 @@ int source_columns(const char *path, const struct source_options *options, bool 
     const uint8_t *bytes;
     size_t length;
     struct parquet_reader *parquet = NULL;
-    code = check_beginning(&blocks);
-    if (!code)
+    bool nothing;
+    code = check_beginning(&blocks, &nothing);
+    if (!code && !nothing)
         code = parquet_reader_open(&blocks, &names, &parquet, &format);
     if (!code)
         code = blocks_peek(&blocks, ARRAY_MAGIC_BYTES, &bytes, &length);
-    bool text = !code && !parquet && array_format(bytes, length) == FORMAT_AUTO;
+    bool text = !code && !nothing && !parquet && array_format(bytes, length) == FORMAT_AUTO;
     if (text)
         code = blocks_next(&blocks, &batch);
     if (!code && text)
         code = format_find(&format, path, batch.text, batch.text_length, &names);
-    if (!code && format.table)
+    if (!code && text && blocks.ended)
+        nothing = !format_has_rows(&format, batch.text, batch.text_length);
+    nothing &= options->may_be_empty;
+    if (!code && format.table && !nothing)
         *table = table_copy(format.table);
+    if (empty)
+        *empty = !code && nothing;
     parquet_reader_close(parquet);
     blocks_release(&blocks);
     batch_release(&batch);

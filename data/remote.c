@@ -298,8 +298,6 @@ int remote_open(const char *path, struct remote **opened) {
     code = address_request(path, &remote->request);
     if (!code)
         code = remote_read(remote, NULL, 0, &none);
-    if (!code && !remote->offset)
-        code = error_set(ERROR_DATA, "%s is empty: leave it out until it has rows", path);
     if (code) {
         remote_close(remote);
         return code;

@@ -111,6 +111,8 @@ struct source_options {
                                    with each row, whatever else they are for; NULL: none */
     bool streams;               /* also from pipes, and from standard input as "-" */
     bool hands_out_bad;         /* rows may be none, and only bad lines */
+    bool may_be_empty;          /* a file without rows, as one that holds a header alone, is no
+                                   error: the report says so by 0 rows */
     bool hashes_rows;           /* rows come with the hash of what stands in the file */
     uint32_t columns; /* CSV: how many there must be, less the label's if that is optional; of an
                          array: one more than a row has; 0: as many as there are */
@@ -270,8 +272,8 @@ bool source_is_stream(const char *path);
 const char *source_name(const char *path);
 
 /* Reads a whole file, parsing on up to `threads` threads. Errors are ERROR_DATA with file and line,
- * or ERROR_IO. An empty file is an error, and so is one that changes while it is read: what was
- * handed out is then of no use. */
+ * or ERROR_IO. A file without rows is an error unless the options say that it may be empty. One
+ * that changes while it is read is an error, too: what was handed out is then of no use. */
 int source_read(const char *path, const struct source_options *options, unsigned threads,
                 source_take *take, void *context, struct source_report *report);
 
@@ -288,10 +290,10 @@ int source_read_in_parts(const char *path, const struct source_options *options,
                          const struct source_parts *parts, void *context,
                          struct source_report *report);
 
-/* What columns a CSV file has, with `kinds` or without: *table is NULL if the file is none. Reads
- * its beginning. */
+/* What columns a CSV file has, with `kinds` or without: *table is NULL if the file is none, or if
+ * it may be empty and is; *empty says which, unless `empty` is NULL. Reads its beginning. */
 int source_columns(const char *path, const struct source_options *options, bool kinds,
-                   struct table **table);
+                   struct table **table, bool *empty);
 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
  * regular file, or lead to a pipe, or be "-". The name of a file that is there, and the folders at

@@ -265,6 +265,8 @@ static int read_files(struct scorer *scorer, char *const *paths, const struct so
         int code = offsets_check_options(&scorer->model->layout, scorer->path, &reading);
         if (!code)
             code = source_read(*paths, &reading, threads, score_rows, scorer, report);
+        if (!code && !report->rows)
+            log_info("%s has no rows: it is passed over", scorer->path);
         if (!code) {
             uint32_t reasons = 0;
             while (report->rejected_reasons && report->rejected_reasons[reasons])

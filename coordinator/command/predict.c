@@ -113,6 +113,7 @@ static int scoring_open(const struct options *options, bool judged, struct scori
         code = check_weights(scoring);
     source_beside_release(&patterns);
     scoring->reading.streams = true;
+    scoring->reading.may_be_empty = true;
     return code;
 }
 

@@ -34,7 +34,7 @@ static bool is_coordinate(const struct table *table, uint32_t i) {
  * of here, and one that is not there is refused. */
 int proposal_find_label(struct proposal *proposal) {
     struct table *table = NULL;
-    int code = source_columns(proposal->data, &proposal->reading, false, &table);
+    int code = source_columns(proposal->data, &proposal->reading, false, &table, NULL);
     for (size_t k = 0; table && k < sizeof label_names / sizeof *label_names; k++)
         for (uint32_t i = 0; i < table->columns && !proposal->reading.label; i++)
             if (table->column[i].name && !strcasecmp(table->column[i].name, label_names[k]) &&
@@ -291,7 +291,7 @@ static int settle(struct proposal *proposal, struct survey *survey) {
     const char *const *given = proposal->reading.categories;
     const enum log_level level = log_level_now;
     log_level_now = LOG_ERROR;
-    int code = source_columns(proposal->data, &proposal->reading, true, &table);
+    int code = source_columns(proposal->data, &proposal->reading, true, &table, NULL);
     log_level_now = level;
     if (code || !table)
         return code ? code : error_set(ERROR_DATA, "%s is no table", proposal->data);

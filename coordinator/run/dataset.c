@@ -85,8 +85,10 @@ static int pack_one(const struct source_options *options, const char *folder, co
     int code = pack_of_source(folder, path, options, threads_here(), pack, &made);
     if (code)
         return code;
-    const char *name = pack_source(*pack);
-    if (made)
+    const char *name = source_name(path);
+    if (!*pack)
+        log_info("%s has no rows: it is passed over", name);
+    else if (made)
         log_info("%s: packed in %.2f s", name, seconds_since(start));
     else if (source_is_input(path))
         log_info("%s gives nothing: the rows that were read from it last are used again", name);
@@ -117,7 +119,7 @@ static const struct table *order_for(const struct source_options *options,
         return NULL;
     if (source_is_stream(path)) /* its names can be read once */
         return order;
-    if (source_columns(path, options, false, &table))
+    if (source_columns(path, options, false, &table, NULL))
         error_clear();
     bool needs = table && table_is_named(table) && !table_names_equal(table, order);
     table_free(table);
@@ -151,18 +153,23 @@ static void choose_table(const struct packing *packing, const struct source_opti
         reading->table = *shorter;
 }
 
+/* Adds the pack of file `number`, unless the file has no rows, as a part that a job of another
+ * system found nothing for, or its mark _SUCCESS. */
 static int pack_next(const struct packing *packing, const struct source_options *options,
-                     const char *path, struct pack_list *list) {
+                     const char *path, uint32_t number, struct pack_list *list) {
     struct source_options reading = *options;
     struct table *shorter = NULL;
-    source_beside_name(packing->beside, list->count, &reading);
+    source_beside_name(packing->beside, number, &reading);
     reading.streams = source_is_stream(path);
+    /* The writer of a pipe without rows may have failed. */
+    reading.may_be_empty = options->may_be_empty && !reading.streams;
     choose_table(packing, options, path, &reading, &shorter);
     int code = pack_one(&reading, packing->folder, path, &list->packs[list->count]);
     table_free(shorter);
-    if (!code)
-        list->count++;
-    if (!code && packing->shape)
+    if (code || !list->packs[list->count])
+        return code;
+    list->count++;
+    if (packing->shape)
         code = take_shape(packing->shape, list->packs, list->count - 1);
     return code;
 }
@@ -170,11 +177,13 @@ static int pack_next(const struct packing *packing, const struct source_options 
 static int pack_all(const struct packing *packing, const struct source_options *options,
                     char *const *paths, struct pack_list *list) {
     uint32_t count = count_paths(paths);
+    struct source_options reading = *options;
+    reading.may_be_empty = count > 1; /* one alone is refused by whoever reads it */
     list->packs = memory_new(count, sizeof(struct pack *));
     int code = 0;
-    while (!code && list->count < count)
-        code = pack_next(packing, options, paths[list->count], list);
-    return code;
+    for (uint32_t i = 0; i < count && !code; i++)
+        code = pack_next(packing, &reading, paths[i], i, list);
+    return !code && count && !list->count ? dataset_refuse_empty(paths) : code;
 }
 
 /* `fold` is 0 for none. */

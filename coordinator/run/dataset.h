@@ -98,6 +98,9 @@ struct crosses_outlook {
 int dataset_check_crosses(const struct job *job, const struct table *table,
                           struct crosses_outlook *outlook);
 
+/* ERROR_DATA: none of these files, at least one, has rows. */
+int dataset_refuse_empty(char *const *paths);
+
 /* ERROR_DATA unless both or neither is a table: the columns of others have numbers, and no name or
  * place in a table. */
 int dataset_check_kind(const char *first, bool first_is_table, const char *path, bool is_table);

@@ -192,7 +192,7 @@ struct table *dataset_table_for(const struct source_options *options, const char
         return NULL;
     struct source_options names = *options;
     names.table = NULL;
-    if (source_columns(path, &names, false, &file))
+    if (source_columns(path, &names, false, &file, NULL))
         error_clear(); /* it is left to whoever packs the file */
     if (file && table_is_named(file)) {
         uint32_t needed = columns_needed(table, file, options->adds_columns);
@@ -307,30 +307,45 @@ int dataset_check_kind(const char *first, bool first_is_table, const char *path,
                      is_table ? path : first, is_table ? first : path);
 }
 
-/* The columns of some files, which add to the table or are those of it. */
+int dataset_refuse_empty(char *const *paths) {
+    const unsigned files = count_paths(paths);
+    if (files == 1)
+        return error_set(ERROR_DATA, "%s has no rows: leave it out until it has some", *paths);
+    return error_set(ERROR_DATA, "none of the %u files has rows, from %s to %s", files, paths[0],
+                     paths[files - 1]);
+}
+
+/* The columns of some files, which add to the table or are those of it. Files without rows say
+ * nothing of either, but one file at least has rows, if each can be read twice. */
 static int check_files(const struct source_options *options, char *const *paths, bool kinds,
                        struct table **table) {
     const char *first = NULL;
+    bool all_empty = *paths != NULL;
     int code = 0;
-    for (; *paths && !code; paths++) {
+    for (char *const *path = paths; *path && !code; path++) {
         struct source_options reading = *options;
         struct table *file = NULL;
-        if (source_is_stream(*paths))
+        bool empty = false;
+        if (!source_is_stream(*path)) {
+            reading.may_be_empty = true;
+            reading.table = *table;
+            if (*table)
+                reading.label = NULL; /* the table tells it */
+            code = source_columns(*path, &reading, kinds, &file, &empty);
+        }
+        all_empty &= empty;
+        if (code || empty || source_is_stream(*path))
             continue;
-        reading.table = *table;
-        if (*table)
-            reading.label = NULL; /* the table tells it */
-        code = source_columns(*paths, &reading, kinds, &file);
-        if (!code && kinds && first && file_bytes(*paths)) /* the format of nothing is not known */
-            code = dataset_check_kind(first, *table != NULL, *paths, file != NULL);
-        first = first || !file_bytes(*paths) ? first : *paths;
+        if (kinds && first)
+            code = dataset_check_kind(first, *table != NULL, *path, file != NULL);
+        first = first ? first : *path;
         if (file && *table)
             table_add_columns(*table, file);
         else if (file)
             *table = table_copy(file);
         table_free(file);
     }
-    return code;
+    return !code && all_empty ? dataset_refuse_empty(paths) : code;
 }
 
 int dataset_check_columns(const struct job *job, const struct dataset_paths *paths,

@@ -170,12 +170,17 @@ def a_row_of_a_table_is_answered_when_its_last_line_is_there(folder):
 
 
 @test
-def standard_input_without_rows_or_ending_within_a_line_is_an_error(folder):
+def standard_input_without_rows_has_no_predictions_and_ending_within_a_line_is_an_error(folder):
     train(small_job(folder))
     state = folder / 'job.state'
-    for finished in (piped('', 'predict', state, '-'), piped('\n\n', 'evaluate', state, '-'),
-                     dml('predict', state, '-', prefix=('sh', '-c', 'exec "$@" <&-', 'sh'))):
-        assert 'standard input has no rows' in finished.stderr, finished.stderr
+    for text in '', '\n\n':
+        none = piped(text, 'predict', state, '-')
+        assert none.returncode == 0 and not none.stdout, none
+        assert 'standard input has no rows' in none.stderr, none.stderr
+        judged = piped(text, 'evaluate', state, '-')
+        assert judged.returncode == BAD_DATA and 'no row with a label' in judged.stderr, judged
+    closed = dml('predict', state, '-', prefix=('sh', '-c', 'exec "$@" <&-', 'sh'))
+    assert closed.status == 0 and not closed.stdout, closed
     cut = piped('1 1:2\n1 3:', 'predict', state, '-')
     assert cut.returncode == BAD_DATA and 'standard input:2:' in cut.stderr, cut
     whole = piped('1 1:2\n1 3:4', 'predict', state, '-')

@@ -94,7 +94,7 @@ def what_is_not_one_object_is_refused_with_its_reason(folder):
         ('untagged', data, {'cut': 1, 'becomes': other[:-9] + data[-9:], 'no_etag': True}, BAD_DATA,
          'was changed'),
         ('short', data, {'lie': 500}, BAD_DATA, 'sends no more than'),
-        ('empty', b'', {}, BAD_DATA, 'is empty'),
+        ('empty', b'', {}, BAD_DATA, 'has no rows'),
         ('endless', data, {'endless': True}, BAD_DATA, 'longer than'),
         ('shrunk', data, {'endless': 3}, BAD_DATA, 'has sent 3145728 bytes of it, and says'),
         ('silent', data, {'silent': True, 'no_range': True}, UNAVAILABLE, 'without progress'),

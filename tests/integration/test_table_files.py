@@ -2,6 +2,7 @@
 """Tables in several files, whose columns come and go."""
 
 import csv
+import gzip
 import json
 import random
 import sys
@@ -255,6 +256,58 @@ def folds_of_files_that_lack_columns_are_trained_and_scored(folder):
     job = job_of(folder, folds=3, l2=[1e-2, 1e-1])
     result = train(job)
     assert result['model_sha256'], result
+
+
+@test
+def parts_without_rows_are_passed_over_and_change_nothing(folder):
+    """Files of no bytes, a header alone and an archive of nothing, between and before others."""
+    for name in 'full', 'parts':
+        (folder / name).mkdir()
+    columns = ['age', 'color', 'size', 'town', 'label']
+    for i in 1, 3:
+        for name in 'full', 'parts':
+            write(folder / name / f'part-{i}.csv', i, columns)
+            (folder / name / f'part-{i}.w').write_text('2\n' * 300)
+    write(folder / 'parts/part-0.csv', 0, columns)
+    header = (folder / 'parts/part-0.csv').read_text().split('\n', 1)[0] + '\n'
+    for part, content in (('0', header.encode()), ('2', b''), ('4', gzip.compress(b'')),
+                          ('5', b'\n\n')):
+        (folder / f'parts/part-{part}.csv').write_bytes(content)
+        (folder / f'parts/part-{part}.w').touch()
+    (folder / 'parts/_SUCCESS.csv').touch()
+    (folder / 'parts/_SUCCESS.w').touch()
+    results = {}
+    for name in 'full', 'parts':
+        job = job_of(folder / name, data=['*.csv'], weights=['*.w'])
+        checked = dml('check', job)
+        assert checked.status == 0, checked
+        results[name] = train(job)
+        again = dml('run', job, '--json')
+        assert again.status == 0 and ('passed over' in again.stderr) == (name == 'parts'), again
+    assert results['full']['model_sha256'] == results['parts']['model_sha256'], results
+
+    state = folder / 'full/job.state'
+    predict = [dml('predict', state, *sorted((folder / name).glob('*.csv')))
+               for name in ('full', 'parts')]
+    assert predict[0].status == 0 and predict[0].stdout == predict[1].stdout, predict[1]
+    for part in '0', '2', '4':
+        none = dml('predict', state, folder / f'parts/part-{part}.csv', '--header')
+        assert none.status == 0 and none.stdout.count('\n') == 1, none
+
+
+@test
+def lists_whose_files_all_lack_rows_are_refused(folder):
+    write(folder / '1.csv', 1, NAMES)
+    (folder / '2.csv').write_text(','.join(NAMES) + '\n')
+    (folder / '3.csv').touch()
+    for settings in {'data': ['2.csv', '3.csv']}, {'data': ['1.csv'], 'holdout': ['2.csv']}, \
+            {'data': ['1.csv'], 'test': ['3.csv']}:
+        job = job_of(folder, **settings)
+        for command in 'check', 'run':
+            refused = dml(command, job)
+            assert refused.status == BAD_DATA and 'rows' in refused.stderr, (settings, refused)
+    judged = dml('init', folder / '3.csv')
+    assert judged.status == BAD_DATA and 'has no rows' in judged.stderr, judged
 
 
 if __name__ == '__main__':

@@ -90,7 +90,7 @@ static void unknown_csv_columns_are_refused(void **state) {
 static void files_that_cannot_be_read_are_refused(void **state) {
     (void)state;
     struct source_options options = {0};
-    assert_error(fixture_text("empty", ""), &options, ERROR_DATA, "is empty");
+    assert_error(fixture_text("empty", ""), &options, ERROR_DATA, "has no rows");
     assert_error(fixture_text("blank", "\n \n# nothing\n"), &options, ERROR_DATA, "has no rows");
     assert_error(fixture_path("missing"), &options, ERROR_DATA, "cannot open");
     assert_error(fixture_folder, &options, ERROR_DATA, "is a folder");

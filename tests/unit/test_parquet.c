@@ -123,7 +123,7 @@ static void a_known_table_is_found_in_the_file(void **state) {
     struct table *table;
     const struct source_options first = {.label = "y", .dates = LIST("day", "stamp")};
     (void)state;
-    assert_int_equal(source_columns(stored_file("plain.parquet"), &first, true, &table), 0);
+    assert_int_equal(source_columns(stored_file("plain.parquet"), &first, true, &table, NULL), 0);
     const struct source_options next = {.format = FORMAT_CSV, .table = table};
     assert_same_rows(stored_file("table.csv"), stored_file("dictionary.parquet"), &next);
     table_free(table);
@@ -414,18 +414,18 @@ static void an_index_is_neither_a_feature_nor_the_label(void **state) {
     const struct source_options plain = {0}, id = {.numbers = LIST("id")}, named = {.label = "id"};
     struct table *table;
     (void)state;
-    assert_int_equal(source_columns(stored_file("index.parquet"), &plain, true, &table), 0);
+    assert_int_equal(source_columns(stored_file("index.parquet"), &plain, true, &table, NULL), 0);
     assert_int_equal(table->columns, 4);
     assert_int_equal(table->column[0].kind, COLUMN_NUMBER);
     assert_int_equal(table->column[1].kind, COLUMN_LABEL);
     assert_int_equal(table->column[2].kind, COLUMN_SKIPPED);
     assert_int_equal(table->column[3].kind, COLUMN_SKIPPED);
     table_free(table);
-    assert_int_equal(source_columns(stored_file("index.parquet"), &id, true, &table), 0);
+    assert_int_equal(source_columns(stored_file("index.parquet"), &id, true, &table, NULL), 0);
     assert_int_equal(table->column[1].kind, COLUMN_LABEL);
     assert_int_equal(table->column[2].kind, COLUMN_NUMBER); /* the job says so */
     table_free(table);
-    assert_int_equal(source_columns(stored_file("index.parquet"), &named, true, &table), 0);
+    assert_int_equal(source_columns(stored_file("index.parquet"), &named, true, &table, NULL), 0);
     assert_int_equal(table->column[2].kind, COLUMN_LABEL);
     assert_int_equal(table->column[3].kind, COLUMN_SKIPPED);
     table_free(table);
