@@ -114,8 +114,9 @@ struct offset_summary {
 };
 
 /* What the targets of a set are like, of rows whose weight is not 0. All are 0 if there are none.
- * The quantiles are those of some rows, evenly spread, each with its weight: [k] is about as large
- * as k/128 of the targets. */
+ * The quantiles are those of targets less the offsets of their rows, which is what a model of
+ * targets with a unit must explain: of some rows, evenly spread, each with its weight. [k] is about
+ * as large as k/128 of them. */
 #define LABEL_QUANTILES 129
 struct label_summary {
     double least, mean;

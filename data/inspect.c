@@ -86,10 +86,12 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
         "classes", info->classes ? text_list(info->class_names, info->classes, 1) : NULL);
     if (!info->classes)
         json_object_update_new(
-            object, json_pack("{s:o*, s:o*, s:o*, s:o*}", "label_max_abs",
-                              json_real(info->label_max_abs), "label_least",
-                              json_real(targets->least), "label_mean", json_real(targets->mean),
-                              "label_median", json_real(targets->quantile[LABEL_QUANTILES / 2])));
+            object,
+            json_pack("{s:o*, s:o*, s:o*, s:o*}", "label_max_abs", json_real(info->label_max_abs),
+                      "label_least", json_real(targets->least), "label_mean",
+                      json_real(targets->mean), "label_median",
+                      info->has_offsets ? NULL
+                                        : json_real(targets->quantile[LABEL_QUANTILES / 2])));
     if (columns)
         json_object_set_new(object, "columns", columns);
     if (info->uniform)

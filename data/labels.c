@@ -12,12 +12,12 @@
 #include "data/merge.h"
 #include "data/number.h"
 
-/* ---- what targets are like: the least, the mean, and quantiles of a sample ---- */
+/* ---- what targets are like: the least, the mean, and quantiles of a sample of residuals ---- */
 
 /* A full sample drops every other target, and takes half as many from then on. */
 #define SAMPLE_MAX 65536
 
-static void sample_target(struct targets *targets, double target, double weight) {
+static void sample_residual(struct targets *targets, double residual, double weight) {
     if (!targets->sample) {
         targets->sample = memory_new(SAMPLE_MAX, sizeof *targets->sample);
         targets->stride = 1;
@@ -31,23 +31,23 @@ static void sample_target(struct targets *targets, double target, double weight)
             targets->sample[i] = targets->sample[2 * (size_t)i];
     }
     assert(targets->sampled < SAMPLE_MAX);
-    targets->sample[targets->sampled++] = (struct weighed_target){target, weight};
+    targets->sample[targets->sampled++] = (struct weighed_residual){residual, weight};
 }
 
 /* Weights are scaled so that their sum cannot overflow; with huge targets `sum` can. */
-static void add_target(struct targets *targets, double target, double weight) {
+static void add_target(struct targets *targets, double target, double offset, double weight) {
     if (!targets->sampled || target < targets->least)
         targets->least = target;
     targets->sum += weight * target;
     targets->weights += weight;
-    sample_target(targets, target, weight);
+    sample_residual(targets, target - offset, weight);
 }
 
-/* Targets of one size are in the order of their weights, so that the sums of these are always the
+/* Residuals of one size are in the order of their weights, so that the sums of these are always the
  * same. */
-static int compare_targets(const void *a, const void *b) {
-    const struct weighed_target *x = a, *y = b;
-    int order = (x->target > y->target) - (x->target < y->target);
+static int compare_residuals(const void *a, const void *b) {
+    const struct weighed_residual *x = a, *y = b;
+    int order = (x->residual > y->residual) - (x->residual < y->residual);
     return order ? order : (x->weight > y->weight) - (x->weight < y->weight);
 }
 
@@ -63,7 +63,7 @@ static void find_quantiles(const struct targets *targets, struct label_summary *
         double share = (total - lightest) * k / (LABEL_QUANTILES - 1);
         while (at + 1 < targets->sampled && before + targets->sample[at].weight <= share)
             before += targets->sample[at++].weight;
-        summary->quantile[k] = targets->sample[at].target;
+        summary->quantile[k] = targets->sample[at].residual;
     }
 }
 
@@ -71,7 +71,7 @@ void targets_finish(struct targets *targets, struct label_summary *summary) {
     *summary = (struct label_summary){0};
     if (!targets->sampled)
         return;
-    qsort(targets->sample, targets->sampled, sizeof *targets->sample, compare_targets);
+    qsort(targets->sample, targets->sampled, sizeof *targets->sample, compare_residuals);
     summary->least = targets->least;
     summary->mean = targets->sum / targets->weights;
     find_quantiles(targets, summary);
@@ -158,7 +158,7 @@ static int refuse_label(const struct pack *pack, uint64_t row, const char *name,
 }
 
 static int check_target(struct labels *labels, const struct pack *pack, uint64_t row, uint32_t text,
-                        double number, double weight) {
+                        double number, double offset, double weight) {
     if (text != DICTIONARY_NONE)
         return refuse_label(pack, row, text_dictionary_get(&labels->texts, text),
                             "is a text; a target must be a number; for classes, use objective = "
@@ -166,7 +166,7 @@ static int check_target(struct labels *labels, const struct pack *pack, uint64_t
     if (weight > 0 && fabs(number) > labels->max_abs)
         labels->max_abs = fabs(number);
     if (weight > 0)
-        add_target(&labels->targets, number, weight);
+        add_target(&labels->targets, number, offset, weight);
     return 0;
 }
 
@@ -381,7 +381,7 @@ static int look_at_row(struct labels *labels, const struct pack *pack, uint32_t 
                          (unsigned long long)row_of_pack + 1);
     if (labels->kind == LABEL_TARGET)
         return check_target(labels, pack, row_of_pack, text, rows->label[row],
-                            rows->weight ? rows->weight[row] : 1);
+                            row_offset_of(rows, row), rows->weight ? rows->weight[row] : 1);
     return check_class(labels, pack, row_of_pack, text, rows->label[row]);
 }
 

@@ -302,14 +302,15 @@ void columns_make_names(struct columns *columns);
 
 /* ---- labels ---- */
 
-struct weighed_target {
-    double target, weight;
+/* A target less the offset of its row. */
+struct weighed_residual {
+    double residual, weight;
 };
 
 /* Sums up targets one by one. Zeroed memory is empty. */
 struct targets {
     double least, sum, weights;
-    struct weighed_target *sample; /* every stride-th target */
+    struct weighed_residual *sample; /* of every stride-th target */
     uint32_t sampled;
     uint64_t stride, seen;
 };

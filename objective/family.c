@@ -81,20 +81,28 @@ double objective_typical_margin(const struct objective_shape *shape) {
     return shape->start + objective_typical_offset(shape);
 }
 
+/* A quantile of labels less their offsets is the intercept itself; a mean of labels is that of
+ * margins. */
+double objective_null_intercept(const struct objective_shape *shape,
+                                const struct label_summary *labels) {
+    const struct objective *objective = objective_of(shape->kind);
+    if (!objective->start)
+        return labels->mean - objective_typical_offset(shape);
+    double start = objective->start(&shape->loss, labels);
+    return objective->has_unit ? start : start - objective_typical_offset(shape);
+}
+
 void objective_complete(struct objective_shape *shape, const struct label_summary *labels,
                         const struct offset_summary *offsets) {
     const struct objective *objective = objective_of(shape->kind);
     const struct family *family = family_of(shape);
-    bool starts = objective->start && shape->intercept;
+    shape->offsets = *offsets;
     if (objective->complete)
         objective->complete(&shape->loss, labels);
-    if (starts)
-        shape->start = objective->start(&shape->loss, labels);
+    if (labels && (family->complete || (objective->start && shape->intercept)))
+        shape->start = objective_null_intercept(shape, labels);
     if (family->complete)
-        family->complete(shape, labels, starts);
-    shape->offsets = *offsets;
-    if (starts || (family->complete && labels))
-        shape->start -= objective_typical_offset(shape);
+        family->complete(shape, labels);
 }
 
 /* ---- bounds and exponents ---- */

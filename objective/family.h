@@ -50,9 +50,8 @@ struct family {
     bool (*read_layout)(struct objective_shape *shape, const struct layout *layout);
 
     /* What is left to the data besides what the loss leaves to it; NULL: nothing. `labels` may be
-     * NULL. `started`: the loss has given the start of the intercept. */
-    void (*complete)(struct objective_shape *shape, const struct label_summary *labels,
-                     bool started);
+     * NULL. With labels, the start of the intercept is known before. */
+    void (*complete)(struct objective_shape *shape, const struct label_summary *labels);
 
     /* Base exponent `number` of the layout. `columns` has those of the data; `share` is the one of
      * elements that are rounded once a chunk. See objective_exponents(). */

@@ -147,11 +147,7 @@ void objective_scale_outputs(const struct layout *layout, double factor, uint64_
 /* A network learns labels whose deviation is about 0.6 fastest. */
 #define UNIT_SHARE 0.7
 
-/* Where the loss gives no start, all units would first learn the mean of the labels. */
-static void network_complete(struct objective_shape *shape, const struct label_summary *labels,
-                             bool started) {
-    if (!started && labels)
-        shape->start = labels->mean;
+static void network_complete(struct objective_shape *shape, const struct label_summary *labels) {
     const struct objective *objective = objective_of(shape->kind);
     shape->network.unit =
         objective->has_unit && labels ? UNIT_SHARE * objective_unit(objective, labels) : 1;

@@ -81,7 +81,8 @@ struct objective {
      * the mean of the labels. */
     bool log_link;
 
-    /* Where the intercept starts, of rows without offsets; NULL: at 0. */
+    /* Where the intercept starts; NULL: at 0. Losses of labels that have a unit get it from labels
+     * less their offsets, others from the mean of the labels: it is then for rows without. */
     double (*start)(const struct loss_parameters *parameters, const struct label_summary *labels);
 
     /* The bound on |derivative|, given the largest |label|; NULL: 1. objective_bound() tells the
@@ -322,6 +323,11 @@ void objective_complete(struct objective_shape *shape, const struct label_summar
 /* What offsets add to the margin of a typical row, and that margin before the first step. */
 double objective_typical_offset(const struct objective_shape *shape);
 double objective_typical_margin(const struct objective_shape *shape);
+
+/* The intercept of a model of targets such as these that has no other column, about. Networks start
+ * there whatever the loss is: else all their units would first learn the mean of the labels. */
+double objective_null_intercept(const struct objective_shape *shape,
+                                const struct label_summary *labels);
 
 /* Of elements [first, first + count) of a vector of a network, those that lead to the outputs:
  * times `factor`. */

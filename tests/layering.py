@@ -117,7 +117,7 @@ FORBIDDEN_CALLS = {
                               'objective_of', 'objective_find', 'objective_has_classes',
                               'objective_outputs', 'objective_layout',
                               'objective_of_plugin', 'objective_complete', 'objective_typical_margin',
-                              'objective_typical_offset',
+                              'objective_typical_offset', 'objective_null_intercept',
                               'objective_parameters', 'objective_bound', 'objective_bound_of', 'objective_device_cannot', 'objective_second_bound',
                               'objective_exponents', 'objective_first_bounds', 'objective_read_layout',
                               'objective_scale_outputs', 'objective_unit', 'objective_loss_unit',

@@ -12,13 +12,6 @@ struct sums {
     double loss, weight;
 };
 
-static double intercept_of(const struct objective_shape *shape,
-                           const struct label_summary *labels) {
-    const struct objective *objective = objective_of(shape->kind);
-    double start = objective->start ? objective->start(&shape->loss, labels) : labels->mean;
-    return start - objective_typical_offset(shape);
-}
-
 static void add_rows(const struct objective_shape *shape, double intercept, const struct rows *rows,
                      struct sums *sums) {
     double *margins = memory_new(3 * (size_t)rows->count, sizeof *margins);
@@ -50,7 +43,7 @@ int null_loss_find(struct set *set, const struct objective_shape *shape, double 
             info->strip_columns ? set_tile(set, number, &rows) : set_chunk(set, number, &rows);
         if (code)
             return code;
-        add_rows(shape, intercept_of(shape, info->targets), &rows, &sums);
+        add_rows(shape, objective_null_intercept(shape, info->targets), &rows, &sums);
     }
     *loss = sums.weight > 0 ? sums.loss / sums.weight : 0;
     return 0;
