@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -71,6 +72,38 @@ struct dataset_read {
     struct dataset *data;
 };
 
+/* The column of a table that is called as column `i` of another, or stands where it does if either
+ * has no names; NULL: there is none. */
+static const struct table_column *counterpart(const struct table *table, const struct table *other,
+                                              uint32_t i) {
+    if (!table_is_named(table) || !table_is_named(other))
+        return i < table->columns ? &table->column[i] : NULL;
+    for (uint32_t c = 0; c < table->columns; c++)
+        if (!strcmp(table->column[c].name, other->column[i].name))
+            return &table->column[c];
+    return NULL;
+}
+
+/* Warns of columns that were numbers in the model before and are texts now, or the reverse: one
+ * stray text in an export does that, and the model is another one then. Cron hears it, too, as no
+ * error may follow. */
+static void warn_of_kinds(const struct table *before, const struct table *now) {
+    char name[COLUMN_TEXT];
+    for (uint32_t i = 0; before && now && i < now->columns; i++) {
+        const struct table_column *column = &now->column[i], *then = counterpart(before, now, i);
+        const bool numbers = column->kind == COLUMN_NUMBER;
+        if (!then || column->is_part || !table_uses(column) || !table_uses(then) ||
+            numbers == (then->kind == COLUMN_NUMBER))
+            continue;
+        log_line(LOG_WARNING,
+                 "%s holds %s now, and %s in the data of the model before: if that is a fault of "
+                 "the data, list it in %s, and such data is %s",
+                 table_describe(now, i, name), numbers ? "numbers" : "texts",
+                 numbers ? "texts" : "numbers", numbers ? "csv.categories" : "csv.numbers",
+                 numbers ? "read as before" : "an error");
+    }
+}
+
 /* A model that cannot be opened is told of when it is needed. */
 static int work_on_data(void *context) {
     struct dataset_read *reading = context;
@@ -78,6 +111,8 @@ static int work_on_data(void *context) {
     if (reading->model && model_open(reading->model, &model))
         error_clear();
     int code = dataset_open(reading->job, model ? model->layout.table : NULL, reading->data);
+    if (!code && model)
+        warn_of_kinds(model->layout.table, set_info(reading->data->set)->table);
     model_close(model);
     return code;
 }

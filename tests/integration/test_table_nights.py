@@ -167,5 +167,25 @@ def bins_whose_edges_move_start_from_the_live_model(folder):
     assert 'nothing to start from' not in said and result['warm_start'], said
 
 
+@test
+def a_column_that_turns_from_numbers_to_texts_or_back_is_told_even_to_cron(folder):
+    """One stray text among numbers makes most of a short column look like a category."""
+    def write(sizes):
+        rows = ''.join(f'{size},{"NSEW"[i % 4]},{i % 2}\n' for i, size in enumerate(sizes))
+        (folder / 'data.csv').write_text('size,town,label\n' + rows)
+
+    numbers = [round(0.5 * (i % 7) + i % 3, 1) for i in range(80)]
+    texts = [['small', 'large'][i % 2 if i % 5 else 0] for i in range(80)]
+    job = write_job(folder, data=['data.csv'], csv={'label': 'label'})
+    for sizes, said in ((numbers, ''), (texts, 'holds texts now, and numbers'), (texts, ''),
+                        (numbers, 'holds numbers now, and texts'), (numbers[::-1], '')):
+        write(sizes)
+        night = dml('retrain', job, '--cron')
+        assert night.status == 0, night
+        told = [line for line in night.stderr.splitlines() if ' now, and ' in line]
+        assert len(told) == bool(said) and all(said in line and 'size' in line for line in told), \
+            (said, night)
+
+
 if __name__ == '__main__':
     sys.exit(main())
