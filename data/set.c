@@ -369,12 +369,17 @@ struct piece {
  * call of the system a chunk, where a checksum of a chunk costs as much as a tenth of its use. */
 
 #define PAGES_AT_ONCE 1024
-#define TICK_NS (20 * NS_PER_MS) /* times of files are this coarse, at most */
 
 /* A hash over all that changes when a file does; 0 if it was changed so lately that another change
- * would have the same time. ERROR_IO if it is shorter than it was. */
+ * would have the same time. Files take their times from a clock that the system moves on tick by
+ * tick: once it has moved beyond the last change, a later change has another time. The clock is
+ * read first, so a change after that counts as later. ERROR_IO if the file is shorter than it was.
+ */
 static int read_stamp(const struct set *set, uint64_t *stamp) {
+    const int64_t least_tick_ns = NS_PER_MS;
     struct stat status;
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME_COARSE, &now);
     if (fstat(set->descriptor, &status))
         return error_set_errno(ERROR_IO, "cannot look at %s", set->container.path);
     if ((uint64_t)status.st_size < set->container.length)
@@ -387,10 +392,8 @@ static int read_stamp(const struct set *set, uint64_t *stamp) {
                              (int64_t)status.st_mtim.tv_sec, (int64_t)status.st_mtim.tv_nsec,
                              (int64_t)status.st_ctim.tv_sec, (int64_t)status.st_ctim.tv_nsec};
     const int64_t changed_ns = (int64_t)status.st_ctim.tv_sec * NS_PER_S + status.st_ctim.tv_nsec;
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME_COARSE, &now);
     const int64_t age_ns = (int64_t)now.tv_sec * NS_PER_S + now.tv_nsec - changed_ns;
-    *stamp = age_ns >= 0 && age_ns < TICK_NS ? 0 : hash64(facts, sizeof facts) | 1;
+    *stamp = age_ns >= 0 && age_ns < least_tick_ns ? 0 : hash64(facts, sizeof facts) | 1;
     return 0;
 }
 
