@@ -85,6 +85,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_completion.py \
 	tests/integration/test_bad_input.py \
 	tests/integration/test_penalty.py \
+	tests/integration/test_residual_tables.py \
 	tests/integration/test_units.py \
 	tests/integration/test_kronecker.py \
 	tests/integration/test_standardise.py \
