@@ -156,7 +156,7 @@ void container_discard(struct container_writer *writer) {
 }
 
 int container_damaged(const struct container *container, const char *what) {
-    return error_set(ERROR_DATA, "%s is damaged (%s): delete it to have it made again",
+    return error_set(ERROR_DATA, "%s is damaged (%s): `run` and `pack` make it again",
                      container->path, what);
 }
 

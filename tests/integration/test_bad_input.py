@@ -4,6 +4,7 @@ written."""
 
 import gzip
 import socket
+import struct
 import sys
 
 from harness import (BAD_DATA, CONFIG, COORDINATOR, CREATE, PERMISSION, REPLICA, SHARD, UNAVAILABLE,
@@ -398,6 +399,26 @@ def a_damaged_pack_is_noticed(folder):
         content[len(content) // 2] ^= 1
         path.write_bytes(content)
         assert_refused(dml('inspect', path), BAD_DATA, path.name)
+
+
+@test
+def a_damaged_pack_is_made_again_by_the_command_that_needs_it(folder):
+    job = small_job(folder)
+    quiet = dml('run', job, '--json').json['model_sha256']
+    [pack] = (folder / 'job.state/packs').glob('*.pack')
+    sound = pack.read_bytes()
+    header, block = 24, sound.index(struct.pack('<d', 1.0))  # a label
+    for words in ('run', job, '--fresh'), ('run', job, '--fresh', '--set', 'folds=2'), ('pack', job), \
+            ('retrain', job):
+        for at in header, block:
+            damaged = bytearray(sound)
+            damaged[at] ^= 1
+            pack.write_bytes(damaged)
+            again = dml(*words)
+            assert again.status == 0 and dml('inspect', pack).status == 0, again
+            if at == block:
+                assert f'{pack} is damaged (the checksum of a block is wrong)' in again.stderr, again
+    assert dml('run', job, '--fresh', '--json').json['model_sha256'] == quiet
 
 
 @test
