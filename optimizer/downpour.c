@@ -19,6 +19,7 @@ void downpour_init(struct downpour *d, const struct downpour_settings *settings,
                            .data = *data,
                            .l1 = penalties->l1,
                            .l2 = penalties->l2,
+                           .loss_unit = optimizer_loss_unit(penalties),
                            .patience = penalties->patience,
                            .stage = settings->epochs ? DOWNPOUR_MINIBATCH : DOWNPOUR_OVER,
                            .holdout = {NAN, NAN},
@@ -119,7 +120,7 @@ double downpour_loss(const struct downpour *d) {
 static double floor_of(const struct downpour *d) {
     double rows = (double)chunks_of_minibatch(d, d->epoch) * d->data.block_rows;
     assert(d->settings.row_floor >= 0 && rows > 0);
-    return fmax(d->settings.row_floor / rows, DOWNPOUR_FLOOR_LEAST);
+    return fmax(d->settings.row_floor / rows, d->loss_unit * DOWNPOUR_FLOOR_LEAST);
 }
 
 /* Adagrad's step, with the proximal step of l1 (Duchi, Hazan and Singer, section 5.1). */

@@ -59,7 +59,7 @@ enum downpour_stage {
 struct downpour {
     struct downpour_settings settings;
     struct optimizer_data data;
-    double l1, l2;
+    double l1, l2, loss_unit;
     uint32_t patience; /* epochs without a better loss on the holdout before the end; 0: none */
     enum downpour_stage stage;
     bool closing;        /* L-BFGS runs, but only to measure where Downpour stopped */

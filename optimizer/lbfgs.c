@@ -45,13 +45,17 @@ double lbfgs_noise(const struct lbfgs *o) {
     return (o->settings.single ? LOSS_NOISE_SINGLE : LOSS_NOISE) * fabs(o->loss);
 }
 
+double lbfgs_steepest_step(const struct lbfgs *o) {
+    return fmin(1 / optimizer_loss_unit(&o->settings), 1 / sqrt(o->gradient_square));
+}
+
 enum optimizer_want lbfgs_search_along(struct lbfgs *o, double first_step, struct bytes *program) {
     assert(o->started && first_step > 0 && !(o->slope > 0));
     linesearch_begin(&o->search, o->loss, o->slope, lbfgs_noise(o), first_step, o->steepest);
     return evaluate(o, program);
 }
 
-/* The negative gradient, with a first step of length 1 at most: no curvature is known. */
+/* The negative gradient: no curvature is known. */
 static enum optimizer_want search_steepest(struct lbfgs *o, struct bytes *program) {
     assert(o->started && o->gradient_square >= 0);
     pairs_reset(&o->history, false);
@@ -61,7 +65,7 @@ static enum optimizer_want search_steepest(struct lbfgs *o, struct bytes *progra
     programs_acceptance(o, program);
     programs_direction(o, program);
     o->slope = -o->gradient_square;
-    return lbfgs_search_along(o, fmin(1, 1 / sqrt(o->gradient_square)), program);
+    return lbfgs_search_along(o, lbfgs_steepest_step(o), program);
 }
 
 /* The pair is formed as the difference to d, which is zero here. */

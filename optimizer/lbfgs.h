@@ -232,6 +232,10 @@ enum optimizer_want lbfgs_measure_trial(struct lbfgs *o, struct bytes *program);
 /* Differences of F at x up to this are rounding. */
 double lbfgs_noise(const struct lbfgs *o);
 
+/* The first step along −g, where no curvature is known: that of a loss in its unit with a curvature
+ * of 1, but of length 1 at most. */
+double lbfgs_steepest_step(const struct lbfgs *o);
+
 /* Keeps what the trial has on the holdout; a loss that is no number counts as infinite. */
 void lbfgs_take_held(struct lbfgs *o, struct held held);
 

@@ -345,16 +345,15 @@ static enum optimizer_want measure_trial(struct lbfgs *o, enum span_answer asked
 /* Along −g nothing says how long a step may be but its length. */
 static enum optimizer_want product_evaluated(struct lbfgs *o, struct bytes *program) {
     struct window *window = &o->common.window;
-    const struct span_settings settings = {
-        .weight_sum = o->data.weight_sum,
-        .l2 = o->settings.l2,
-        .rows = o->data.rows,
-        .outputs = o->settings.outputs,
-        .noise = lbfgs_noise(o),
-        .damping = o->common.span.damping,
-        .first = o->steepest ? fmin(1, 1 / sqrt(o->gradient_square)) : 1,
-        .dice = window->entered + 1,
-        .slope = o->slope};
+    const struct span_settings settings = {.weight_sum = o->data.weight_sum,
+                                           .l2 = o->settings.l2,
+                                           .rows = o->data.rows,
+                                           .outputs = o->settings.outputs,
+                                           .noise = lbfgs_noise(o),
+                                           .damping = o->common.span.damping,
+                                           .first = o->steepest ? lbfgs_steepest_step(o) : 1,
+                                           .dice = window->entered + 1,
+                                           .slope = o->slope};
     add_take(program, ROWS_PRODUCT, window->candidate);
     if (o->common.biases_due) {
         window_enter(window);

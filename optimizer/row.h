@@ -135,6 +135,7 @@ struct optimizer_settings {
     bool bounds_gap; /* with l1: the loss and the model allow orthant_gap_bound() */
     struct gap_settings gap;
     double bias_scale; /* of H₀ without a preconditioner, see pairs.h; a power of two */
+    double loss_unit;  /* what losses, and with them gradients, are multiples of; 0: 1 */
     double gradient_tolerance, loss_tolerance;
     uint64_t steps_max;
     uint32_t patience; /* steps, or epochs, without a better loss on the holdout before the end; 0:
@@ -148,6 +149,10 @@ struct optimizer_settings {
     bool single;         /* losses and gradients are computed in single precision */
     uint32_t tensors;    /* of the layout, if their norms are wanted; else 0 */
 };
+
+static inline double optimizer_loss_unit(const struct optimizer_settings *settings) {
+    return settings->loss_unit > 0 ? settings->loss_unit : 1;
+}
 
 /* Whether steps keep to an orthant, or to bounds. */
 static inline bool settings_orthants(const struct optimizer_settings *settings) {

@@ -231,6 +231,7 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
         .limited = run->scaling.limits != NULL,
         .bounds_gap = job->l1.value > 0 && !job->intercept && !run->scaling.limits,
         .bias_scale = run->bias_scale,
+        .loss_unit = unit,
         .gradient_tolerance = unit * job->gradient_tolerance,
         .loss_tolerance = job->loss_tolerance,
         .steps_max = job->max_steps,

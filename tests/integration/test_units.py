@@ -114,6 +114,38 @@ def predictions_scale_with_the_labels_by_defaults(folder):
 
 
 @test
+def predictions_of_networks_scale_with_the_labels(folder):
+    """To the bit where the unit is a power of two, with which arithmetic is exact. The loss and the
+    start of others have logarithms and powers, which are not."""
+    exact = {'huber': LABELS['squared'], 'quantile': LABELS['squared'], 'squared': LABELS['squared']}
+    for loss, label in (*exact.items(), *((name, LABELS[name]) for name in LABELS if name not in exact)):
+        rows, found = made_rows(label), {}
+        for unit in (1, 2.0**-30, 2.0**20):
+            data = write_table(folder / 'd.csv', [(a, b, y * unit) for a, b, y in rows], 'a,b,y')
+            job = write_job(folder, data=[data], objective='network', early_stopping='off',
+                            network={'layers': 4, 'loss': loss})
+            result = train(job, '--fresh', '--publish')
+            assert result['converged'], (loss, unit, result)
+            found[unit] = [value / unit for value in predictions(folder, folder / data, result)]
+        size = max(map(abs, found[1]))
+        for unit, scaled in found.items():
+            assert all(abs(x - y) <= (1e-9 if loss in exact else 1e-2) * size
+                       for x, y in zip(scaled, found[1])), (loss, unit, scaled[:5], found[1][:5])
+
+
+@test
+def minibatches_of_networks_scale_with_the_labels(folder):
+    rows, found = made_rows(LABELS['squared']), {}
+    for unit in (1, 2.0**-30, 2.0**20):
+        data = write_table(folder / 'd.csv', [(a, b, y * unit) for a, b, y in rows], 'a,b,y')
+        result = train(write_job(folder, data=[data], objective='network', early_stopping='off',
+                                 optimizer='downpour', network={'layers': 4, 'loss': 'squared'}),
+                       '--fresh', '--publish')
+        found[unit] = [value / unit for value in predictions(folder, folder / data, result)]
+    assert all(abs(x - y) <= 1e-9 for unit in found for x, y in zip(found[unit], found[1])), found
+
+
+@test
 def a_line_of_any_slope_is_found_by_defaults(folder):
     data = write_table(folder / 'd.csv', [(x, 100_000 * x) for x in range(1, 21)], 'x,y')
     for objective in ('quantile', 'huber', 'squared'):
