@@ -117,10 +117,10 @@ def numbers_with_signs_are_warned_of_unless_texts_are_meant(folder):
     rows = ''.join(f'"{k % 9 + 1},000.50",{k % 2}\n' for k in range(60))
     (folder / 'a.csv').write_text('price,y\n' + rows)
     finished = dml('run', '-q', write_job(folder, data=['a.csv'], csv={'label': 'y'}))
-    assert finished.status == 0 and 'holds numbers such as "1,000.50"' in finished.stderr, finished
+    assert finished.status == 0 and 'holds amounts such as "1,000.50"' in finished.stderr, finished
     job = write_job(folder, data=['a.csv'], csv={'label': 'y', 'categories': ['price']})
     finished = dml('run', '-q', job)
-    assert finished.status == 0 and 'holds numbers' not in finished.stderr, finished
+    assert finished.status == 0 and 'holds amounts' not in finished.stderr, finished
 
 
 @test

@@ -161,7 +161,8 @@ static void names_above_numbers_are_a_header(void **state) {
             fail_msg("%s is taken for a row", headers[i]);
         free(text);
     }
-    assert_true(has_header("1stFlrSF,Na,area,rooms,y\n856,12,4,3,1\n")); /* most of them are */
+    /* most of them are */
+    assert_true(has_header("1stFlrSF,Na,area,rooms,y\n856,12,4,3,1\n9,8,7,6,0\n"));
     assert_true(has_header("a,b,y\nx,z,1\n4,2,0\n"));
     assert_true(has_header("a,b,y\nx,\"z,1\n4,2,0\n")); /* what is wrong there is said */
 }
