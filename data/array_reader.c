@@ -33,7 +33,7 @@ static int find_format(struct blocks *blocks, enum source_format wanted,
     size_t length;
     int code = blocks_peek(blocks, ARRAY_MAGIC_BYTES, &bytes, &length);
     if (!code)
-        code = foreign_check(blocks->path, bytes, length);
+        code = foreign_check(blocks->path, NULL, bytes, length);
     if (code)
         return code;
     *format = array_format(bytes, length);

@@ -1,14 +1,12 @@
 #define _GNU_SOURCE
 #include "data/input.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -20,172 +18,6 @@
 #include "base/memory.h"
 #include "data/address.h"
 #include "data/remote.h"
-
-/* ---- files of formats that are not read ---- */
-
-#define BY_PANDAS(read)                                                                            \
-    "python3 -c \"import pandas; pandas." read "('FILE').to_csv('FILE.csv', index=False)\""
-#define TAR_MAGIC_AT 257
-#define BY_ICONV(from) "iconv -f " from " -t UTF-8 FILE > FILE.csv"
-
-static const struct foreign {
-    const char *bytes;
-    size_t length;
-    const char *name, *command;
-} formats[] = {
-    {"ARROW1", 6, "Arrow (Feather)", BY_PANDAS("read_feather")},
-    {"FEA1", 4, "Feather", BY_PANDAS("read_feather")},
-    {"\xff\xff\xff\xff", 4, "an Arrow stream",
-     "python3 -c \"import pyarrow; "
-     "pyarrow.ipc.open_stream('FILE').read_pandas().to_csv('FILE.csv', index=False)\""},
-    {"ORC", 3, "ORC", BY_PANDAS("read_orc")},
-    {"Obj\x01", 4, "Avro",
-     "python3 -c \"import pandas, fastavro; "
-     "pandas.DataFrame(fastavro.reader(open('FILE', 'rb'))).to_csv('FILE.csv', index=False)\""},
-    {"\x89HDF\r\n", 6, "HDF5", BY_PANDAS("read_hdf")},
-    {"\xd0\xcf\x11\xe0", 4, "an Excel workbook", BY_PANDAS("read_excel")},
-    {"PK\x03\x04", 4, "a zip archive, as .npz files are, and .xlsx",
-     "unzip FILE, and a workbook: " BY_PANDAS("read_excel")},
-    {"SQLite format 3", 15, "an SQLite database",
-     "sqlite3 -header -csv FILE 'SELECT * FROM TABLE' > FILE.csv"},
-    {"BZh", 3, "bzip2", "bunzip2 FILE"},
-    {"\xfd"
-     "7zXZ",
-     5, "xz", "unxz FILE"},
-    {"\x04\"M\x18", 4, "lz4", "unlz4 FILE"},
-    {"\x80\x03", 2, "a pickle of Python", BY_PANDAS("read_pickle")},
-    {"\x80\x04\x95", 3, "a pickle of Python", BY_PANDAS("read_pickle")},
-    {"\x80\x05\x95", 3, "a pickle of Python", BY_PANDAS("read_pickle")},
-    {"X\n\0\0\0", 5, "an object of R", "Rscript -e \"write.csv(readRDS('FILE'), 'FILE.csv')\""},
-    {"RDX", 3, "objects of R",
-     "Rscript -e \"write.csv(get(load('FILE')[1]), 'FILE.csv', row.names=FALSE)\""},
-    {"<stata_dta>", 11, "a file of Stata", BY_PANDAS("read_stata")},
-    {"$FL2@(#)", 8, "a file of SPSS", BY_PANDAS("read_spss")},
-    {"\0\0\0\0\0\0\0\0\0\0\0\0\xc2\xea\x81\x60", 16, "a file of SAS", BY_PANDAS("read_sas")},
-    {"\x1f\x8b", 2, "compressed twice", "gunzip FILE"},
-    {"(\xb5/\xfd", 4, "compressed twice", "unzstd FILE"},
-    {"\xff\xfe\0\0", 4, "text in UTF-32", BY_ICONV("UTF-32")},
-    {"\0\0\xfe\xff", 4, "text in UTF-32", BY_ICONV("UTF-32")},
-    {"\xff\xfe", 2, "text in UTF-16", BY_ICONV("UTF-16")},
-    {"\xfe\xff", 2, "text in UTF-16", BY_ICONV("UTF-16")},
-};
-
-/* What has nothing at its beginning that tells it. */
-static const struct foreign archive = {NULL, 0, "a tar archive", "tar -xf FILE"},
-                            low_first = {NULL, 0, "text in UTF-16", BY_ICONV("UTF-16LE")},
-                            high_first = {NULL, 0, "text in UTF-16", BY_ICONV("UTF-16BE")};
-
-/* Whether the first bytes are those of text, each with a zero byte before or behind it. */
-static bool alternates(const char *bytes, size_t length, size_t text) {
-    size_t count = length < 16 ? length : 16;
-    for (size_t i = 0; i < count; i++)
-        if (i % 2 == text ? !isprint((unsigned char)bytes[i]) && !isspace((unsigned char)bytes[i])
-                          : bytes[i] != 0)
-            return false;
-    return count >= 4;
-}
-
-static const struct foreign *find_foreign(const char *bytes, size_t length) {
-    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-        if (length >= formats[i].length && !memcmp(bytes, formats[i].bytes, formats[i].length))
-            return &formats[i];
-    if (length >= TAR_MAGIC_AT + 5 && !memcmp(bytes + TAR_MAGIC_AT, "ustar", 5))
-        return &archive;
-    if (alternates(bytes, length, 0))
-        return &low_first;
-    return alternates(bytes, length, 1) ? &high_first : NULL;
-}
-
-/* Puts a name in the place of FILE. */
-static char *command_for(const char *command, const char *path) {
-    char *text = memory_copy_string("");
-    for (const char *at = command, *name; *at; at = name + strlen("FILE")) {
-        name = strstr(at, "FILE");
-        char *longer = name ? memory_format("%s%.*s%s", text, (int)(name - at), at, path)
-                            : memory_format("%s%s", text, at);
-        free(text);
-        text = longer;
-        if (!name)
-            break;
-    }
-    return text;
-}
-
-size_t input_plain_length(const char *path) {
-    const char *dot = strrchr(path, '.');
-    return dot && (!strcmp(dot, ".gz") || !strcmp(dot, ".zst")) ? (size_t)(dot - path)
-                                                                : strlen(path);
-}
-
-/* What converts a file; one that is compressed is unpacked before. */
-static char *conversion_of(const struct foreign *format, const char *path) {
-    size_t length = input_plain_length(path);
-    if (!path[length] || !strcmp(format->name, "compressed twice"))
-        return command_for(format->command, path);
-    char *plain = memory_format("%.*s", (int)length, path);
-    char *command = command_for(format->command, plain);
-    char *both = memory_format("%s %s && %s", strcmp(path + length, ".gz") ? "unzstd" : "gunzip",
-                               path, command);
-    free(plain);
-    free(command);
-    return both;
-}
-
-/* Pages and documents, which are text to a reader of tables. */
-static int check_documents(const char *path, const char *text, size_t length) {
-    static const char html[] =
-        "a page of HTML and no table: if it was to be downloaded, the server "
-        "sent a page of its own, such as one to log in";
-    static const struct {
-        const char *begins, *name;
-    } documents[] = {{"<!doctype html", html},
-                     {"<html", html},
-                     {"%pdf-", "a PDF document and no table"},
-                     {"<?xml", "XML and no table"}};
-    for (; length && memchr("\xef\xbb\xbf \t\r\n", *text, 7); length--)
-        text++;
-    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
-        if (length > strlen(documents[i].begins) &&
-            !strncasecmp(text, documents[i].begins, strlen(documents[i].begins)))
-            return error_set(ERROR_DATA, "%s is %s", path, documents[i].name);
-    return 0;
-}
-
-int foreign_check(const char *path, const void *bytes, size_t length) {
-    const char *first = bytes;
-    bool text = length && isalpha((unsigned char)*first); /* some beginnings are of letters */
-    for (size_t i = 0; i < length && text; i++)
-        text = (unsigned char)first[i] >= ' ' || memchr("\t\r\n", first[i], 3);
-    const struct foreign *format = text ? NULL : find_foreign(first, length);
-    if (!format)
-        return check_documents(path, first, length);
-    char *command = conversion_of(format, path);
-    error_set(ERROR_DATA,
-              "%s is %s, which is not read: give CSV, JSON Lines, Parquet, LIBSVM, IDX or .npy, "
-              "plain or as .gz or .zst; this converts it: %s",
-              path, format->name, command);
-    free(command);
-    return ERROR_DATA;
-}
-
-/* How what is at an address is read, by the beginning of its scheme; the last is that of all
- * others.
- */
-static const struct {
-    const char *scheme, *before, *behind;
-} readers[] = {{"gs", "gsutil cat ", ""}, {"hdfs", "hdfs dfs -cat ", ""}, {"", "curl -fsS ", ""}};
-
-int foreign_check_path(const char *path) {
-    size_t scheme = strspn(path, "abcdefghijklmnopqrstuvwxyz0123456789+"), i = 0;
-    if (scheme < 2 || strncmp(path + scheme, "://", 3) != 0 || address_is(path))
-        return 0;
-    while (strncmp(path, readers[i].scheme, strlen(readers[i].scheme)))
-        i++;
-    return error_set(ERROR_DATA,
-                     "%s is an address and no file: copy what is there first, or read it from "
-                     "standard input: give - as the data, as in `%s%.200s%s | dml-coordinator ...`",
-                     path, readers[i].before, path, readers[i].behind);
-}
 
 /* ---- the text of a file ---- */
 
@@ -442,6 +274,12 @@ int input_read(struct input *input, void *buffer, size_t capacity, size_t *lengt
         if (code)
             return code;
     }
+}
+
+size_t input_plain_length(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot && (!strcmp(dot, ".gz") || !strcmp(dot, ".zst")) ? (size_t)(dot - path)
+                                                                : strlen(path);
 }
 
 bool input_is_waiting(const struct input *input) {

@@ -52,10 +52,12 @@ int input_hash_file(const char *path, char text[HASH128_TEXT]);
 /* The length of a path without .gz or .zst at its end. */
 size_t input_plain_length(const char *path);
 
-/* Files of formats that are not read, told by their first bytes. */
+/* Files of formats that are not read, told by their first bytes or lines. */
 
-/* ERROR_DATA, with what to do, if a file that begins with these bytes is of such a format. */
-int foreign_check(const char *path, const void *bytes, size_t length);
+/* ERROR_DATA, with what to do, if a file that begins with these bytes is of such a format, and the
+ * options make nothing of it. Without options (NULL) texts are not looked at. */
+int foreign_check(const char *path, const struct source_options *options, const void *bytes,
+                  size_t length);
 
 /* ERROR_DATA, with what to do, if a path is an address such as s3://bucket/file. */
 int foreign_check_path(const char *path);

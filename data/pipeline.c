@@ -222,12 +222,13 @@ static int finish_report(struct source_reader *reader) {
 }
 
 /* Refuses files of formats that are not read. A file of no bytes has no format: *empty. */
-static int check_beginning(struct blocks *blocks, bool *empty) {
+static int check_beginning(struct blocks *blocks, const struct source_options *options,
+                           bool *empty) {
     const uint8_t *bytes;
     size_t length;
     int code = blocks_peek(blocks, BEGINNING_BYTES, &bytes, &length);
     *empty = !code && length == 0;
-    return code ? code : foreign_check(blocks->path, bytes, length);
+    return code ? code : foreign_check(blocks->path, options, bytes, length);
 }
 
 /* Finds out the format, and reads the first block. */
@@ -236,7 +237,7 @@ static int read_first(struct source_reader *reader) {
     struct format *format = &reader->format;
     struct batch *first = &reader->first;
     bool there, empty;
-    int code = check_beginning(&reader->blocks, &empty);
+    int code = check_beginning(&reader->blocks, reader->options, &empty);
     if (code || empty)
         return code;
     code = parquet_reader_open(&reader->blocks, reader->options, &reader->parquet, format);
@@ -340,7 +341,7 @@ int source_columns(const char *path, const struct source_options *options, bool 
     size_t length;
     struct parquet_reader *parquet = NULL;
     bool nothing;
-    code = check_beginning(&blocks, &nothing);
+    code = check_beginning(&blocks, options, &nothing);
     if (!code && !nothing)
         code = parquet_reader_open(&blocks, &names, &parquet, &format);
     if (!code)

@@ -59,6 +59,56 @@ def files_of_other_formats_are_named_with_what_converts_them(folder):
             assert f'{path} is ' in said and name in said and command in said, said
 
 
+FOREIGN_TEXTS = {
+    'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n':
+        ('pointer of Git LFS', 'git lfs pull'),
+    '% of flowers\n@RELATION iris\n@ATTRIBUTE a REAL\n@DATA\n1,0\n2,1\n': ('is ARFF', 'csv.missing'),
+    "{'a': 1, 'y': 0}\n{'a': 2, 'y': 1}\n": ("Python's dictionaries", 'ast.literal_eval'),
+    '{"a": 1, "y": 0},\n{"a": 2, "y": 1},\n': ('a comma behind each object', 's/,[[:space:]]*$//'),
+    '1 |f a:1 b:2 c\n-1 |f a:2 c\n1 |f b:3\n': ('Vowpal Wabbit', 'LIBSVM'),
+    "1 1.0 'tag|f price:.23 sqft:.25\n0 2 |f price:.5 |g c d\n": ('Vowpal Wabbit', 'JSON Lines'),
+    '2 qid:1 1:3 2:1\n1 qid:1 2:2\n': ('qid:', 'takes the queries out'),
+    '1,3 1:2 2:1\n2 1:1\n1,2\n': ('several labels', 'objective = multilabel'),
+    '1 0:1 2:3\n-1 1:1\n': ('start at 0', 'awk'),
+    '1.0 2.0 0\n2.0 -3.5 1\n  3e1 1.0 0\n': ('separated by blanks', "s/ \\{1,\\}/,/g"),
+}
+
+
+@test
+def texts_of_other_formats_are_named_at_every_door(folder):
+    (folder / 'good').mkdir()
+    assert dml('run', job_of(folder / 'good')).status == 0
+    state = folder / 'good/job.state'
+    for i, (content, (name, advice)) in enumerate(FOREIGN_TEXTS.items()):
+        plain = content.encode()
+        for suffix, written in ('csv', plain), ('csv.gz', gzip.compress(plain)):
+            path = folder / f'{i}.{suffix}'
+            path.write_bytes(written)
+            job = write_job(folder, data=[path.name])
+            for what in ('run', job), ('check', job), ('init', path, '-o', '-'), \
+                    ('predict', state, path), ('evaluate', state, path):
+                said = refused(BAD_DATA, *what)
+                assert f'{path} is ' in said and name in said and advice in said, said
+
+
+@test
+def texts_that_look_like_other_formats_are_read(folder):
+    rows = range(40)
+    texts = {
+        'bars.csv': ''.join(f'{i % 7}|{i % 3}|{i % 2}\n' for i in rows),
+        'blanks_and_bars.csv': ''.join(f'{i % 7} | {i % 3} | {i % 2}\n' for i in rows),
+        'times.csv': 'at,y\n' + ''.join(f'0{i % 9}:{10 + i},{i % 2}\n' for i in rows),
+        'good.jsonl': ''.join(f'{{"a": {i % 7}, "y": {i % 2}}}\n' for i in rows),
+        'good.svm': ''.join(f'{i % 2} 1:{i % 7} 2:{i % 3}\n' for i in rows),
+        'labels_alone.svm': ''.join(f'{i % 2}\n' if i else '1 1:1\n' for i in rows),
+    }
+    for name, text in texts.items():
+        (folder / name).write_text(text)
+        bars = {'csv': {'delimiter': '|'}} if 'bars' in name else {}
+        trained = dml('run', write_job(folder, name.replace('.', '_'), data=[name], **bars))
+        assert trained.status == 0, (name, trained)
+
+
 @test
 def a_compressed_file_of_another_format_is_unpacked_before_it_is_converted(folder):
     (folder / 'data.csv.gz').write_bytes(gzip.compress(TABLE.encode('utf-16')))

@@ -38,7 +38,7 @@ static void malformed_libsvm_lines_are_refused(void **state) {
 
 static void indices_out_of_range_are_refused(void **state) {
     (void)state;
-    assert_refused("1 0:1\n", "bad:1: index 0");
+    assert_refused("1 1:1\n1 0:1\n", "bad:2: index 0");
     assert_refused("1 281474976710656:1\n", "bad:1: the index in \"281474976710656:1\" is over");
     assert_refused("1 99999999999999999999999:1\n", "is over the limit");
 }
