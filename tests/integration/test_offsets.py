@@ -367,7 +367,9 @@ def nights_and_holdouts_have_offsets(folder):
                          holdout_exposures=['all.libsvm.exposures'],
                          test_exposures=['all.libsvm.exposures'])
     night = dml('retrain', job('first.libsvm'), '--json')
-    assert night.status == 0 and night.json['holdout'] == night.json['test'], night
+    held = {**night.json['holdout']}
+    held.pop('rows', None)
+    assert night.status == 0 and held == night.json['test'], night
     again = dml('retrain', job('first.libsvm', 'second.libsvm'), '--json')
     assert again.status == 0 and again.json['examples'] == ROWS, again
     alone = dml('evaluate', folder / 'job.state', folder / 'all.libsvm', '--json', '--set',
