@@ -206,8 +206,8 @@ def what_cannot_be_a_date_is_an_error_that_says_why(folder):
     write_rows(folder / 'data.csv', rows_of())
     for settings, status, why in (
             ({'dates': ['wehn']}, BAD_DATA, 'there is no column "wehn" to read as a date'),
-            ({'dates': ['y']}, BAD_DATA, 'cannot be read as a date: it is the label'),
-            ({'csv': {'date_format': '%Y %H'}}, CONFIG, 'allowed: iso, epoch, or a format'),
+            ({'dates': ['y']}, BAD_DATA, 'csv.dates, and is the label'),
+            ({'csv': {'date_format': '%Y %H'}}, CONFIG, 'allowed: iso, epoch, epoch_ms, or a format'),
             ({'cross': ['when*size'], 'csv': {'bins': 4}}, CONFIG,
              'it is a date, whose parts are: year, month, weekday, hour and days')):
         finished = dml('run', job_of(folder, **settings))

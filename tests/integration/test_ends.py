@@ -122,11 +122,11 @@ def a_time_stamp_beside_codes_is_not_converged_where_the_loss_only_falls_slowly(
     (folder / 'd.csv').write_text('\n'.join(lines) + '\n')
     settings = dict(data=['d.csv'], objective='logistic', l2=1e-4, csv={'label': 'y'})
     job = write_job(folder, **settings, loss_tolerance=1e-9, precondition='none')
-    raw = far_from_the_optimum(job, 'differ by 10^9', '`time`', 'standardise = true',
+    raw = far_from_the_optimum(job, 'differ by 10^7', '`time`', 'standardise = true',
                                'loss_tolerance = 0')
     for name, scaled in ('scaled', {'standardise': True}), ('defaults', {}):
         job = write_job(folder, name=name, **settings, **scaled)
-        assert near_the_optimum(job)['loss'] < raw['loss'] - 0.1, raw
+        assert near_the_optimum(job)['loss'] < raw['loss'] - 0.05, (name, raw['loss'])
 
 
 @test
@@ -161,11 +161,11 @@ def twin_columns(folder, distance, **settings):
 
 
 @test
-def nearly_collinear_columns_are_not_converged_at_a_small_gradient(folder):
+def nearly_collinear_columns_end_at_their_minimum_or_are_not_converged(folder):
     job = twin_columns(folder, 2e-5, gradient_tolerance=1e-5)
-    result = far_from_the_optimum(job, 'nearly collinear', 'gradient_tolerance = ')
-    assert result['evaluations'] <= 3, result
-    assert near_the_optimum(job, 'gradient_tolerance=1e-12')['loss'] < 0.99 * result['loss']
+    assert near_the_optimum(job)['loss'] < 0.046
+    job = twin_columns(folder, 1e-9, gradient_tolerance=1e-5)
+    far_from_the_optimum(job, 'nearly collinear', 'gradient_tolerance = ')
 
 
 def spectra(folder, **settings):

@@ -401,11 +401,12 @@ def numbers_with_zeros_before_them_are_codes(folder):
 @test
 def words_that_exports_write_for_missing_cells_are_found_and_written(folder):
     for word in '\\N', '-', '<NA>', 'None', '#DIV/0!', 'inf', '-Infinity', 'na', 'missing':
-        table(folder / 'data.csv', ['a', 'y'], lambda k: (word if k % 10 == 3 else k * k, k % 2))
+        table(folder / 'data.csv', ['a', 'b', 'y'],  # rows that are alike would be held out together
+              lambda k: (word if k % 10 == 3 else k * k, k * 37 % 101 / 8, k % 2))
         text, result = proposed(folder)
         assert 'missing = { "?", ' in text and '2 different' not in text, text
         assert '1 a, number, 0 to 9801, 90 different, 10 missing' in text, text
-        assert result['features'] == 2, result
+        assert result['features'] == 3, result
     table(folder / 'data.csv', ['a', 'y'], lambda k: ('odd' if k % 10 == 3 else k * k, k % 2))
     finished = dml('init', 'data.csv', '-o', '-', cwd=folder)
     assert finished.status == BAD_DATA and 'holds "odd"' in finished.stderr, finished

@@ -288,7 +288,7 @@ def words_come_and_go_from_night_to_night(folder):
 @test
 def a_column_is_text_or_something_else(folder):
     write_csv(folder / 'data.csv', reviews(50, 8))
-    for csv_keys, said in (({'text': 'review', 'categories': 'review'}, 'cannot be read as a text'),
+    for csv_keys, said in (({'text': 'review', 'categories': 'review'}, 'is named by csv.categories and by csv.text'),
                            ({'text': 'revue'}, 'there is no column "revue"')):
         refused = dml('run', write_job(folder, data=['data.csv'], csv=csv_keys))
         assert refused.status == BAD_DATA and said in refused.stderr, refused
