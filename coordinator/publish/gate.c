@@ -30,33 +30,47 @@ struct gate_trial {
                       trained on; 0: the live model was trained on all */
 };
 
-/* The share of rows that the live model's run held out by their hash. */
-static double share_of_live(const struct model *live) {
-    const json_t *source = json_object_get(live->details, "source"), *list;
+/* Whether the live model's run drew a holdout by the hash of raw rows, or had one of files: a model
+ * of an older program does not say so, and another hash drew its rows. */
+static bool drew_raw_rows(const struct model *live) {
+    const json_t *source = json_object_get(live->details, "source");
     const char *hash = json_string_value(json_object_get(source, "row_hash"));
-    double share = 0;
-    list = json_object_get(json_object_get(live->details, "settings"), "holdout");
+    return hash && strcmp(hash, "raw") == 0;
+}
+
+/* The share of rows that the live model's run held out; 0 if it held none out, or those of files.
+ */
+static double share_of_live(const struct model *live) {
+    const json_t *list = json_object_get(json_object_get(live->details, "settings"), "holdout");
     const char *text = json_string_value(json_array_get(list, 0));
-    if (!hash || strcmp(hash, "raw") != 0 || !text || !number_of_text(text, &share))
-        return 0; /* an older program drew by another hash; or its rows were those of files */
-    return share;
+    double share = 0;
+    return text && number_of_text(text, &share) ? share : 0;
 }
 
 /* On rows that a model was trained on its figures are too good: both models are compared on those
- * that are in both holdouts. The rows of a smaller share are among those of a larger one. */
+ * that are in both holdouts. The rows of a smaller share are among those of a larger one. The live
+ * model of an older program is compared all the same, as otherwise no night after an upgrade could
+ * make a model live by itself. */
 static void find_common_rows(struct gate_trial *trial) {
     struct model *live = NULL;
     const double share = trial->holdout ? holdout_share(trial->holdout) : 0;
+    bool older = false;
     trial->common = share;
     if (!trial->live_folder || share == 0)
         return;
     if (!model_open(trial->live_folder, &live)) {
         const double of_live = share_of_live(live);
-        trial->common = of_live < share ? of_live : share;
+        older = !drew_raw_rows(live);
+        trial->common = of_live < share && !older ? of_live : share;
     }
     error_clear(); /* whoever scores it tells */
     model_close(live);
-    if (trial->common == 0)
+    if (older)
+        log_warning("an older version of dml made the live model %s, and drew other rows for its "
+                    "holdout: its figures here may be too good, as it was trained on some of these "
+                    "rows",
+                    trial->live_folder);
+    else if (trial->common == 0)
         log_warning("the live model %s was trained on rows of this holdout, as its own run held "
                     "out others: they are not compared; conditions on `live` do not hold",
                     trial->live_folder);

@@ -102,7 +102,7 @@ def tables(folder):
     table(folder, 'tags.csv', 'x,y,tags', lambda i, source:
           f'{i % 7},{i % 5},{source.choice(["", "blue", chr(34) + "red,big" + chr(34), "red"])}')
     table(folder, 'bends.csv', 'x,y,side', lambda i, _:
-          f'{i % 7},{i % 5},{"in" if (i % 7 - 3) * (i % 5 - 2) > 0 else "out"}', rows=210)
+          f'{i % 7 + i / 1024},{i % 5},{"in" if (i % 7 - 3) * (i % 5 - 2) > 0 else "out"}', rows=210)
     table(folder, 'messages.csv', 'message,kind', lambda i, source:
           f'well it is a {source.choice(["good", "bad"][i % 2:] + ["fair"])} day {i},{"us"[i % 2]}')
     table(folder, 'policies.csv', 'age,years,claims', lambda i, source:

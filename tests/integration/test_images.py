@@ -108,6 +108,8 @@ def every_file_has_its_labels_in_order(folder):
                            test=['tested.csv'], objective='softmax', **CLOSE))
     assert_same_model(folder, 'arrays', 'text')
     for part in ('holdout', 'test'):
+        for figures in arrays[part], text[part]:
+            figures.pop('rows', None)  # raw rows are other bytes
         assert arrays[part] == text[part] and arrays[part]['accuracy'] > 0.6, (arrays, text)
 
 
