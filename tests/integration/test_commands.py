@@ -335,9 +335,9 @@ def what_is_wrong_is_said_with_what_to_do(folder):
     assert spaced.status == 0 and re.search(r'^l2 += 0.25$', spaced.stdout, re.M), spaced
     address = dml('serve', folder, '--http', '8080')
     assert address.status == USAGE and '127.0.0.1:8080' in address.stderr, address
-    (folder / 'odd csv.name').write_text('1,x\n2,"y\n')
+    (folder / 'odd csv.name').write_text('a,y\n1\n2,3,4\n5\n')
     named = dml('init', folder / 'odd csv.name', '-o', '-')
-    assert '--set csv.KEY' not in named.stderr, named
+    assert named.status == 65 and '--set csv.KEY' not in named.stderr, named
 
 
 @test

@@ -183,7 +183,7 @@ def it_needs_few_evaluations_where_plain_columns_need_hundreds(folder):
         assert result['evaluations'] <= 60, result
     plain = train(job, '--fresh', *words({'precondition': 'none', 'gradient_tolerance': 1e-6,
                                           'max_steps': 200}))
-    assert not plain['converged'], plain
+    assert plain['evaluations'] > 200, plain
 
 
 # ---- starting and going on ----
