@@ -13,6 +13,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "numeric/exact.h"
 #include "base/memory.h"
 #include "coordinator/job/family.h"
 #include "model/summary.h"
@@ -21,7 +22,9 @@
  * in this many steps by a level, and no more than the most. */
 #define SPLIT_STEPS 1e9
 #define SPLIT_SWEEPS_MAX 10000
-#define SPLIT_SETTLED 1e-15 /* of the largest effect */
+/* Moves that are less than this share of the largest effect are but rounding, and are not made:
+ * effects that were split stay as they are where a run starts from their model. */
+#define SPLIT_SETTLED 1e-15
 
 #define NO_LEVEL UINT32_MAX
 
@@ -186,26 +189,36 @@ static int find_splits(struct splitting *s) {
 
 /* ---- the least effects ---- */
 
-/* From the mean of all levels of a group that each row has one of, to the intercept: how much. */
-static double centre(struct splitting *s) {
-    double moved = 0;
+static double mean_of(const struct splitting *s, const struct group *group) {
+    struct exact sum;
+    exact_init(&sum);
+    for (uint32_t i = 0; i < group->count; i++)
+        exact_add(&sum, s->share[group->feature[i]] * s->effect[group->feature[i]]);
+    return exact_value(&sum);
+}
+
+/* From the mean of all levels of a group that each row has one of, to the intercept; answers the
+ * largest move. */
+static double centre(struct splitting *s, double settled, double *moved) {
+    double largest = 0;
     for (uint32_t g = 0; g < s->groups; g++) {
         const struct group *group = &s->group[g];
-        double mean = 0;
         if (!group->count || group->rows != s->run->moments.rows)
             continue;
-        for (uint32_t i = 0; i < group->count; i++)
-            mean += s->share[group->feature[i]] * s->effect[group->feature[i]];
+        double mean = mean_of(s, group);
+        if (!(fabs(mean) > settled))
+            continue;
         for (uint32_t i = 0; i < group->count; i++)
             s->effect[group->feature[i]] -= mean;
-        moved += mean;
+        *moved += mean;
+        largest = fmax(largest, fabs(mean));
     }
-    return moved;
+    return largest;
 }
 
 /* From all levels that are within another one, if its rows are theirs, to that one; answers the
  * largest move. */
-static double balance(struct splitting *s, const struct split *split) {
+static double balance(struct splitting *s, const struct split *split, double settled) {
     const struct group *fine = &s->group[split->of], *coarse = &s->group[split->within];
     const uint64_t *nonzero = s->run->moments.nonzero;
     double largest = 0;
@@ -223,7 +236,8 @@ static double balance(struct splitting *s, const struct split *split) {
     for (uint32_t q = 0; q < coarse->count; q++) {
         uint64_t j = coarse->feature[q];
         bool whole = s->rows_below[q] == nonzero[j] && s->share[j] > 0;
-        s->move[q] = whole ? 0.5 * (s->move[q] / s->share[j] - s->effect[j]) : 0;
+        double move = whole ? 0.5 * (s->move[q] / s->share[j] - s->effect[j]) : 0;
+        s->move[q] = fabs(move) > settled ? move : 0;
         s->effect[j] += s->move[q];
         largest = fmax(largest, fabs(s->move[q]));
     }
@@ -248,17 +262,16 @@ static void minimise(struct splitting *s, uint32_t k, double *parameters) {
     for (uint64_t j = 0; j < layout->features; j++)
         if (s->group_of[j] != COLUMN_NOWHERE)
             s->effect[j] = parameters[j * weights + k] * value_of(s, j);
-    const double settled = SPLIT_SETTLED * largest_effect(s);
-    for (int sweep = 0; sweep < SPLIT_SWEEPS_MAX && steps < SPLIT_STEPS && change > settled;
-         sweep++) {
-        moved += centre(s);
-        change = 0;
+    for (int sweep = 0; sweep < SPLIT_SWEEPS_MAX && steps < SPLIT_STEPS && change > 0; sweep++) {
+        const double settled = SPLIT_SETTLED * largest_effect(s);
+        change = centre(s, settled, &moved);
         for (size_t i = 0; i < s->splits; i++) {
-            change = fmax(change, balance(s, &s->split[i]));
+            change = fmax(change, balance(s, &s->split[i], settled));
             steps += s->group[s->split[i].of].count;
         }
     }
-    moved += centre(s);
+    if (change > 0)
+        centre(s, 0, &moved);
     for (uint64_t j = 0; j < layout->features; j++)
         if (s->group_of[j] != COLUMN_NOWHERE)
             parameters[j * weights + k] = s->effect[j] / value_of(s, j);

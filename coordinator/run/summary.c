@@ -40,10 +40,8 @@ static bool has_aliased(const struct training *run) {
     return any;
 }
 
-/* The statistics are those of the estimates that are shown: where parameters follow from others all
- * but for rounding, the model without them fits a little worse. */
 int summary_write(struct training *run, const struct summary_covariance *covariance,
-                  const char *why) {
+                  const double *shown, const char *why) {
     struct model view;
     struct fit_statistics statistics;
     int code = model_writer_view(run->recorder.writer, &view);
@@ -52,11 +50,8 @@ int summary_write(struct training *run, const struct summary_covariance *covaria
     double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
     model_spread(&view, &run->layout, parameters);
     summary_to_set(set_info(run->set), &run->layout, parameters);
-    if (covariance && covariance->estimate && has_aliased(run))
-        memcpy(parameters, run->recorder.estimate,
-               model_parameters(&run->layout) * sizeof *parameters);
-    code = summary_fit(run->set, &run->layout, parameters, count_parameters(run, covariance),
-                       &statistics);
+    code = summary_fit(run->set, &run->layout, shown ? shown : parameters,
+                       count_parameters(run, covariance), &statistics);
     free(parameters);
     if (code)
         return code;
@@ -83,14 +78,12 @@ double *summary_numbers_in_order(const struct training *run, const double *error
     return ordered;
 }
 
-/* What is shown in place of the parameters where some follow from others; NULL where it is not
- * known. Free it. */
-static double *estimates_of_data(const struct training *run) {
+double *summary_estimates_in_order(const struct training *run, const double *shown) {
     uint64_t count = model_parameters(&run->layout);
-    if (!run->recorder.estimate)
+    if (!shown)
         return NULL;
     double *of_data = memory_new(count, sizeof *of_data);
-    memcpy(of_data, run->recorder.estimate, count * sizeof *of_data);
+    memcpy(of_data, shown, count * sizeof *of_data);
     summary_from_set(set_info(run->set), &run->layout, of_data);
     double *ordered = summary_numbers_in_order(run, of_data);
     free(of_data);
@@ -183,7 +176,7 @@ static int summarise_all(struct training *run) {
     const struct recorder *recorder = &run->recorder;
     struct coordinator_view view = coordinator_view(run->coordinator);
     if (!recorder->variance)
-        return summary_write(run, NULL,
+        return summary_write(run, NULL, NULL,
                              "the run was ended before its second derivatives were summed up, or "
                              "they are not finite");
     struct cluster_errors errors = {0};
@@ -200,7 +193,7 @@ static int summarise_all(struct training *run) {
     double *variance = in_units_of_weights(run, summary_numbers_in_order(run, recorder->variance));
     double *sampling = in_units_of_weights(run, summary_numbers_in_order(run, recorder->sampling));
     double *robust = summary_numbers_in_order(run, recorder->robust);
-    double *estimate = estimates_of_data(run);
+    double *estimate = summary_estimates_in_order(run, recorder->estimate);
     bool *aliased = find_aliased(run), *runs_away = summary_in_order(run, running);
     const struct summary_covariance covariance = {
         .parameters = model_writer_parameters(recorder->writer),
@@ -216,7 +209,7 @@ static int summarise_all(struct training *run) {
         .runs_away = runs_away,
         .trace = view.summary.trace,
         .expected = objective_of(run->shape.kind)->expected != NULL};
-    code = summary_write(run, &covariance, NULL);
+    code = summary_write(run, &covariance, has_aliased(run) ? recorder->estimate : NULL, NULL);
     free(clustered);
     free(errors.variance);
     free(variance);

@@ -242,7 +242,8 @@ static int write_errors(struct training *run, const struct choice *choice, const
                         const struct single_error *errors, const struct single_totals *totals) {
     const struct job *job = run->job;
     struct lists lists = lists_of(run, choice, aliased, runs_away, errors);
-    double *estimate = summary_numbers_in_order(run, totals->dependent ? restated : NULL);
+    const double *shown = totals->dependent ? restated : NULL;
+    double *estimate = summary_estimates_in_order(run, shown);
     const struct summary_covariance covariance = {
         .parameters = model_writer_parameters(run->recorder.writer),
         .variance = lists.variance,
@@ -261,7 +262,7 @@ static int write_errors(struct training *run, const struct choice *choice, const
         .distance = totals->distance,
         .trace = NAN,
         .expected = objective_of(run->shape.kind)->expected != NULL};
-    int code = summary_write(run, &covariance, NULL);
+    int code = summary_write(run, &covariance, shown, NULL);
     lists_release(&lists);
     free(estimate);
     return code;

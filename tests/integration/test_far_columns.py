@@ -112,6 +112,23 @@ for name, rows_of in LEAST_SQUARES.items():
     test(behaviour)
 
 
+@test
+def estimates_beside_a_far_column_that_follows_from_them_are_those_of_the_data(folder):
+    rows = offset(random.Random(3), 80, 1e4)
+    expected, rss = least_squares(rows)
+    expected['twice'] = 0, 0
+    twice = [{'x': row['x'], 'twice': repr(2 * float(row['x'])), 'y': row['y']} for row in rows]
+    for settings in {}, {'summary_columns': ['*']}:
+        job = table(folder, twice, objective='squared', l2=0, summary='model', **settings)
+        said = dml('summary', train(job, '--fresh')['model'], '--json').json
+        assert close(said['fit']['deviance'], rss, 1e-9), (settings, said['fit'], rss)
+        for row in said['rows']:
+            estimate, error = expected[row['name']]
+            assert row.get('aliased', False) == (row['name'] == 'twice'), (settings, row)
+            assert abs(row['estimate'] - estimate) <= 1e-4 * error, (settings, row, estimate)
+            assert row.get('aliased') or close(row['error'], error, 1e-6), (settings, row, error)
+
+
 # ---- logistic ----
 
 def logistic_minimum(rows, columns, l2):

@@ -108,6 +108,18 @@ def margins_of_training_rows_and_the_loss_stay(folder):
 
 
 @test
+def a_model_that_was_split_stays_as_it_is_to_the_bit(folder):
+    for loss in 'poisson', 'squared', 'logistic', 'softmax', 'proportional_odds':
+        write_csv(folder / 'rows.csv', labelled(table(), loss))
+        for settings in {}, {'cross': ['town*colour', 'colour*county']}:
+            job = write_job(folder, data=['rows.csv'], objective=loss, csv={'skip': ['title']},
+                            **settings, **EXACT)
+            first = train(job, '--fresh')
+            again = train(job, '--fresh', '--start', first['model'], '--set', 'max_steps=0')
+            assert first['model_sha256'] == again['model_sha256'], (loss, settings)
+
+
+@test
 def cells_that_are_missing_and_levels_of_few_rows_change_nothing(folder):
     rng = random.Random(6)
     rows = labelled(table(), 'poisson')

@@ -186,6 +186,7 @@ def what_follows_from_others_is_counted_as_by_the_inverse(folder):
             one, single = table_of(train(write_job(folder, **base, summary_columns=['*']), '--fresh'))
             for member in 'parameters', 'freedom':
                 assert one['fit'][member] == two['fit'][member], (loss, chosen, one['fit'], two['fit'])
+            assert near(one['fit']['loss'], two['fit']['loss'], 1e-6), (loss, chosen, one['fit'], two['fit'])
             for key, row in single.items():
                 other = every[key]
                 assert row.get('aliased') == other.get('aliased'), (loss, chosen, key, row, other)
