@@ -453,7 +453,7 @@ static void put_dense_own(const struct row_filler *filler, const struct row_walk
     }
 }
 
-/* The same where columns have centres; `own` may be NULL. */
+/* Writes a dense row of a set in which columns have centres; `own` may be NULL. */
 static void put_dense_centred(const struct row_filler *filler, const struct row_walk *walk,
                               void *row, const double *own) {
     const struct columns *columns = filler->columns;

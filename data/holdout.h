@@ -17,8 +17,8 @@
 /* The hash of raw row `row` of `rows`, which have hashes, as those of packs do. */
 uint64_t holdout_hash(const struct source_rows *rows, uint32_t row);
 
-/* The same hash, and those of the label and of the values that are read; of rows that are of a pack
- * or have no texts. Values of 0 are ignored, as if they were not stored. */
+/* Hashes of the raw row, of its label and of the values that are read. The rows are those of a
+ * pack, or have no texts. Values of 0 are ignored, as if they were not stored. */
 struct row_hashes {
     uint64_t row, label, values;
 };

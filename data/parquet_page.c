@@ -217,8 +217,8 @@ static int read_levels(struct page_reader *reader, struct parquet_values *values
     reader->count = page->rows;
     if (page->kind == PARQUET_DICTIONARY)
         return 0;
-    /* Of the second kind, some writers have levels also where they say nothing, in no bits each: no
-     * list begins in a flat column, or no value can be null. */
+    /* Some writers give a page of the second version levels where they say nothing, in no bits
+     * each: no list begins in a flat column, or no value can be null. */
     const bool silent = !reader->column->optional;
     cursor_take(from, page->repetition_bytes + (silent ? page->level_bytes : 0));
     if (silent)

@@ -48,7 +48,7 @@ static void note_different(const struct profile *profile, struct column_profile 
     column->seen[place] = hash;
 }
 
-/* Of how many different values a column is told, which depends on the table alone. */
+/* How many different values of a column are counted at most; this depends on the table alone. */
 static uint32_t different_max(uint32_t columns) {
     const uint32_t each = DIFFERENT_OF_ALL / (columns ? columns : 1);
     return each > PROFILE_DIFFERENT_MAX ? PROFILE_DIFFERENT_MAX

@@ -217,7 +217,7 @@ static int find_distance(struct solver *solver, struct single_totals *totals) {
 /* A solution leaves 1e-9 of what H curves by 1. So it leaves more than this, where columns have a
  * deviation of 1, in directions alone which H hardly curves. */
 #define LEFT_LEAST 1e-4
-/* Of the curvature that columns have in the mean, as the least pivot of shard/covariance.h. */
+/* A share of the mean curvature of columns, as the least pivot of shard/covariance.h is. */
 #define CURVATURE_LEAST 1e-11
 /* Parameters that a direction moves have at least this share of the largest. */
 #define MOVED_SHARE 1e-3

@@ -225,7 +225,8 @@ static double factor_of(const json_t *summary, const json_t *covariance, enum su
     }
 }
 
-/* Of Student's t. Sums over G clusters have at most G - 1 independent ones, whatever the loss. */
+/* The degrees of freedom of Student's t. Sums over G clusters have at most G - 1 independent ones,
+ * whatever the loss. */
 static double freedom_of(const json_t *summary, const json_t *covariance, enum summary_kind errors,
                          const struct distribution *distribution) {
     const json_t *clusters = json_object_get(covariance, "clusters");

@@ -80,7 +80,7 @@ struct term_mapper {
     uint64_t unseen;        /* values of features that the model does not have, so far */
     uint32_t unseen_column; /* that had the first text among them, if counts[] has it */
     uint64_t rows;
-    /* Of each column; of the parts of a date that of the date. Owned. */
+    /* One for each column; the parts of a date share that of the date. Owned. */
     struct term_counts {
         uint64_t known, unseen; /* numbers, and texts or words, that the model has or not */
         uint64_t missing;       /* the id that says that the cell is missing */

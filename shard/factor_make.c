@@ -40,7 +40,7 @@ struct row_scale {
 /* A column whose curvature centring takes away but for this is constant, but for rounding. */
 #define CENTRED_LEAST 1e-12
 
-/* Of the first elements of a factor. */
+/* The terms that stand first among the elements of a factor. */
 enum { TERM_BETA, TERM_GAMMA, TERM_ADDED, TERM_LAMBDA, TERM_ROUNDING, TERMS };
 
 struct making {

@@ -275,7 +275,7 @@ void scaling_add_centres(const struct set_info *data, struct scaling *scaling) {
 
 #define CENTRES_BITS 18
 
-/* Of which columns have which centres. */
+/* A number that tells which columns have which centres; 0 if none has one. */
 static uint32_t centres_form(const struct set_info *data) {
     uint64_t hash = 0;
     for (uint64_t j = 0; data->centre && j < data->features; j++) {

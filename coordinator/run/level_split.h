@@ -5,10 +5,10 @@
 
 #include "coordinator/run/training.h"
 
-/* Of a linear model of a table, without a penalty or limits, whose slices are all in: restates
- * levels of categories, numbers in bins and crosses, and the intercept, so that they are the same
- * whatever the way to the optimum was. No training row changes its margin. May read all training
- * rows. ERROR_DATA, ERROR_INTERNAL. */
+/* Restates the effects of levels of categories, of numbers in bins and of crosses, and the
+ * intercept, so that they are the same whatever the way to the optimum was. The model is a linear
+ * one of a table, without a penalty or limits, and all of its slices are in. No training row
+ * changes its margin. May read all training rows. ERROR_DATA, ERROR_INTERNAL. */
 int training_split_levels(struct training *run);
 
 #endif

@@ -181,7 +181,7 @@ int state_lock_lost(void) {
     return error_set(ERROR_AGAIN, "the state folder's lock was lost; no model was written");
 }
 
-/* Of the first file that this thread could not remove, since it was 0 last. */
+/* The errno of the first file that this thread could not remove since the variable was set to 0. */
 static _Thread_local int remove_errno;
 
 static int remove_one(const char *path, const struct stat *status, int kind, struct FTW *place) {

@@ -176,8 +176,8 @@ struct dml_scores {
 DML_API int dml_score(struct dml_scorer *scorer, const struct dml_rows *rows,
                       const struct dml_scores *scores, size_t *scored);
 
-/* Of the rows that the last dml_score() went through: how many texts, or words of texts, of each
- * column training did not have, and how many values it had; dml_model_columns() numbers each, or
+/* Counts for each column, over the rows of the last dml_score(), the texts or words that training
+ * did not have, and the values that it had. Each array has dml_model_columns() elements, or is
  * NULL. Answers the sum of `unseen`. A column of which nothing is known in many rows is most likely
  * written in another way than it was in training. */
 DML_API uint64_t dml_scorer_unseen(const struct dml_scorer *scorer, uint64_t *unseen,
