@@ -157,7 +157,7 @@ const char *layout_decode(const void *blob, size_t length, struct layout *layout
  * is written. Elements are those of the layout; a row of its first tensor is a column of the data.
  * In a network w and b are the first layer, and no other element is scaled. */
 
-/* The scaling of one column. The struct travels as it lies here, in 40 bytes. */
+/* The scaling of one column, as it travels: 40 bytes. */
 struct column_scaling {
     double mean;    /* finite; 0 if the model has no bias */
     double scale;   /* finite, above 0 */
