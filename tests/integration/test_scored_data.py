@@ -34,7 +34,7 @@ def malformed_test_and_holdout_files_are_found_before_training(folder):
 
 @test
 def an_empty_or_missing_test_file_is_found_before_training(folder):
-    each_key(folder, '', 'empty')
+    each_key(folder, '', 'no rows')
     refused(small_job(folder, test=['nowhere.libsvm']), 'nowhere.libsvm')
 
 
