@@ -338,7 +338,10 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split, struct c
                                 .shuffled = options->shuffled,
                                 .key = permutation_key(options->shuffle_seed, 0)};
     part_make(&plan->trained, ROW_TRAINED, split, columns);
-    if (options->centred)
+    /* Models in tiles are not scaled, so their sets have no centres. */
+    const double cells_before = (double)plan->trained.rows * (double)columns->count;
+    const bool dense_before = (double)plan->trained.values >= DENSE_SHARE * cells_before;
+    if (options->centred && !set_is_cut(options, dense_before, columns->count))
         columns_find_centres(columns, split, &plan->trained);
     if (columns->centre) { /* differences have another type, and rows more values */
         free(plan->trained.block);
