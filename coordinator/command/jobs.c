@@ -36,7 +36,7 @@ struct sorted {
     double key; /* lower is better; infinity: it has no such figure */
     size_t place;
     bool fold;  /* behind all others: it has figures of rows that no other run is judged by */
-    bool apart; /* behind the others, too: its holdout has other rows than that of the last run */
+    bool apart; /* after those that can be compared: its holdout has rows of its own */
 };
 
 static int compare(const void *a, const void *b) {
@@ -61,13 +61,16 @@ static const char *rows_of(const json_t *run) {
     return json_string_value(json_object_get(json_object_get(run, "holdout"), "rows"));
 }
 
-/* The last run with a holdout that is not of a fold. */
+static bool is_fold(const json_t *run) {
+    return member_count(json_object_get(run, "sweep"), "fold") > 0;
+}
+
+/* The last run with a holdout that is not of a fold, of runs in the order of their numbers. */
 static const json_t *last_judged(const json_t *runs) {
     const json_t *last = NULL, *run;
     size_t i;
     json_array_foreach(runs, i, run) if (json_is_object(json_object_get(run, "holdout")) &&
-                                         !(member_count(json_object_get(run, "sweep"), "fold") > 0))
-        last = run;
+                                         !is_fold(run)) last = run;
     return last;
 }
 
@@ -79,20 +82,19 @@ static bool is_apart(const json_t *run, const json_t *last) {
     return rows && of_last ? strcmp(rows, of_last) != 0 : rows != of_last;
 }
 
-/* Marks the runs whose holdout has other rows than that of the last run. */
-static void mark_apart(const json_t *runs) {
-    const json_t *last = last_judged(runs);
+/* Marks the runs whose holdout has other rows than that of `last`. */
+static void mark_apart(const json_t *runs, const json_t *last) {
     size_t i;
     json_t *run;
     json_array_foreach(runs, i, run) if (is_apart(run, last))
         json_object_set_new(run, "other_holdout", json_true());
 }
 
-/* Names them below the table. */
-static void tell_apart(const json_t *runs) {
+/* Names them below the table, in whatever order it has. */
+static void tell_apart(const json_t *runs, const json_t *last) {
     char *list = NULL;
     size_t i;
-    const json_t *run, *last = last_judged(runs);
+    const json_t *run;
     json_array_foreach(runs, i, run) {
         char *before = list;
         if (!json_object_get(run, "other_holdout"))
@@ -116,7 +118,7 @@ static void sort_runs(json_t *folder, const struct score_figure *figure) {
         sorted[i] = (struct sorted){.run = run,
                                     .key = key_of(run, figure),
                                     .place = i,
-                                    .fold = member_count(json_object_get(run, "sweep"), "fold") > 0,
+                                    .fold = is_fold(run),
                                     .apart = json_is_true(json_object_get(run, "other_holdout"))};
     }
     qsort(sorted, count, sizeof *sorted, compare);
@@ -172,14 +174,15 @@ static void add_sizes(const char *state, json_t *folder) {
 static void add_folder(const struct options *options, const char *state,
                        const struct score_figure *figure, json_t *runs, json_t *all) {
     add_sizes(state, runs);
-    mark_apart(json_object_get(runs, "runs"));
+    const json_t *last = last_judged(json_object_get(runs, "runs")); /* before they are sorted */
+    mark_apart(json_object_get(runs, "runs"), last);
     if (figure)
         sort_runs(runs, figure);
     if (!options->json) {
         escape_put(state, stdout);
         putchar('\n');
         report_print_runs(runs, options->folds, terminal_colors(STDOUT_FILENO));
-        tell_apart(json_object_get(runs, "runs"));
+        tell_apart(json_object_get(runs, "runs"), last);
     }
     json_object_set_new(runs, "folder", text_to_json(state));
     json_array_append(all, runs);

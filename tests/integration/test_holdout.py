@@ -285,8 +285,9 @@ def a_gate_compares_on_rows_that_neither_model_was_trained_on(folder):
     runs = dml('jobs', folder / 'job.state', '--sort', 'loss', '--json').json['folders'][0]['runs']
     assert [bool(run.get('other_holdout')) for run in runs] == [False, True, True, True], runs
     assert runs[0]['run'] == narrower.json['run'], runs
-    listed = dml('jobs', folder / 'job.state').stdout
-    assert f'other holdout than run {narrower.json["run"]}, ' in listed, listed
+    for sorting in [], ['--sort', 'loss']:
+        listed = dml('jobs', folder / 'job.state', *sorting).stdout
+        assert f'other holdout than run {narrower.json["run"]}, ' in listed, listed
 
 
 @test
