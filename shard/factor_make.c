@@ -277,8 +277,10 @@ static bool find_factor(const struct making *m, double *added) {
 static void refine(struct making *m) {
     struct factor *factor = m->factor;
     size_t n = factor->order, bytes = triangle_row(n) * sizeof(double);
+    if (is_heavy(m) || n > ORDER_REFINED)
+        return;
     find_hidden(factor);
-    if (is_heavy(m) || !factor->hidden_count || n > ORDER_REFINED)
+    if (!factor->hidden_count)
         return;
     double *before = memory_map(bytes), added = factor->elements[TERM_ADDED];
     uint32_t *hidden = factor->hidden;

@@ -16,6 +16,15 @@
 #include "shard/sparse_step.h"
 #include "shard/state.h"
 
+/* The last one of a code, or NULL. */
+static const struct operation *find_operation(const struct operation_list *list,
+                                              enum operation_code code) {
+    for (size_t i = list->count; i--;)
+        if (list->items[i].code == code)
+            return &list->items[i];
+    return NULL;
+}
+
 /* ---- running ---- */
 
 /* A program that is being run. */
@@ -27,7 +36,7 @@ struct course {
     struct yield *yields;
     size_t yield_count;
     struct bytes listed; /* what LIST has listed, in order */
-    double hidden;       /* of the last PRECONDITION */
+    double hidden;       /* of the last PRECONDITION, where the program asks for it */
 };
 
 static void yields_encode(const struct operation_list *list, const struct yield *yields,
@@ -77,10 +86,16 @@ static int make_factors(const struct course *course) {
     return code;
 }
 
+/* It takes a solve with the factor, which most programs have no use for. */
+static void note_hidden(struct course *course, const double *applied) {
+    if (find_operation(course->list, OPERATION_HIDDEN))
+        course->hidden = factor_hidden_gap(course->registers, applied);
+}
+
 /* On the host, between two passes. A factor of all parameters is of the Hessian by weights, so what
  * is scaled is scaled back for it. */
-static int apply_factor(struct registers *registers, const struct operation *operation,
-                        double *hidden) {
+static int apply_factor(struct course *course, const struct operation *operation) {
+    struct registers *registers = course->registers;
     assert(registers->factor);
     double *a = registers->vector[operation->a].elements;
     const double *b = registers->vector[operation->b].elements;
@@ -91,12 +106,12 @@ static int apply_factor(struct registers *registers, const struct operation *ope
         factor_apply_heavy(registers->factor, &registers->scaling, a, b);
     } else if (!registers->scaling.used || !registers->count) {
         factor_apply(registers->factor, a, b);
-        *hidden = factor_hidden_gap(registers, a);
+        note_hidden(course, a);
     } else {
         memcpy(a, b, registers->count * sizeof *a);
         scaling_gradient_from_scaled(&registers->scaling, a);
         factor_apply(registers->factor, a, a);
-        *hidden = factor_hidden_gap(registers, a);
+        note_hidden(course, a);
         scaling_step_to_scaled(&registers->scaling, a);
     }
     return registers_push(registers, operation->a, 0, registers->count);
@@ -123,7 +138,7 @@ static int run_passes(struct course *course) {
             continue;
         code = run_pass(course);
         if (!code)
-            code = apply_factor(course->registers, operation, &course->hidden);
+            code = apply_factor(course, operation);
     }
     assert(code || yield == course->yield_count);
     return code ? code : run_pass(course);
@@ -268,15 +283,6 @@ static int check_rows(const struct shard *shard, const struct operation *operati
         return error_set(ERROR_INTERNAL, "a program measures second derivatives of a loss that has "
                                          "none");
     return 0;
-}
-
-/* The last one of a code, or NULL. */
-static const struct operation *find_operation(const struct operation_list *list,
-                                              enum operation_code code) {
-    for (size_t i = list->count; i--;)
-        if (list->items[i].code == code)
-            return &list->items[i];
-    return NULL;
 }
 
 /* Errors are of all parameters, which are here then, or none. */
