@@ -108,6 +108,11 @@ void process_raise_descriptors(unsigned wanted) {
     (void)setrlimit(RLIMIT_NOFILE, &limit);
 }
 
+bool process_ignores(int number) {
+    struct sigaction now;
+    return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
 bool process_group_ended(pid_t group, int patience_ms) {
     const struct timespec pause = {.tv_nsec = NS_PER_MS};
     assert(group > 1); /* kill(-1) means all processes, and kill(0) the group of this one */

@@ -27,6 +27,10 @@ char *process_beside(const char *name);
 /* Asks for this many descriptors, as far as the system allows. */
 void process_raise_descriptors(unsigned wanted);
 
+/* Whether this process ignores a signal, as nohup and shells have the processes do that they start.
+ */
+bool process_ignores(int number);
+
 /* Waits up to `patience_ms` until no process of a group is left, also of those that are no children
  * of this process: SIGKILL only asks for the end of a process, which may come later. Whether none
  * is left. Where nobody reaps orphans, as in a container without an init, their zombies count. */

@@ -327,11 +327,6 @@ static void make_events(struct host *host) {
     host->events[ON_HUP] = evsignal_new(base, SIGHUP, on_signal, host);
 }
 
-static bool is_ignored(int number) {
-    struct sigaction now;
-    return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
-}
-
 /* Ctrl-C goes to all processes of the terminal's foreground group, and so may SIGHUP when the
  * terminal goes. A worker with --parent-pid ignores both: its coordinator gets them as well and
  * decides when the worker ends. Other workers ignore SIGHUP if they were started so (nohup). */
@@ -346,7 +341,7 @@ static void start_events(struct host *host) {
         process_end_first(); /* a worker is replaced, and its coordinator is not */
     } else {
         event_add(host->events[ON_INT], NULL);
-        if (!is_ignored(SIGHUP))
+        if (!process_ignores(SIGHUP))
             event_add(host->events[ON_HUP], NULL);
     }
     host_await_coordinator(host, 0);

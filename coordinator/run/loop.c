@@ -34,14 +34,9 @@ static const struct {
 
 /* ---- signals ---- */
 
-static bool is_ignored(int number) {
-    struct sigaction now;
-    return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
-}
-
 static unsigned index_of(int number) {
     unsigned i = 0;
-    while (endings[i].number != number)
+    while (i < LOOP_SIGNALS && endings[i].number != number)
         i++;
     assert(i < LOOP_SIGNALS);
     return i;
@@ -62,7 +57,7 @@ static void end_early(int number) {
 
 static void treat_signals(void (*how)(int)) {
     for (int i = 0; i < LOOP_SIGNALS; i++)
-        if (!is_ignored(endings[i].number))
+        if (!process_ignores(endings[i].number))
             signal(endings[i].number, how);
 }
 
@@ -149,7 +144,7 @@ int loop_open(struct loop *loop) {
     signal(SIGPIPE, SIG_IGN); /* a client may close its connection before the answer is written */
     hear_of_children();
     for (int i = 0; i < LOOP_SIGNALS; i++) {
-        loop->ignored[i] = is_ignored(endings[i].number);
+        loop->ignored[i] = process_ignores(endings[i].number);
         loop->signals[i] = evsignal_new(loop->base, endings[i].number, on_signal, loop);
         event_add(loop->signals[i], NULL);
     }
