@@ -53,12 +53,12 @@ static bool has_cells(const struct record_rule *rule) {
 /* Whether the line of a place in a text is a comment. */
 static bool is_in_comment(const struct record_rule *rule, const char *text, const char *place) {
     const char *line = memrchr(text, '\n', (size_t)(place - text));
-    return rule->comment && *(line ? line + 1 : text) == rule->comment;
+    return record_is_comment(rule, line ? line + 1 : text);
 }
 
 char *record_end(const struct record_rule *rule, char *at, char *end) {
     const char *from = at, *line_end = find(at, '\n', end), *quote;
-    const bool cells = has_cells(rule) && !(at < end && rule->comment && *at == rule->comment);
+    const bool cells = has_cells(rule) && !(at < end && record_is_comment(rule, at));
     while (cells && (quote = find(from, '"', line_end ? line_end : end))) {
         from = opens_cell(rule, at, quote) ? behind_cell(rule, quote, end, true) : quote + 1;
         if (line_end && from > line_end)

@@ -29,6 +29,11 @@ struct record_rule {
     bool plain_quotes;  /* a quote is a character like others, and every line is a record */
 };
 
+/* Whether the record that begins at `at`, where there is a byte to read, is a comment. */
+static inline bool record_is_comment(const struct record_rule *rule, const char *at) {
+    return rule->comment && *at == rule->comment;
+}
+
 /* The line end behind the record that begins at `at`; `end` if none is there. The text ends with a
  * record. */
 char *record_end(const struct record_rule *rule, char *at, char *end);

@@ -178,7 +178,7 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *text
     *end = '\0';
     if ((unsigned char)*text <= ' ' && text + strspn(text, " \t\r") == end)
         return false;
-    if (format->rule.comment && *text == format->rule.comment)
+    if (record_is_comment(&format->rule, text))
         return false;
     const size_t length = (size_t)(end - text);
     if (format->head && length == format->head_length && !memcmp(text, format->head, length))

@@ -61,7 +61,7 @@ static char *see_text(const struct sight *sight, const struct text_line *text) {
         next = line_end < end ? line_end + 1 : end;
         if (line_end > at && line_end[-1] == '\r')
             line_end--;
-        if (line_end > at && !(sight->format->rule.comment && *at == sight->format->rule.comment))
+        if (line_end > at && !record_is_comment(&sight->format->rule, at))
             see_line(sight, at, line_end);
         at = next;
     }

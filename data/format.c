@@ -84,10 +84,6 @@ static enum source_format guess(const struct record_rule *rule, bool table, cons
     return FORMAT_LIBSVM;
 }
 
-static bool is_comment(const struct record_rule *rule, const char *line) {
-    return rule->comment && *line == rule->comment;
-}
-
 /* Finds the first line that is not empty, nor a comment by the rule (or, if `pass_comments`, of
  * LIBSVM); its length is 0 if there is none. Moves *text and *left behind it, and adds the lines
  * passed, it included, to *number. */
@@ -100,7 +96,7 @@ static struct text_line next_line(const struct record_rule *rule, char **text, s
         *left -= step;
         *number += 1 + count_line_ends(line.text, line.text + line.length);
         if (!is_empty(line.text, line.length) && !(pass_comments && *line.text == '#') &&
-            !is_comment(rule, line.text)) {
+            !record_is_comment(rule, line.text)) {
             line.length = trimmed(line.text, line.length);
             return line;
         }
@@ -238,7 +234,7 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
             if (!is_empty(at, length))
                 json_lines_parse(format, batch, at, end, number);
         } else if (skip_first)
-            skip_first = is_empty(at, length) || is_comment(&format->rule, at);
+            skip_first = is_empty(at, length) || record_is_comment(&format->rule, at);
         else if (format->kind == FORMAT_CSV)
             csv_parse_line(format, batch, at, end, number, last);
         else
