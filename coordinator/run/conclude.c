@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/resources.h"
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/file.h"
@@ -19,11 +18,10 @@
 #include "coordinator/run/level_split.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/summary.h"
+#include "coordinator/run/summary_parts.h"
 #include "coordinator/run/training.h"
 #include "coordinator/status/live.h"
 #include "model/score.h"
-#include "model/single_errors.h"
-#include "model/summary.h"
 #include "numeric/setup.h"
 
 /* ---- the gap ---- */
@@ -59,21 +57,9 @@ static int find_sizes(struct training *run) {
 
 static int find_runaways(struct training *run) {
     uint64_t count = model_parameters(&run->layout);
-    struct single_totals totals;
-    struct model view;
-    int code = model_writer_view(run->recorder.writer, &view);
-    if (code)
-        return code;
-    double *parameters = memory_new(count, sizeof *parameters);
     bool *aliased = memory_new(count, sizeof *aliased);
-    model_spread(&view, &run->layout, parameters);
-    summary_to_set(set_info(run->set), &run->layout, parameters);
     run->runs_away = memory_new(count, sizeof *run->runs_away);
-    const struct single_point point = {parameters, NULL,          aliased,
-                                       NULL,       cpus_usable(), RUNAWAY_STEPS};
-    code =
-        single_errors_find(run->set, &run->layout, &point, NULL, 0, NULL, run->runs_away, &totals);
-    free(parameters);
+    int code = summary_runaways(run, NULL, aliased, RUNAWAY_STEPS, run->runs_away);
     free(aliased);
     return code;
 }

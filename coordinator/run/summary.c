@@ -40,18 +40,26 @@ static bool has_aliased(const struct training *run) {
     return any;
 }
 
-int summary_write(struct training *run, const struct summary_covariance *covariance,
-                  const double *shown, const char *why) {
+int summary_parameters(const struct training *run, double **parameters) {
     struct model view;
-    struct fit_statistics statistics;
     int code = model_writer_view(run->recorder.writer, &view);
+    *parameters = NULL;
     if (code)
         return code;
-    double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
-    model_spread(&view, &run->layout, parameters);
-    summary_to_set(set_info(run->set), &run->layout, parameters);
-    code = summary_fit(run->set, &run->layout, shown ? shown : parameters,
-                       count_parameters(run, covariance), &statistics);
+    *parameters = memory_new(model_parameters(&run->layout), sizeof **parameters);
+    model_spread(&view, &run->layout, *parameters);
+    summary_to_set(set_info(run->set), &run->layout, *parameters);
+    return 0;
+}
+
+int summary_write(struct training *run, const struct summary_covariance *covariance,
+                  const double *shown, const char *why) {
+    struct fit_statistics statistics;
+    double *parameters = NULL;
+    int code = shown ? 0 : summary_parameters(run, &parameters);
+    if (!code)
+        code = summary_fit(run->set, &run->layout, shown ? shown : parameters,
+                           count_parameters(run, covariance), &statistics);
     free(parameters);
     if (code)
         return code;
@@ -126,39 +134,39 @@ double *summary_ridge(const struct training *run) {
 }
 
 static int find_clusters(const struct training *run, struct cluster_errors *errors) {
-    struct model view;
-    int code = model_writer_view(run->recorder.writer, &view);
-    if (code || !run->job->source.cluster)
-        return code;
-    double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
-    double *ridge = summary_ridge(run);
-    model_spread(&view, &run->layout, parameters);
-    summary_to_set(set_info(run->set), &run->layout, parameters);
+    if (!run->job->source.cluster)
+        return 0;
+    double *parameters, *ridge = summary_ridge(run);
+    int code = summary_parameters(run, &parameters);
     const struct cluster_point point = {parameters, run->recorder.variance, ridge};
-    code = clusters_find(run->set, &run->layout, &point, errors);
+    if (!code)
+        code = clusters_find(run->set, &run->layout, &point, errors);
     free(parameters);
     free(ridge);
     return code;
 }
 
-/* Which estimates run away, by the run's elements. No parameter is looked for that follows from
- * others: these are known. */
-static int find_runaways(struct training *run, bool *runs_away) {
-    struct model view;
+int summary_runaways(const struct training *run, const double *ridge, bool *aliased, uint32_t steps,
+                     bool *runs_away) {
     struct single_totals totals;
+    double *parameters;
+    int code = summary_parameters(run, &parameters);
+    const struct single_point point = {parameters, ridge, aliased, NULL, cpus_usable(), steps};
+    if (!code)
+        code =
+            single_errors_find(run->set, &run->layout, &point, NULL, 0, NULL, runs_away, &totals);
+    free(parameters);
+    return code;
+}
+
+/* No parameter is looked for that follows from others: these are known. */
+static int find_runaways(const struct training *run, bool *runs_away) {
     uint64_t count = model_parameters(&run->layout);
-    int code = model_writer_view(run->recorder.writer, &view);
-    if (code)
-        return code;
-    double *parameters = memory_new(count, sizeof *parameters), *ridge = summary_ridge(run);
+    double *ridge = summary_ridge(run);
     bool *aliased = memory_new(count, sizeof *aliased);
     for (uint64_t i = 0; i < count; i++)
         aliased[i] = isnan(run->recorder.variance[i]);
-    model_spread(&view, &run->layout, parameters);
-    summary_to_set(set_info(run->set), &run->layout, parameters);
-    const struct single_point point = {parameters, ridge, aliased, NULL, cpus_usable(), 0};
-    code = single_errors_find(run->set, &run->layout, &point, NULL, 0, NULL, runs_away, &totals);
-    free(parameters);
+    int code = summary_runaways(run, ridge, aliased, 0, runs_away);
     free(ridge);
     free(aliased);
     return code;

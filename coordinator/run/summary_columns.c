@@ -180,14 +180,11 @@ static void restate(const struct model_layout *layout, const bool *aliased,
 static int find_errors(const struct training *run, const struct choice *choice, const double *ridge,
                        bool *aliased, double *restated, struct single_error *errors,
                        bool *runs_away, struct single_totals *totals) {
-    struct model view;
-    int code = model_writer_view(run->recorder.writer, &view);
+    double *parameters;
+    int code = summary_parameters(run, &parameters);
     if (code)
         return code;
-    double *parameters = memory_new(model_parameters(&run->layout), sizeof *parameters);
     uint64_t *element = memory_new(choice->count, sizeof *element);
-    model_spread(&view, &run->layout, parameters);
-    summary_to_set(set_info(run->set), &run->layout, parameters);
     for (size_t i = 0; i < choice->count; i++)
         element[i] = choice->list[i].element;
     restate(&run->layout, aliased, parameters, restated);

@@ -1,9 +1,18 @@
-/* Inside run/ only: what both ways to errors of estimates share. */
+/* Inside run/ only: what both ways to errors of estimates and the end of a run share. */
 #ifndef DML_COORDINATOR_RUN_SUMMARY_PARTS_H
 #define DML_COORDINATOR_RUN_SUMMARY_PARTS_H
 
 #include "coordinator/run/training.h"
 #include "model/summary.h"
+
+/* The parameters that the run's writer has, by the run's elements and in the units of the set. Free
+ * them. ERROR_INTERNAL unless all slices are in. */
+int summary_parameters(const struct training *run, double **parameters);
+
+/* Marks the estimates that run away (model/single_errors.h), by the run's elements, for conjugate
+ * gradients of at most `steps`, or of SINGLE_STEPS_MAX if that is 0. `ridge` may be NULL. */
+int summary_runaways(const struct training *run, const double *ridge, bool *aliased, uint32_t steps,
+                     bool *runs_away);
 
 /* Λ by the run's elements; NULL without a penalty. Columns that the run scaled are penalised as
  * those of the scaled model. Free it. */
