@@ -22,6 +22,7 @@
 #include "coordinator/run/sets.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/run_folder.h"
+#include "data/dictionary.h"
 #include "numeric/setup.h"
 #include "wire/channel.h"
 
@@ -72,16 +73,29 @@ struct dataset_read {
     struct dataset *data;
 };
 
-/* The column of a table that is called as column `i` of another, or stands where it does if either
- * has no names; NULL: there is none. */
-static const struct table_column *counterpart(const struct table *table, const struct table *other,
-                                              uint32_t i) {
-    if (!table_is_named(table) || !table_is_named(other))
-        return i < table->columns ? &table->column[i] : NULL;
-    for (uint32_t c = 0; c < table->columns; c++)
-        if (!strcmp(table->column[c].name, other->column[i].name))
-            return &table->column[c];
-    return NULL;
+/* For each column of `now` the one of `before` in its place, if that is called so too or either
+ * table has no names; else the first that is called so; COLUMN_NOWHERE: there is none. Free them.
+ * A table may have a million columns. */
+static uint32_t *counterparts(const struct table *before, const struct table *now) {
+    const bool named = table_is_named(before) && table_is_named(now);
+    uint32_t *then = memory_new(now->columns, sizeof *then);
+    uint32_t *first = memory_new(before->columns, sizeof *first); /* of each name */
+    struct text_dictionary names;
+    text_dictionary_init(&names);
+    for (uint32_t i = 0; named && i < before->columns; i++) {
+        uint32_t known = names.count, name = text_dictionary_add(&names, before->column[i].name);
+        if (name == known)
+            first[name] = i;
+    }
+    for (uint32_t i = 0; i < now->columns; i++) {
+        uint32_t name = named ? text_dictionary_find(&names, now->column[i].name) : DICTIONARY_NONE;
+        then[i] = name != DICTIONARY_NONE ? first[name] : COLUMN_NOWHERE;
+        if (i < before->columns && (!named || !strcmp(before->column[i].name, now->column[i].name)))
+            then[i] = i;
+    }
+    text_dictionary_release(&names);
+    free(first);
+    return then;
 }
 
 /* Warns of columns that were numbers in the model before and are texts now, or the reverse: one
@@ -89,11 +103,16 @@ static const struct table_column *counterpart(const struct table *table, const s
  * error may follow. */
 static void warn_of_kinds(const struct table *before, const struct table *now) {
     char name[COLUMN_TEXT];
-    for (uint32_t i = 0; before && now && i < now->columns; i++) {
-        const struct table_column *column = &now->column[i], *then = counterpart(before, now, i);
+    if (!before || !now)
+        return;
+    uint32_t *places = counterparts(before, now);
+    for (uint32_t i = 0; i < now->columns; i++) {
+        const struct table_column *column = &now->column[i];
+        if (places[i] == COLUMN_NOWHERE || column->is_part || !table_uses(column))
+            continue;
+        const struct table_column *then = &before->column[places[i]];
         const bool numbers = column->kind == COLUMN_NUMBER;
-        if (!then || column->is_part || !table_uses(column) || !table_uses(then) ||
-            numbers == (then->kind == COLUMN_NUMBER))
+        if (!table_uses(then) || numbers == (then->kind == COLUMN_NUMBER))
             continue;
         log_line(LOG_WARNING,
                  "%s holds %s now, and %s in the data of the model before: if that is a fault of "
@@ -102,6 +121,7 @@ static void warn_of_kinds(const struct table *before, const struct table *now) {
                  numbers ? "texts" : "numbers", numbers ? "csv.categories" : "csv.numbers",
                  numbers ? "read as before" : "an error");
     }
+    free(places);
 }
 
 /* A model that cannot be opened is told of when it is needed. */

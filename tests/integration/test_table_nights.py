@@ -187,5 +187,15 @@ def a_column_that_turns_from_numbers_to_texts_or_back_is_told_even_to_cron(folde
             (said, night)
 
 
+@test
+def two_columns_of_one_name_are_each_compared_with_their_own_night_before(folder):
+    job = write_job(folder, data=['data.csv'], csv={'label': 'label'})
+    for rows in 80, 90:
+        text = ''.join(f'{0.5 * (i % 7)},{"NSEW"[i % 4]},{i % 2}\n' for i in range(rows))
+        (folder / 'data.csv').write_text('x,x,label\n' + text)
+        night = dml('retrain', job, '--cron')
+        assert night.status == 0 and ' now, and ' not in night.stderr, night
+
+
 if __name__ == '__main__':
     sys.exit(main())
