@@ -84,14 +84,15 @@ static const char *like(const char *at, const char *form, char *to) {
 }
 
 static const char *read_fraction(const char *at, struct parts *parts) {
-    size_t count = strspn(at + 1, "0123456789");
-    if (*at != '.' || !count || count > 9)
-        return *at == '.' ? NULL : at;
-    memcpy(parts->fraction, at + 1, count);
-    parts->fraction[count] = '\0';
-    for (; count && parts->fraction[count - 1] == '0'; count--)
-        parts->fraction[count - 1] = '\0';
-    return at + 1 + strspn(at + 1, "0123456789");
+    if (*at != '.')
+        return at;
+    size_t count = strspn(++at, "0123456789");
+    if (!count || count > 9)
+        return NULL;
+    memcpy(parts->fraction, at, count);
+    for (size_t kept = count; kept && parts->fraction[kept - 1] == '0'; kept--)
+        parts->fraction[kept - 1] = '\0';
+    return at + count;
 }
 
 static bool read_zone(const char *at, struct parts *parts) {
