@@ -19,6 +19,7 @@ libdata_a_SOURCES = \
 	data/csv.c data/csv_carry.c data/csv_date.c data/csv_index.c data/csv_kinds.c data/csv_layout.c \
 	data/csv_match.c data/csv_twins.c \
 	data/dictionary.c data/dictionary.h \
+	data/folder_walk.c data/folder_walk.h \
 	data/foreign.c \
 	data/format.c data/format.h \
 	data/holdout.c data/holdout.h \
@@ -33,6 +34,7 @@ libdata_a_SOURCES = \
 	data/monotone.c \
 	data/mean_square.c \
 	data/moments.c \
+	data/pattern.c data/pattern.h \
 	data/prefix.c \
 	data/number.c data/number.h \
 	data/offsets.c \

@@ -11,10 +11,13 @@
 #include "base/bytes.h"
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/memory.h"
 #include "data/address.h"
+#include "data/folder_walk.h"
 #include "data/listing.h"
+#include "data/pattern.h"
 #include "data/request.h"
 
 #define BUFFER_BYTES (1u << 20)    /* that may wait to be taken */
@@ -328,7 +331,7 @@ struct source_stamp remote_stamp(const struct remote *remote) {
 /* ---- keys that match a pattern ---- */
 
 bool remote_is_pattern(const char *path) {
-    return !strncmp(path, "s3://", 5) && strpbrk(path, "*?[");
+    return !strncmp(path, "s3://", 5) && (strpbrk(path, "*?[") || name_ends(path, "/"));
 }
 
 static int compare_bytewise(const void *a, const void *b) {
@@ -375,20 +378,37 @@ static int list_pages(const char *pattern, const char *prefix, struct listing *l
     return code;
 }
 
+/* Whether an object is one that the pattern, of keys, asks for. The mark of a folder, which ends
+ * with a slash, is none. */
+static bool fits(const char *pattern, const char *key) {
+    if (!pattern_is_deep(pattern))
+        return !fnmatch(pattern, key, FNM_PATHNAME | FNM_PERIOD);
+    return !name_ends(key, "/") && pattern_fits(pattern, key);
+}
+
 int remote_list(const char *pattern, char ***paths) {
     const char *slash = strchr(pattern + 5, '/');
     if (!slash || slash == pattern + 5)
         return error_set(ERROR_DATA, "%s is no object: write s3://BUCKET/KEY", pattern);
     struct listing listing = {0};
     char *bucket = memory_format("%.*s", (int)(slash - pattern - 5), pattern + 5),
-         *prefix = memory_format("%.*s", (int)strcspn(slash + 1, "*?["), slash + 1), **found = NULL;
+         *prefix = memory_format("%.*s", (int)strcspn(slash + 1, "*?["), slash + 1),
+         *asked = memory_format("%s%s", slash + 1, name_ends(pattern, "/") ? "**" : ""), **found,
+         *other = NULL;
     size_t count = 0;
+    unsigned long long others = 0;
     int code = list_pages(pattern, prefix, &listing);
     found = memory_new(listing.count + 1, sizeof *found);
-    for (size_t i = 0; i < listing.count && !code; i++)
-        if (!fnmatch(slash + 1, listing.key[i], FNM_PATHNAME | FNM_PERIOD))
+    for (size_t i = 0; i < listing.count && !code; i++) {
+        if (!fits(asked, listing.key[i]))
+            continue;
+        if (!pattern_is_whole(asked) || pattern_takes_name(listing.key[i]))
             found[count++] = memory_format("s3://%s/%s", bucket, listing.key[i]);
+        else if (!others++)
+            other = listing.key[i];
+    }
     qsort(found, count, sizeof *found, compare_bytewise);
+    folder_warn_of_others(pattern, other, others);
     if (!code && !count)
         code = error_set(ERROR_DATA, "no object matches %s", pattern);
     *paths = code ? NULL : found;
@@ -397,5 +417,6 @@ int remote_list(const char *pattern, char ***paths) {
     listing_release(&listing);
     free(bucket);
     free(prefix);
+    free(asked);
     return code;
 }

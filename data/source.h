@@ -298,6 +298,7 @@ int source_columns(const char *path, const struct source_options *options, bool 
 /* Expands globs (each sorted bytewise) relative to `folder`; every entry must match at least one
  * regular file, or lead to a pipe, or be "-". The name of a file that is there, and the folders at
  * the beginning of an entry that are there under their very names, with `folder`, are no patterns.
+ * A folder means the files of data below it, and `**` any number of folders: data/pattern.h.
  * What a glob cannot look at is ERROR_IO or ERROR_PERMISSION. A file that is met again, under
  * whatever name, is left out with a warning. The list is NULL-terminated; free with names_free().
  */
@@ -307,7 +308,8 @@ int source_paths(const char *folder, const char *const *patterns, char ***paths)
 int source_paths_all(const char *folder, const char *const *patterns, char ***paths);
 
 /* Those of a command line, `count` of them, likewise a list: patterns of objects are expanded, but
- * paths of files stand as they are, as the shell has expanded its patterns. Nothing is left out. */
+ * paths of files stand as they are, as the shell has expanded its patterns, and folders mean the
+ * files below them. Nothing is left out. */
 int source_paths_given(const char *const *given, size_t count, char ***paths);
 
 /* Files beside those of some data: a list has one for each of them, in their order, or none. NULL

@@ -13,7 +13,9 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/address.h"
+#include "data/folder_walk.h"
 #include "data/input.h"
+#include "data/pattern.h"
 #include "data/remote.h"
 #include "data/source.h"
 
@@ -74,7 +76,7 @@ static int add_matches(struct path_list *list, const char *pattern, const glob_t
     }
     if (matches->gl_pathc)
         return error_set(ERROR_DATA,
-                         "%s is not a regular file; for all files of a folder write %s/*",
+                         "%s is not a regular file; for all files below a folder write %s/**",
                          matches->gl_pathv[0], matches->gl_pathv[0]);
     return error_set(ERROR_DATA, "no file matches %s%s", pattern, file_question(pattern, NULL));
 }
@@ -132,11 +134,40 @@ static char *glob_of(const char *pattern) {
     return glob;
 }
 
+static bool is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* Adds the files below a folder: all of them if there is no pattern behind it. */
+static int expand_below(struct path_list *list, const char *pattern, size_t folder) {
+    char *base = memory_format("%.*s%s", (int)folder, pattern,
+                               folder && pattern[folder - 1] != '/' ? "/" : ""),
+         *behind = memory_format("%s%s", pattern + folder,
+                                 !pattern[folder] || name_ends(pattern, "/") ? "**" : ""),
+         **found;
+    int code = folder_walk(base, behind, &found);
+    for (char **path = found; !code && *path; path++)
+        add_path(list, *path);
+    if (!code && !*found)
+        code = error_set(ERROR_DATA,
+                         pattern[folder] ? "no file matches %s"
+                                         : "%s is a folder, and no file of data is below it",
+                         pattern);
+    names_free(found);
+    free(base);
+    free(behind);
+    return code;
+}
+
 static int expand(struct path_list *list, const char *pattern) {
     if (is_regular(pattern)) { /* whatever is in its name */
         add_path(list, pattern);
         return 0;
     }
+    const size_t folder = folder_length(pattern);
+    if (!pattern[folder] || pattern_is_deep(pattern + folder))
+        return expand_below(list, pattern, folder);
     glob_t matches = {0};
     char *asked = glob_of(pattern);
     int answer = glob(asked, GLOB_NOSORT, stop_at, &matches);
@@ -260,6 +291,8 @@ int source_paths_given(const char *const *given, size_t count, char ***paths) {
     for (size_t i = 0; i < count && !code; i++)
         if (address_is(given[i]))
             code = expand_address(&list, given[i]);
+        else if (is_folder(given[i]))
+            code = expand(&list, given[i]);
         else
             add_path(&list, given[i]);
     *paths = list.path;

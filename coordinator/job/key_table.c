@@ -196,7 +196,7 @@ const struct key keys[] = {
      .help = "the state folder; by default NAME.state beside the job file"},
     {"data", KEY_LIST, AT(data), .allowed = PATHS,
      .help = "training data: CSV, JSON Lines, Parquet, LIBSVM, IDX or .npy, also .gz or .zst; "
-             "relative to the job file"},
+             "relative to the job file; a folder means the files below it"},
     {"test", KEY_LIST, AT(test), .allowed = PATHS,
      .help = "data on which the model is evaluated at the end"},
     {"labels", KEY_LIST, AT(labels), .allowed = PATHS,

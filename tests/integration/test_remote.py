@@ -173,6 +173,31 @@ def patterns_are_listed_page_by_page_and_nights_see_new_objects(folder):
 
 
 @test
+def a_prefix_means_the_objects_below_it_as_a_folder_means_its_files(folder):
+    tree = {f'tree/{path}': table(400, seed) for seed, path in
+            enumerate(['a.csv', 'deep/b.csv', 'deep/er/part-0', 'deep/er/c.csv.gz'])}
+    tree['tree/deep/er/c.csv.gz'] = gzip.compress(tree['tree/deep/er/c.csv.gz'])
+    passed_over = ['tree/_SUCCESS', 'tree/_tmp/x.csv', 'tree/deep/.y.csv', 'tree/deep/README.md', 'other/z.csv']
+    with objects.Store(signed=True, page=2) as store:
+        for path, rows in [*tree.items(), *((path, b'no,rows\n') for path in passed_over)]:
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_bytes(rows)
+            store.put('b/' + path, rows)
+        store.put('b/tree/deep/', b'')
+        expected = trained(folder, sorted(tree), {}, name='listed').json['model_sha256']
+        for entry in 'tree', 'tree/', 'tree/**', 's3://b/tree/', 's3://b/tree/**', 's3://b/t*e/':
+            ended = trained(folder, [entry], store.environment())
+            assert ended.status == 0 and ended.json['model_sha256'] == expected, (entry, ended)
+            assert '1 file is passed over' in ended.stderr and 'deep/README.md' in ended.stderr, ended
+        few = trained(folder, ['tree/**/*.csv'], {}).json['model_sha256']
+        ended = trained(folder, ['s3://b/tree/**/*.csv'], store.environment())
+        assert ended.json['model_sha256'] == few != expected, ended
+        for data in folder / 'tree', 's3://b/tree/':
+            scored = dml('predict', folder / 'listed.state', data, **store.environment())
+            assert scored.stdout.count('\n') == 1600, scored
+
+
+@test
 def what_is_scored_may_be_a_pattern_of_objects(folder):
     local_hash(folder)
     paths = [folder / f'part{i}.csv' for i in range(3)]

@@ -4,7 +4,7 @@ check_PROGRAMS += tests/unit/data_tests
 TESTS += tests/unit/data_tests
 tests_unit_data_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_array.c tests/unit/test_bad_input.c tests/unit/test_bins.c \
-	tests/unit/test_csv_weight.c tests/unit/test_date.c tests/unit/test_dictionary.c \
+	tests/unit/test_csv_weight.c tests/unit/test_date.c tests/unit/test_dictionary.c tests/unit/test_folders.c \
 	tests/unit/test_internal_address.c tests/unit/test_lists.c tests/unit/test_moments.c tests/unit/test_number.c \
 	tests/unit/test_pack.c tests/unit/test_parquet.c tests/unit/test_prefix.c tests/unit/test_records.c tests/unit/test_sample.c \
 	tests/unit/test_scratch.c tests/unit/test_set.c tests/unit/test_set_holdout.c \
