@@ -424,6 +424,12 @@ bool name_ends(const char *name, const char *ending) {
     return length > tail && strcmp(name + length - tail, ending) == 0;
 }
 
+size_t name_plain_length(const char *path) {
+    const char *dot = strrchr(path, '.');
+    return dot && (!strcmp(dot, ".gz") || !strcmp(dot, ".zst")) ? (size_t)(dot - path)
+                                                                : strlen(path);
+}
+
 char *path_join(const char *folder, const char *name) {
     if (name[0] == '/')
         return memory_copy_string(name);

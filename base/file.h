@@ -84,6 +84,9 @@ bool name_is_temporary(const char *name);
 /* Whether a name has something before `ending`, and ends with it. */
 bool name_ends(const char *name, const char *ending);
 
+/* The length of a path without .gz or .zst at its end. */
+size_t name_plain_length(const char *path);
+
 /* `folder`/`name`; `name` alone when it is absolute. Free the result. */
 char *path_join(const char *folder, const char *name);
 

@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "data/address.h"
 #include "data/input.h"
@@ -103,7 +104,7 @@ static char *command_for(const char *command, const char *path) {
 
 /* What converts a file; one that is compressed is unpacked before. */
 static char *conversion_of(const struct foreign *format, const char *path) {
-    size_t length = input_plain_length(path);
+    size_t length = name_plain_length(path);
     if (!path[length] || !strcmp(format->name, "compressed twice"))
         return command_for(format->command, path);
     char *plain = memory_format("%.*s", (int)length, path);

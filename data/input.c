@@ -276,12 +276,6 @@ int input_read(struct input *input, void *buffer, size_t capacity, size_t *lengt
     }
 }
 
-size_t input_plain_length(const char *path) {
-    const char *dot = strrchr(path, '.');
-    return dot && (!strcmp(dot, ".gz") || !strcmp(dot, ".zst")) ? (size_t)(dot - path)
-                                                                : strlen(path);
-}
-
 bool input_is_waiting(const struct input *input) {
     struct pollfd more = {.fd = input->descriptor, .events = POLLIN};
     return input->stream && input->compression == PLAIN && !input->ended &&

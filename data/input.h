@@ -49,9 +49,6 @@ void input_hash(const struct input *input, char text[HASH128_TEXT]);
 /* The hash of a whole file as stored; ERROR_DATA also if the file changes meanwhile. */
 int input_hash_file(const char *path, char text[HASH128_TEXT]);
 
-/* The length of a path without .gz or .zst at its end. */
-size_t input_plain_length(const char *path);
-
 /* Files of formats that are not read, told by their first bytes or lines. */
 
 /* ERROR_DATA, with what to do, if a file that begins with these bytes is of such a format, and the

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
 #include "base/memory.h"
-#include "data/input.h"
 
 /* The first component of a path. */
 static size_t component(const char *path) {
@@ -83,7 +83,7 @@ bool pattern_takes_name(const char *path) {
                                           ".jsonl",  ".json", ".ndjson", ".parquet", ".pq",
                                           ".libsvm", ".svm",  ".npy"};
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const size_t length = input_plain_length(name);
+    const size_t length = name_plain_length(name);
     bool takes = !memchr(name, '.', length);
     for (size_t i = 0; i < sizeof endings / sizeof *endings && !takes; i++) {
         const size_t own = strlen(endings[i]);

@@ -17,7 +17,6 @@
 #include "coordinator/job/key.h"
 #include "data/address.h"
 #include "data/date.h"
-#include "data/input.h"
 #include "data/number.h"
 
 /* ---- writing ---- */
@@ -483,7 +482,7 @@ static int write_job(void *context, FILE *file) {
 /* NAME.conf in the folder that the command is called in, for data NAME.csv.gz. */
 static char *job_path(const char *data) {
     const char *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
-    size_t length = input_plain_length(name);
+    size_t length = name_plain_length(name);
     for (size_t i = length; i-- > 1;)
         if (name[i] == '.') {
             length = i;
