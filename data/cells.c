@@ -9,6 +9,7 @@
 #include "data/date.h"
 #include "data/format.h"
 #include "data/number.h"
+#include "data/spelling.h"
 
 const char *row_describe_column(const struct format *format, uint32_t column,
                                 char text[COLUMN_TEXT]) {
@@ -216,9 +217,11 @@ bool category_of(const struct format *format, uint32_t column, char *cell,
     enum table_ids ids = format->table->ids;
     category->id = table_feature(ids, origin.column, origin.role, cell, length);
     if (!missing && format->table->hash) {
+        char room[SPELLING_BYTES];
+        const char *text = format->table->hash_canonical ? spelling_canonical(cell, room) : cell;
         origin.text = NULL;
         origin.role = ROLE_HASHED;
-        origin.hash = table_hash(format->table, origin.column, cell, length);
+        origin.hash = table_hash(format->table, origin.column, text, strlen(text));
         category->id = table_hashed_feature(ids, origin.column, origin.hash);
     }
     category->origin = origin;

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "data/merge.h"
+#include "data/spelling.h"
 
 static unsigned frequency_class(uint64_t count) {
     return 63u - (unsigned)__builtin_clzll(count | 1);
@@ -126,6 +127,24 @@ static void make_narrow(struct columns *columns, const struct split *split) {
     }
 }
 
+static bool is_trained(const void *dictionary, uint64_t id) {
+    return wide_dictionary_find(dictionary, id) != COLUMN_NONE;
+}
+
+/* The number of a feature that only held-out rows of its pack have. It may be a column because of
+ * rows of another pack, or a text that training rows have in another spelling, which counts as
+ * theirs when the model is evaluated on other rows, too. */
+static uint64_t find_trained(const struct wide_dictionary *dictionary, const struct pack *pack,
+                             uint32_t feature) {
+    uint64_t number = wide_dictionary_find(dictionary, pack->id[feature]), spelled = 0;
+    char *text = number == COLUMN_NONE ? pack_category_text(pack, feature) : NULL;
+    if (text)
+        spelled = spelling_find_known(pack->table->ids, pack->column[feature], text, is_trained,
+                                      dictionary);
+    free(text);
+    return spelled ? wide_dictionary_find(dictionary, spelled) : number;
+}
+
 static int number_packs(struct columns *columns, struct column_builder *builder, uint32_t narrow) {
     const struct split *split = builder->split;
     uint64_t most = 0;
@@ -139,15 +158,11 @@ static int number_packs(struct columns *columns, struct column_builder *builder,
                              (unsigned long long)COLUMNS_MAX);
     columns->count = wide_dictionary_count(&builder->dictionary);
     builder->id = wide_dictionary_take_ids(&builder->dictionary);
-    /* A feature that only held-out rows of one pack have may be a column because of rows of
-     * another.
-     */
     for (uint32_t p = 0; p < columns->packs; p++)
         for (uint32_t i = 0; i < split->packs[p]->facts->features; i++)
             if (!columns_has(columns, p, i))
-                column_number_put(
-                    &columns->of_pack[p], i,
-                    wide_dictionary_find(&builder->dictionary, split->packs[p]->id[i]));
+                column_number_put(&columns->of_pack[p], i,
+                                  find_trained(&builder->dictionary, split->packs[p], i));
     if (columns->wide && columns->count <= narrow)
         make_narrow(columns, split);
     return 0;

@@ -471,6 +471,7 @@ static int make_table(struct format *format, const struct csv_cells *first,
     format->table = table_new(first->count);
     format->table->trim = options->trim;
     format->table->hash = options->hash_bits;
+    format->table->hash_canonical = options->hash_bits > 0;
     if (options->text && *options->text)
         set_text(options, &format->table->text);
     if (options->date_format && strcmp(options->date_format, DATE_FORMAT_ISO) != 0)

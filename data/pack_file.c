@@ -284,11 +284,20 @@ struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
     };
 }
 
+char *pack_category_text(const struct pack *pack, uint32_t feature) {
+    const struct table *table = pack->table;
+    if (!table || !pack->name || table->hash || pack->id[feature] < FEATURE_HASHED ||
+        table->column[pack->column[feature]].kind != COLUMN_CATEGORY)
+        return NULL;
+    return table_value_of(table, pack->column[feature], pack->id[feature], pack->name[feature]);
+}
+
 /* ---- rows as the text had them ---- */
 
 /* The unpacked arrays of one block; their memory is used again for the next block. */
 struct unpacked {
-    struct bytes start, id, column, seeded_id, value, label_text;
+    struct bytes start, id, column, seeded_id, value, label_text, origin;
+    struct source_origin *of_feature; /* of each feature; NULL: no feature is a text; owned */
 };
 
 static void *room(struct bytes *bytes, uint64_t count, size_t size) {
@@ -343,6 +352,40 @@ static const char *const *unpack_texts(struct bytes *to, const struct pack_rows 
     return label_text;
 }
 
+/* Texts of categories, which a model may know in another spelling. */
+static struct source_origin *find_origins(const struct pack *pack) {
+    struct source_origin *origin = memory_new(pack->facts->features, sizeof *origin);
+    bool some = false;
+    for (uint32_t i = 0; pack->table && i < pack->facts->features; i++) {
+        char *text = pack_category_text(pack, i);
+        enum feature_role other =
+            pack->id[i] < FEATURE_HASHED ? ROLE_NUMBER : ROLE_HASHED; /* or a word, or missing */
+        origin[i] = (struct source_origin){
+            .text = text, .column = pack->column[i], .role = text ? ROLE_VALUE : other};
+        some |= text != NULL;
+    }
+    if (some)
+        return origin;
+    free(origin);
+    return NULL;
+}
+
+static void free_origins(const struct pack *pack, struct source_origin *origin) {
+    for (uint32_t i = 0; origin && i < pack->facts->features; i++)
+        free((char *)origin[i].text);
+    free(origin);
+}
+
+static const struct source_origin *unpack_origins(struct unpacked *to,
+                                                  const struct pack_rows *rows) {
+    if (!to->of_feature || !rows->feature)
+        return NULL;
+    struct source_origin *origin = room(&to->origin, rows->values, sizeof *origin);
+    for (uint32_t i = 0; i < rows->values; i++)
+        origin[i] = to->of_feature[rows->feature[i]];
+    return origin;
+}
+
 /* The name of each column of a CSV file with a header, "" where it is not that of a feature. */
 static char **column_names(const struct pack *pack) {
     const struct table *table = pack->table;
@@ -374,7 +417,7 @@ void pack_report(const struct pack *pack, struct source_report *report) {
         report->column_names = column_names(pack);
 }
 
-int pack_read(const struct pack *pack, source_take *take, void *context) {
+static int read_rows(const struct pack *pack, bool texts, source_take *take, void *context) {
     struct unpacked to;
     bytes_init(&to.start);
     bytes_init(&to.id);
@@ -382,6 +425,8 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
     bytes_init(&to.seeded_id);
     bytes_init(&to.value);
     bytes_init(&to.label_text);
+    bytes_init(&to.origin);
+    to.of_feature = texts ? find_origins(pack) : NULL;
     int code = 0;
     for (uint32_t b = 0; b < pack->facts->blocks && !code; b++) {
         struct pack_rows rows = pack_rows(pack, b);
@@ -395,6 +440,7 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
                      .column = unpack_columns(&to.column, &rows, pack->column),
                      .seeded_id =
                          pack->seeded_id ? unpack_ids(&to.seeded_id, &rows, pack->seeded_id) : NULL,
+                     .origin = unpack_origins(&to, &rows),
                      .alike = !rows.feature,
                      .value = unpack_values(&to.value, &rows),
                      .position = rows.position,
@@ -412,5 +458,15 @@ int pack_read(const struct pack *pack, source_take *take, void *context) {
     bytes_release(&to.seeded_id);
     bytes_release(&to.value);
     bytes_release(&to.label_text);
+    bytes_release(&to.origin);
+    free_origins(pack, to.of_feature);
     return code;
+}
+
+int pack_read(const struct pack *pack, source_take *take, void *context) {
+    return read_rows(pack, false, take, context);
+}
+
+int pack_read_with_texts(const struct pack *pack, source_take *take, void *context) {
+    return read_rows(pack, true, take, context);
 }

@@ -132,6 +132,9 @@ int pack_open_checked(const char *path, uint32_t hashed, struct pack **pack);
 
 struct pack_rows pack_rows(const struct pack *pack, uint32_t block);
 
+/* The text of a category that a feature stands for; NULL if it is something else. Free it. */
+char *pack_category_text(const struct pack *pack, uint32_t feature);
+
 /* The values of a row are [*first, the answer); feature i of them is pack_feature(rows, *first, i).
  */
 static inline uint64_t pack_row(const struct pack_rows *rows, uint32_t row, uint64_t *first) {

@@ -90,12 +90,18 @@ static uint64_t hash_options(const struct source_options *options) {
         hash_text(stream, "amounts");
         hash_texts(stream, options->amounts);
     }
+    if (options->hash_bits)
+        hash_text(stream, "canonical"); /* spellings are hashed */
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
     hash_offsets(stream, options);
-    /* Only what an order says: its kinds and means do not count. */
-    for (uint32_t i = 0; options->order && !options->table && i < options->order->columns; i++)
-        hash_text(stream, options->order->column[i].name);
+    /* Only what an order says, and its units: its kinds and means do not count. */
+    for (uint32_t i = 0; options->order && !options->table && i < options->order->columns; i++) {
+        const struct table_column *column = &options->order->column[i];
+        hash_text(stream, column->name);
+        if (column->unit)
+            hash_stream_add(stream, &column->unit, sizeof column->unit);
+    }
     char text[HASH128_TEXT];
     hash_stream_text(stream, text);
     hash_stream_free(stream);

@@ -92,6 +92,9 @@ struct parquet_column {
     struct zone *zone; /* whose clocks the times go by; owned. NULL: UTC */
     bool optional;     /* values may be null */
     bool is_index;     /* it names the rows of a table of pandas */
+    uint32_t duration; /* of durations, the unit as above, or 1; else 0 */
+    double multiplier; /* durations in the unit of the table are the numbers times this, */
+    double divisor;    /* over this; 0: as they are. One of the two is 1 */
     char *refused;     /* why it is not read; owned. NULL: it is */
 };
 

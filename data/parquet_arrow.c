@@ -1,7 +1,7 @@
 /* What Arrow notes about the table of a Parquet file that Parquet itself has no place for: the
- * zones whose clocks its times go by, and units of seconds. The note "ARROW:schema" is in base64 a
- * message of Arrow's interprocess format, a FlatBuffer. What cannot be understood in it says
- * nothing. */
+ * zones whose clocks its times go by, units of seconds, and durations. The note "ARROW:schema" is
+ * in base64 a message of Arrow's interprocess format, a FlatBuffer. What cannot be understood in it
+ * says nothing. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,8 +11,15 @@
 
 #define ZONE_NAME_BYTES 64
 enum { MESSAGE_HEADER_TYPE = 1, MESSAGE_HEADER = 2, HEADER_IS_SCHEMA = 1, SCHEMA_FIELDS = 1 };
-enum { FIELD_NAME = 0, FIELD_TYPE_TYPE = 2, FIELD_TYPE = 3, TYPE_TIME = 9, TYPE_TIMESTAMP = 10 };
-enum { TIME_UNIT = 0, TIMESTAMP_ZONE = 1 }; /* the unit is the first member of both */
+enum {
+    FIELD_NAME = 0,
+    FIELD_TYPE_TYPE = 2,
+    FIELD_TYPE = 3,
+    TYPE_TIME = 9,
+    TYPE_TIMESTAMP = 10,
+    TYPE_DURATION = 18
+};
+enum { TIME_UNIT = 0, TIMESTAMP_ZONE = 1 }; /* the unit is the first member of all three */
 
 /* Answers how many bytes there are. */
 static size_t decode_base64(const char *text, size_t length, uint8_t *to) {
@@ -83,13 +90,19 @@ static void refuse_zone(struct parquet_column *column, const char *name) {
                                     name);
 }
 
+/* How many units a second has; 0: it is not known. */
+static uint32_t unit_of(const struct flat *flat, uint64_t type, uint64_t usual) {
+    static const uint32_t units[] = {1, 1000, 1000000, 1000000000};
+    uint64_t at = member_of(flat, type, TIME_UNIT), unit = at ? number_at(flat, at, 2) : usual;
+    return unit < sizeof units / sizeof *units ? units[unit] : 0;
+}
+
 /* Parquet has no unit of seconds. */
 static void take_unit(const struct flat *flat, uint64_t type, uint64_t usual,
                       struct parquet_column *column) {
-    static const uint32_t units[] = {1, 1000, 1000000, 1000000000};
-    uint64_t at = member_of(flat, type, TIME_UNIT), unit = at ? number_at(flat, at, 2) : usual;
-    if (unit < sizeof units / sizeof *units && units[unit] < column->unit)
-        column->shown = units[unit];
+    uint32_t unit = unit_of(flat, type, usual);
+    if (unit && unit < column->unit)
+        column->shown = unit;
 }
 
 static void take_zone(const struct flat *flat, uint64_t type, struct parquet_column *column) {
@@ -115,6 +128,8 @@ static void take_field(const struct flat *flat, uint64_t field, struct parquet_c
     uint64_t type = follow(flat, member_of(flat, field, FIELD_TYPE));
     if (!same || column->refused)
         return;
+    if (of == TYPE_DURATION && column->meaning == PARQUET_PLAIN && column->type == PARQUET_INT64)
+        column->duration = unit_of(flat, type, 1);
     if (of == TYPE_TIME && column->meaning == PARQUET_TIME)
         take_unit(flat, type, 1, column);
     if (of == TYPE_TIMESTAMP && column->meaning == PARQUET_STAMP && column->type == PARQUET_INT64) {

@@ -143,8 +143,8 @@ static bool put_some(const struct parquet_span *span, uint32_t first, const uint
     return all;
 }
 
-bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint32_t *index,
-                     uint32_t count, double *to, size_t stride) {
+static bool put_numbers(const struct parquet_span *span, uint32_t first, const uint32_t *index,
+                        uint32_t count, double *to, size_t stride) {
     const struct parquet_column *column = span->column;
     if (index || column->meaning != PARQUET_PLAIN || !has_number(column) || !count)
         return put_some(span, first, index, count, to, stride);
@@ -162,6 +162,15 @@ bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint
     default:
         return put_some(span, first, NULL, count, to, stride);
     }
+}
+
+bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint32_t *index,
+                     uint32_t count, double *to, size_t stride) {
+    const struct parquet_column *column = span->column;
+    bool all = put_numbers(span, first, index, count, to, stride);
+    for (uint32_t i = 0; column->divisor > 0 && i < count; i++)
+        to[i * stride] = to[i * stride] * column->multiplier / column->divisor;
+    return all;
 }
 
 /* ---- dates and times ---- */

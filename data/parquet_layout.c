@@ -133,6 +133,32 @@ static int choose_columns(struct parquet_reader *reader, const struct format *fo
     return 0;
 }
 
+/* The unit that the table of other files, or of the model before, has for a column; 0: none. */
+static uint32_t known_unit(const struct source_options *options, uint32_t column) {
+    const struct table *known = options->table ? options->table : options->order;
+    return known && column < known->columns ? known->column[column].unit : 0;
+}
+
+/* A table has the unit of durations that its first file has, and durations of other files are
+ * brought to it: numbers alone do not say what they count. */
+static void take_durations(struct parquet_reader *reader, const struct format *format) {
+    const struct source_options *options = &reader->options;
+    for (uint32_t i = 0; i < reader->file.columns; i++) {
+        struct parquet_column *column = &reader->file.column[i];
+        if (!column->duration || format->column[i].kind == COLUMN_SKIPPED)
+            continue;
+        const uint32_t number = format->column[i].number;
+        const bool is_new = !options->table || number >= options->table->columns;
+        uint32_t unit = known_unit(options, number);
+        if (is_new)
+            format->table->column[number].unit = unit = unit ? unit : column->duration;
+        if (!unit || unit == column->duration)
+            continue;
+        column->multiplier = unit > column->duration ? unit / column->duration : 1;
+        column->divisor = unit < column->duration ? column->duration / unit : 1;
+    }
+}
+
 int parquet_layout_find(struct parquet_reader *reader, struct format *format) {
     struct bytes text;
     bool *is_index = memory_new(reader->file.columns, sizeof *is_index);
@@ -159,6 +185,8 @@ int parquet_layout_find(struct parquet_reader *reader, struct format *format) {
     }
     if (!code)
         code = choose_columns(reader, format);
+    if (!code)
+        take_durations(reader, format);
     bytes_release(&text);
     free(is_index);
     return code;

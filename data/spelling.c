@@ -7,10 +7,9 @@
 
 #include "data/number.h"
 
-static void add(struct spellings *spellings, const char *text, const char *other) {
-    if (spellings->count < SPELLINGS_MAX && strlen(other) < SPELLING_BYTES &&
-        strcmp(text, other) != 0)
-        strcpy(spellings->text[spellings->count++], other);
+static void add(struct spellings *spellings, const char *text) {
+    if (spellings->count < SPELLINGS_MAX && strlen(text) < SPELLING_BYTES)
+        strcpy(spellings->text[spellings->count++], text);
 }
 
 /* ---- truths ---- */
@@ -21,7 +20,7 @@ static void add_truths(struct spellings *spellings, const char *text) {
         for (int i = 0; i < 3; i++)
             if (!strcmp(text, truths[truth][i]))
                 for (int other = 0; other < 3; other++)
-                    add(spellings, text, truths[truth][other]);
+                    add(spellings, truths[truth][other]);
 }
 
 /* ---- numbers ---- */
@@ -59,10 +58,12 @@ static void add_numbers(struct spellings *spellings, const char *text) {
     if (strcmp(text, shortest) != 0 && strcmp(text, python) != 0 &&
         !(is_whole && !strcmp(text, whole)))
         return;
-    add(spellings, text, shortest);
-    add(spellings, text, python);
     if (is_whole)
-        add(spellings, text, whole);
+        add(spellings, whole);
+    if (!is_whole || strcmp(whole, shortest) != 0)
+        add(spellings, shortest);
+    if (strcmp(python, shortest) != 0)
+        add(spellings, python);
 }
 
 /* ---- times ---- */
@@ -121,18 +122,17 @@ static bool read_parts(const char *text, struct parts *parts) {
     return at && read_zone(at, parts) && (*parts->date || !*parts->zone);
 }
 
-static void add_zones(struct spellings *spellings, const char *text, const struct parts *parts,
-                      const char *time) {
-    char other[SPELLING_BYTES];
-    snprintf(other, sizeof other, "%.39s%s", time, parts->zone);
-    add(spellings, text, other);
+static void add_zones(struct spellings *spellings, const struct parts *parts, const char *time) {
+    char text[SPELLING_BYTES];
+    snprintf(text, sizeof text, "%.39sZ", time);
+    if (!strcmp(parts->zone, "+0000"))
+        add(spellings, text);
+    snprintf(text, sizeof text, "%.39s%s", time, parts->zone);
+    add(spellings, text);
     if (!*parts->zone)
         return;
-    snprintf(other, sizeof other, "%.39s%.3s:%s", time, parts->zone, parts->zone + 3);
-    add(spellings, text, other);
-    snprintf(other, sizeof other, "%.39sZ", time);
-    if (!strcmp(parts->zone, "+0000"))
-        add(spellings, text, other);
+    snprintf(text, sizeof text, "%.39s%.3s:%s", time, parts->zone, parts->zone + 3);
+    add(spellings, text);
 }
 
 static void add_times(struct spellings *spellings, const char *text) {
@@ -143,7 +143,7 @@ static void add_times(struct spellings *spellings, const char *text) {
         return;
     unsigned least = (unsigned)strlen(parts.fraction);
     if (*parts.date && !least && !*parts.zone && !strcmp(parts.time, "00:00:00"))
-        add(spellings, text, parts.date);
+        add(spellings, parts.date);
     for (const char *between = *parts.date ? " T" : " "; *between; between++)
         for (unsigned i = 0, before = 10; i < sizeof units / sizeof *units; i++) {
             unsigned digits = units[i] > least ? units[i] : least;
@@ -153,7 +153,7 @@ static void add_times(struct spellings *spellings, const char *text) {
             snprintf(time, sizeof time, "%s%.*s%s%s%s%.*s", parts.date, *parts.date ? 1 : 0,
                      between, parts.time, digits ? "." : "", parts.fraction, (int)(digits - least),
                      "000000000");
-            add_zones(spellings, text, &parts, time);
+            add_zones(spellings, &parts, time);
         }
 }
 
@@ -162,4 +162,32 @@ void spellings_find(struct spellings *spellings, const char *text) {
     add_truths(spellings, text);
     add_numbers(spellings, text);
     add_times(spellings, text);
+}
+
+/* Whether a text is a whole number without leading zeros, which is canonical. Doubles have all
+ * numbers of so many digits. */
+static bool is_plain_whole(const char *text) {
+    size_t digits = strspn(text, "0123456789");
+    return digits && digits <= 15 && !text[digits] && (*text != '0' || digits == 1);
+}
+
+const char *spelling_canonical(const char *text, char room[SPELLING_BYTES]) {
+    struct spellings spellings;
+    if ((!digits_is(*text) && (!*text || !strchr("-tTfF", *text))) || is_plain_whole(text))
+        return text;
+    spellings_find(&spellings, text);
+    return spellings.count ? strcpy(room, spellings.text[0]) : text;
+}
+
+uint64_t spelling_find_known(enum table_ids ids, uint32_t column, const char *text,
+                             bool (*known)(const void *context, uint64_t id), const void *context) {
+    struct spellings spellings;
+    spellings_find(&spellings, text);
+    for (uint32_t i = 0; i < spellings.count; i++) {
+        const char *other = spellings.text[i];
+        uint64_t id = table_feature(ids, column, ROLE_VALUE, other, strlen(other));
+        if (known(context, id))
+            return id;
+    }
+    return 0;
 }

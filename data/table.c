@@ -90,6 +90,7 @@ struct table *table_copy_first(const struct table *table, uint32_t columns) {
     struct table *copy = table_new(columns);
     copy->trim = table->trim;
     copy->hash = table->hash;
+    copy->hash_canonical = table->hash_canonical;
     copy->ids = table->ids;
     copy->text = table->text;
     copy->date_format = table->date_format ? memory_copy_string(table->date_format) : NULL;
@@ -124,6 +125,7 @@ void table_add_columns(struct table *table, const struct table *other) {
             table->column[i].is_part = other->column[i].is_part;
             table->column[i].date = other->column[i].date;
             table->column[i].part = other->column[i].part;
+            table->column[i].unit = other->column[i].unit;
         }
 }
 

@@ -40,6 +40,7 @@ struct table_column {
     bool found;     /* the kind was found out and not said by the job */
     bool padded;    /* numbers that were found have zeros before them, as codes do: "01234" */
     bool amounts;   /* its numbers are written as amounts: number_of_amount() */
+    uint32_t unit;  /* of durations: how many units a second has; 0: no file says that they are */
     double mean;    /* of a number's training rows; NaN while it is not known */
     bool is_part;   /* of a date: its place is COLUMN_NOWHERE, and its name that of the date and of
                        the part, "when.month" */
@@ -121,11 +122,13 @@ struct table {
     struct table_column *column; /* owned */
     struct table_cross *cross;   /* `crosses`, all different; owned. Packs have none */
     uint32_t crosses;
-    double cross_value; /* of the feature of a cross */
-    uint32_t hash;      /* texts of categories are hashed to so many bits; 0: they are kept */
-    bool trim;          /* blanks around a text do not count */
-    char **missing;     /* the words that stand for a missing cell; NULL-terminated; owned */
-    char *date_format;  /* of date_parse(); NULL: ISO 8601; owned */
+    double cross_value;  /* of the feature of a cross */
+    uint32_t hash;       /* texts of categories are hashed to so many bits; 0: they are kept */
+    bool hash_canonical; /* their canonical spellings are: data/spelling.h. False: the texts as they
+                            stand, as models of before version 14 have them */
+    bool trim;           /* blanks around a text do not count */
+    char **missing;      /* the words that stand for a missing cell; NULL-terminated; owned */
+    char *date_format;   /* of date_parse(); NULL: ISO 8601; owned */
 };
 
 /* The words that stand for a missing cell unless a job says others; NULL-terminated. */

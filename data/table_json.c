@@ -63,6 +63,8 @@ static json_t *column_json(const struct table_column *column, uint32_t number) {
                                                  "part", date_part_names[column->part]));
     if (column->amounts)
         json_object_set_new(object, "amounts", json_true());
+    if (column->unit)
+        json_object_set_new(object, "unit", json_integer(column->unit));
     if (!isnan(column->mean))
         json_object_set_new(object, "mean", json_real(column->mean));
     if (column->monotone != MONOTONE_NONE)
@@ -114,6 +116,8 @@ json_t *table_json(const struct table *table) {
         json_pack("{s:o, s:o, s:b}", "columns", columns, "missing", missing, "trim", table->trim);
     if (table->hash)
         json_object_set_new(object, "hash", json_integer(table->hash));
+    if (table->hash_canonical)
+        json_object_set_new(object, "hash_canonical", json_true());
     if (table->ids != TABLE_IDS_SEEDED)
         json_object_set_new(object, "ids", json_integer(table->ids));
     if (table_has_texts(table))
@@ -178,6 +182,13 @@ static bool read_place(const json_t *place, uint32_t columns, struct table_colum
     return json_is_integer(place) && from_1 >= 0 && from_1 <= columns;
 }
 
+/* A second has a power of a thousand of them, up to nanoseconds. */
+static bool read_unit(const json_t *unit, struct table_column *column) {
+    json_int_t number = json_integer_value(unit);
+    column->unit = (uint32_t)number;
+    return !unit || number == 1 || number == 1000 || number == 1000000 || number == 1000000000;
+}
+
 static bool read_part(const json_t *object, uint32_t columns, struct table_column *column) {
     const json_t *date = json_object_get(object, "date");
     const char *name = json_string_value(json_object_get(object, "part"));
@@ -228,6 +239,7 @@ static bool read_column(const json_t *object, bool named, uint32_t columns,
            read_edges(json_object_get(object, "edges"), column) &&
            read_rare(json_object_get(object, "rare"), column) &&
            read_monotone(json_object_get(object, "monotone"), column) &&
+           read_unit(json_object_get(object, "unit"), column) &&
            read_part(object, columns, column) &&
            read_kind(json_string_value(json_object_get(object, "kind")), &column->kind);
 }
@@ -315,6 +327,7 @@ static bool read_columns(const json_t *object, struct table *table) {
     table->trim = json_is_true(json_object_get(object, "trim"));
     json_int_t hash = json_integer_value(json_object_get(object, "hash"));
     table->hash = hash > 0 && hash <= HASH_BITS_MAX ? (uint32_t)hash : 0;
+    table->hash_canonical = json_is_true(json_object_get(object, "hash_canonical"));
     const json_t *ids = json_object_get(object, "ids");
     table->ids = ids ? TABLE_IDS_JOINED : TABLE_IDS_SEEDED;
     if (hash != table->hash || (ids && json_integer_value(ids) != TABLE_IDS_JOINED))

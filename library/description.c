@@ -18,7 +18,8 @@ static json_t *classes_json(const struct dml_model *model) {
     return names;
 }
 
-/* {name, kind, place}: the place in the file that was trained on, from 0; null: it had none. */
+/* {name, kind, place}: the place in the file that was trained on, from 0; null: it had none. Of
+ * durations {unit}, too: how many a second has. */
 static json_t *columns_json(const struct dml_model *model) {
     const struct table *table = model->model->layout.table;
     json_t *columns = json_array();
@@ -29,6 +30,8 @@ static json_t *columns_json(const struct dml_model *model) {
         json_array_append_new(columns,
                               json_pack("{s:s?, s:s, s:o}", "name", column->name, "kind",
                                         kind_names[model->column[i].kind], "place", place));
+        if (column->unit)
+            json_object_set_new(json_array_get(columns, i), "unit", json_integer(column->unit));
     }
     return columns;
 }

@@ -47,7 +47,7 @@ static json_t *parameters_json(const struct model_layout *layout) {
 }
 
 static int format_version(const struct model_layout *layout) {
-    if (layout->table && table_has_amounts(layout->table))
+    if (layout->table && (table_has_amounts(layout->table) || layout->table->hash_canonical))
         return MODEL_FORMAT_VERSION;
     if (layout->table && table_has_other_words(layout->table))
         return MODEL_FORMAT_WORDS;

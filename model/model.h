@@ -22,7 +22,7 @@
  * earlier kinds are still written as before, so that programs of before read them: linear ones that
  * are not of tables, networks, those of tables, those with a response, with crosses, with texts,
  * with offsets, with dates, with clusters, with monotone columns, with words of other letters;
- * 14 has columns of amounts. */
+ * 14 has columns of amounts, or hashes of canonical spellings. */
 #define MODEL_FORMAT_VERSION 14
 #define MODEL_FORMAT_WORDS 13
 #define MODEL_FORMAT_MONOTONE 12

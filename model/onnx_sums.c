@@ -206,38 +206,24 @@ static void known_release(struct known_texts *known) {
     free(known->code);
 }
 
-/* The first other spelling of a text that the model has, as rows that are scored are told; NULL: it
- * has none.
- */
-static const char *find_spelled(const struct sums *sums, uint32_t number, const char *text,
-                                struct spellings *others) {
-    const struct model_layout *layout = sums->weights->layout;
-    spellings_find(others, text);
-    for (uint32_t i = 0; i < others->count; i++) {
-        const char *other = others->text[i];
-        uint64_t id = table_feature(sums->table->ids, number, ROLE_VALUE, other, strlen(other));
-        uint64_t rank = rank_from(layout, 0, id);
-        if (rank < layout->features && layout->feature_id[rank] == id)
-            return other;
-    }
-    return NULL;
+static bool is_feature(const void *layout, uint64_t id) {
+    return has_rank(layout, rank_from(layout, 0, id), id);
 }
 
 /* Adds the other spellings of the texts that are there, each of which means the text that it means
  * to `predict`: a truth is True to pandas, and a number 3.0. */
-static void add_spellings(const struct sums *sums, uint32_t number, struct known_texts *known) {
+static void add_spellings(const struct sums *sums, uint32_t number,
+                          const struct coded_column *coded, struct known_texts *known) {
     const struct model_layout *layout = sums->weights->layout;
-    struct spellings of_text, of_other;
+    enum table_ids ids = sums->table->ids;
     for (uint64_t k = 0, texts = known->count; k < texts; k++) {
-        spellings_find(&of_text, known->text[k]);
-        for (uint32_t i = 0; i < of_text.count; i++) {
-            const char *other = of_text.text[i];
-            uint64_t id = table_feature(sums->table->ids, number, ROLE_VALUE, other, strlen(other));
-            uint64_t rank = rank_from(layout, 0, id);
-            if (rank < layout->features && layout->feature_id[rank] == id)
-                continue;
-            const char *means = find_spelled(sums, number, other, &of_other);
-            if (means && !strcmp(means, known->text[k]))
+        struct spellings spellings;
+        spellings_find(&spellings, known->text[k]);
+        for (uint32_t i = 0; i < spellings.count; i++) {
+            const char *other = spellings.text[i];
+            uint64_t id = table_feature(ids, number, ROLE_VALUE, other, strlen(other));
+            if (!is_feature(layout, id) && spelling_find_known(ids, number, other, is_feature,
+                                                               layout) == coded->id[known->code[k]])
                 known_add(known, memory_copy_string(other), known->code[k]);
         }
     }
@@ -275,7 +261,7 @@ static int add_category_column(struct sums *sums, uint32_t number, const char *n
     uint32_t width = sums->weights->width;
     find_texts(sums, number, &known, coded);
     uint64_t texts = coded->codes;
-    add_spellings(sums, number, &known);
+    add_spellings(sums, number, coded, &known);
     coded->id[coded->codes++] = table_feature(sums->table->ids, number, ROLE_MISSING, NULL, 0);
     coded->id[coded->codes++] = 0;
     add_missing_words(sums->table, &known, (int64_t)texts);

@@ -291,7 +291,7 @@ static int read_packs(struct scorer *scorer, struct pack *const *packs, uint32_t
         pack_report(packs[i], &scorer->report);
         code = offsets_check_pack(&scorer->model->layout, scorer->path, &scorer->report);
         if (!code)
-            code = pack_read(packs[i], score_rows, scorer);
+            code = pack_read_with_texts(packs[i], score_rows, scorer);
         source_report_release(&scorer->report);
     }
     return code;

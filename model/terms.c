@@ -43,11 +43,7 @@ struct missing {
 /* The rank of a feature in the model, or NO_FEATURE. */
 static uint64_t find_rank(const struct model_layout *layout, uint64_t id) {
     uint64_t rank = rank_from(layout, 0, id);
-    return rank < layout->features && layout->feature_id[rank] == id ? rank : NO_FEATURE;
-}
-
-static bool has_rank(const struct model_layout *layout, uint64_t rank, uint64_t id) {
-    return rank < layout->features && layout->feature_id[rank] == id;
+    return has_rank(layout, rank, id) ? rank : NO_FEATURE;
 }
 
 static uint32_t table_columns(const struct model *model) {
@@ -240,19 +236,10 @@ static uint64_t add_rare(const struct term_mapper *mapper, uint64_t id, struct t
     return rare;
 }
 
-/* The id of what stands for a text that training had in another spelling; 0: it had none. */
-static uint64_t find_spelled(const struct term_mapper *mapper, const struct source_origin *origin) {
-    const struct table *table = mapper->model->layout.table;
-    struct spellings spellings;
-    uint64_t found = 0;
-    spellings_find(&spellings, origin->text);
-    for (uint32_t i = 0; i < spellings.count && !found; i++) {
-        const char *text = spellings.text[i];
-        uint64_t id = table_feature(table->ids, origin->column, ROLE_VALUE, text, strlen(text));
-        bool has = find_rank(&mapper->model->layout, id) != NO_FEATURE;
-        found = has || find_rare(mapper->model, id) != COLUMN_NOWHERE ? id : 0;
-    }
-    return found;
+/* Whether training had the text of this id, be it too rare for a feature of its own. */
+static bool had_text(const void *of, uint64_t id) {
+    const struct model *model = of;
+    return find_rank(&model->layout, id) != NO_FEATURE || find_rare(model, id) != COLUMN_NOWHERE;
 }
 
 /* ---- what columns say ---- */
@@ -385,7 +372,8 @@ static void rank_values(struct term_mapper *mapper, const struct source_rows *ro
         if (!origin || origin->role != ROLE_VALUE || has_rank(layout, rank, id[i]) ||
             find_rare(mapper->model, id[i]) != COLUMN_NOWHERE)
             continue;
-        uint64_t spelled = find_spelled(mapper, origin);
+        uint64_t spelled = spelling_find_known(layout->table->ids, origin->column, origin->text,
+                                               had_text, mapper->model);
         if (spelled)
             *value = (struct row_value){spelled, first + i, rank_from(layout, 0, spelled)};
         respelled |= spelled != 0;

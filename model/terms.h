@@ -41,6 +41,10 @@ static inline uint64_t rank_from(const struct model_layout *layout, uint64_t fro
     return from;
 }
 
+static inline bool has_rank(const struct model_layout *layout, uint64_t rank, uint64_t id) {
+    return rank < layout->features && layout->feature_id[rank] == id;
+}
+
 /* Where ids are among a model's features, so that a look finds the feature, or nearly. Those that
  * are hashes by their upper bits: they are spread evenly. Both are owned. */
 struct rank_index {

@@ -13,7 +13,7 @@ import threading
 import warnings
 
 from dml._library import Rows, Scores, load
-from dml._rows import (Cells, array_of, arrow_columns, frame_cells, is_array, is_arrow, is_frame, is_series,
+from dml._rows import (Cells, Kind, array_of, arrow_columns, frame_cells, is_array, is_arrow, is_frame, is_series,
                        is_sparse, returns_arrays)
 
 MISSING_COLUMNS = 1
@@ -151,7 +151,7 @@ class Model:
         self.described = json.loads(LIBRARY.dml_model_description(self.handle.pointer))
         self.classes = self.described['classes']
         self.columns = [column['name'] for column in self.described['columns']]
-        self.kinds = [column['kind'] for column in self.described['columns']]
+        self.kinds = [Kind(column) for column in self.described['columns']]
         self.kind_of_name = dict(zip(self.columns, self.kinds))
         self.local = threading.local()
         self.unseen = {}  # of each column: how many texts, or words of texts, training did not have, so far
@@ -328,7 +328,7 @@ class Model:
         return self.kind_of_name.get(name)
 
     def kind_at(self, place):
-        return next((column['kind'] for column in self.described['columns']
+        return next((Kind(column) for column in self.described['columns']
                      if column['place'] == place), None)
 
     def columns_form(self, names, columns, count):

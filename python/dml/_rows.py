@@ -127,10 +127,10 @@ def fraction_of(rest, unit):
 
 
 class Duration:
-    """A number of units, which is all that files have of it."""
+    """A number of units."""
 
     def __init__(self, count, unit, zone=None):
-        self.count = count
+        self.count, self.unit = count, UNITS[unit]
 
 
 class Moment:
@@ -232,7 +232,7 @@ def text_of(value, kind, date_format):
     if isinstance(value, (Moment, datetime.date)):
         return text_of_date(value, date_format if kind == 'date' else None)
     if isinstance(value, (Duration, datetime.timedelta)):
-        return str(units_of(value))
+        return str(duration_of(value).count)
     if isinstance(value, datetime.time):
         return f'{value:%H:%M:%S}{fraction_of(value.microsecond, 1000000)}'
     if isinstance(value, TimeOfDay):
@@ -246,15 +246,28 @@ def text_of(value, kind, date_format):
     return str(value)
 
 
-def number_of(value):
-    return float(units_of(value) if isinstance(value, (Duration, datetime.timedelta)) else value)
+def number_of(value, kind):
+    if not isinstance(value, (Duration, datetime.timedelta)):
+        return float(value)
+    duration = duration_of(value)
+    unit = kind.unit or duration.unit
+    return float(duration.count) * max(unit // duration.unit, 1) / max(duration.unit // unit, 1)
 
 
-def units_of(value):
-    """Of Python's own durations microseconds, as Arrow takes them for; pandas' have units of their own."""
+def duration_of(value):
+    """Python's own durations have microseconds, as Arrow takes them for; pandas' have units of their own."""
     if hasattr(value, 'asm8'):
         value = plain(value.asm8)
-    return value.count if isinstance(value, Duration) else value // datetime.timedelta(microseconds=1)
+    return value if isinstance(value, Duration) else Duration(value // datetime.timedelta(microseconds=1), 'us')
+
+
+class Kind(str):
+    """The kind of a column, and of durations how many units a second has."""
+
+    def __new__(cls, column):
+        self = super().__new__(cls, column['kind'])
+        self.unit = column.get('unit')
+        return self
 
 
 def text_of_date(date, date_format):
@@ -305,7 +318,7 @@ class Cells:
         if is_missing(value):
             self.put(None, math.nan)
         elif kind in NUMBERS and not isinstance(value, (str, bytes, datetime.date, Moment)):
-            self.put(None, number_of(value))
+            self.put(None, number_of(value, kind))
         else:
             self.put(encoded(text_of(value, kind, self.date_format)), 0.0)
 
