@@ -19,19 +19,13 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'integration'))
 
-from harness import (COORDINATOR, DEADLINE_SECONDS, Process, is_stopped, run,  # noqa: E402
-                     test, train, write_job)
+from harness import (ALL, COORDINATOR, DEADLINE_SECONDS, Process, is_stopped,  # noqa: E402, F401
+                     long_test, run, train, write_job)
 
-ALL = os.environ.get('DML_FAULTS') == 'all'
 FEATURES = 9000  # three blocks of parameters, so that three shards have something to do
 REPLICAS = 2
 # Few enough for a preconditioner, which is refreshed several times, first from a part of the rows.
 PRECONDITIONED = {'features': 60, 'gradient_tolerance': 1e-14}
-
-
-def long_test(function):
-    """A test of its own of make check-faults only."""
-    return test(function) if ALL else function
 
 
 def seed_of_arguments():

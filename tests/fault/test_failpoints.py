@@ -23,7 +23,7 @@ from scenes import (BY_CHANCE, DEVICES, KINDS, LONG, SCENES, WALKED_ELSEWHERE, S
                     places_of, places_of_kind, what)
 
 SEED = seed_of_arguments()
-SAMPLE = 20
+SAMPLE = 12
 LATER = 3
 
 

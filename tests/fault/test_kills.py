@@ -16,7 +16,7 @@ from faults import (ALL, MINIBATCHES, PRECONDITIONED, check_counted_once, check_
 from harness import main, test, words
 
 SEED = seed_of_arguments()
-RUNS = 200 if ALL else 15
+RUNS = 200 if ALL else 9
 KILLS_MAX = 4
 
 # Names of this machine, and a command that starts workers as ssh would: all links are TLS.
@@ -49,7 +49,7 @@ COMMON_KINDS = [('logistic', 2000, COMMON), ('logistic', 25000, {**COMMON, 'weig
                 ('table', 2000, {**COMMON, 'directions': 1}),
                 ('softmax', 1500, {**COMMON, 'history_type': 'double', 'holdout': 0.3,
                                    'early_stopping': 3})]
-COMMON_RUNS = 60 if ALL else 5
+COMMON_RUNS = 60 if ALL else 4
 
 # Strips of columns, with and without layers above them, and steps over working sets.
 IN_TILES = {**COMMON, 'strip_columns': 2500}
@@ -60,7 +60,7 @@ OTHER_KINDS = [('logistic', 2000, IN_TILES), ('network', 2000, NETWORK_IN_TILES)
                ('softmax', 1500, {**IN_TILES, 'holdout': 0.2, 'early_stopping': 3}),
                ('network', 1500, {**NETWORK_IN_TILES, 'weighted': True, 'holdout': 0.2}),
                ('logistic', 25000, WORKING), ('logistic', 2000, {**WORKING, 'strip_columns': 2500})]
-OTHER_RUNS = 56 if ALL else 3
+OTHER_RUNS = 56 if ALL else 2
 
 
 def draw_settings(rng):

@@ -37,6 +37,9 @@ DEADLINE_SECONDS = 300
 USAGE, BAD_DATA, UNAVAILABLE, INTERNAL, CREATE, IO = 64, 65, 69, 70, 73, 74
 AGAIN, PERMISSION, CONFIG = 75, 77, 78
 
+# make check-faults runs everything, make check a part of it.
+ALL = os.environ.get('DML_FAULTS') == 'all'
+
 tests = []
 
 
@@ -47,6 +50,16 @@ class Skip(Exception):
 def test(function):
     tests.append(function)
     return function
+
+
+def long_test(function):
+    """A test of make check-faults only."""
+    return test(function) if ALL else function
+
+
+def some(cases):
+    """Every third of a list of cases; make check-faults runs all of them."""
+    return cases if ALL else cases[::3]
 
 
 def need(programs, why):

@@ -8,7 +8,7 @@ import random
 import sys
 
 from bins import bin_edges
-from harness import BAD_DATA, CONFIG, dml, lines_of, main, shared, test, train, write_job
+from harness import BAD_DATA, CONFIG, dml, lines_of, long_test, main, shared, test, train, write_job
 from optimum import minimum
 from sweeps import killed
 
@@ -294,7 +294,7 @@ def of_many_possible_combinations_those_that_occur_are_kept(folder):
     assert result['features'] == single + kept, (result, single, kept)
 
 
-@test
+@long_test
 def pairs_lift_a_raw_table_near_boosted_trees(folder):
     """Adult: boosted trees have an area of .927; l2 is that which nobody set."""
     names = ['age', 'work', 'weight', 'school', 'years', 'married', 'job', 'relation', 'race', 'sex',

@@ -9,7 +9,7 @@ import random
 import signal
 import subprocess
 
-from harness import (CONFIG, COORDINATOR, REPLICA, SHARD, SOURCE, UNAVAILABLE, USAGE, Process, dml,
+from harness import (ALL, CONFIG, COORDINATOR, REPLICA, SHARD, SOURCE, UNAVAILABLE, USAGE, Process, dml,
                      emulated_for_auto, main, run, small_job, test, train, words, write_job)
 
 # Steps are few, so a run takes a blink and ends for the same reason everywhere.
@@ -111,7 +111,7 @@ def the_model_is_the_same_whatever_computes_it(folder):
         expected = trained(job, settings, 'cpu')
         assert used(expected).keys() == {'cpu'}, expected['devices']
         for device in devices():
-            for shards, replicas in (1, 2), (2, 1):
+            for shards, replicas in ((1, 2), (2, 1))[:2 if ALL else 1]:
                 result = trained(job, {**settings, 'shards': shards, 'replicas': replicas}, device)
                 assert used(result) == {device: (shards, replicas)}, (name, result['devices'])
                 assert result['model_sha256'] == expected['model_sha256'], (name, device, shards)

@@ -12,7 +12,7 @@ import sys
 import time
 
 import adagrad
-from harness import (AGAIN, BAD_DATA, COORDINATOR, Process, dml, is_stopped, main, pairs_of_words,
+from harness import (AGAIN, BAD_DATA, COORDINATOR, Process, dml, is_stopped, long_test, main, pairs_of_words,
                      read_safetensors, test, train, words, write_job)
 
 # ---- beside the oracle ----
@@ -231,7 +231,7 @@ def job_in_units(folder, **settings):
                                 'checkpoint_seconds': 0, 'shards': 2, **settings})
 
 
-@test
+@long_test
 def units_of_the_columns_change_no_promise(folder):
     job = job_in_units(folder)
     quiet = train(job, '--state', folder / 'quiet.state')

@@ -9,8 +9,8 @@ import signal
 import sqlite3
 import sys
 
-from harness import AGAIN, CONFIG, COORDINATOR, Process, dml, is_stopped, main, test, train, \
-    write_job
+from harness import AGAIN, CONFIG, COORDINATOR, Process, dml, is_stopped, main, some, test, \
+    train, write_job
 from sweeps import killed, rows_of, table_of, write_rows
 
 VALUES = [0.3, 0.03, 0.003, 0.0003]
@@ -133,7 +133,7 @@ KILLS = ['sweep_begun:1', 'sweep_ended:1', 'run_ended:1', 'run_ended:3', 'run_en
 def a_sweep_that_was_killed_anywhere_gives_the_table_of_the_quiet_one(folder):
     job = path_job(folder)
     expected = table_of(quiet(folder, job))
-    for kill in KILLS:
+    for kill in some(KILLS):
         state = folder / f'{kill}.state'
         killed('run', job, kill, '--state', state)
         result = train(job, '--state', state)
@@ -219,7 +219,7 @@ def a_sweep_that_is_killed_beyond_a_raised_limit_gives_the_table_of_the_quiet_on
         place = folder / f'{folds}.state'
         train(job, '--state', place)
         expected = table_of(train(job, '--state', place, '--set', 'max_steps=300'))
-        for kill in LATER:
+        for kill in some(LATER):
             state = folder / f'{folds}.{kill}.state'
             first = train(job, '--state', state)
             killed('run', job, kill, '--state', state, '--set', 'max_steps=300')

@@ -3,7 +3,7 @@
 
 import sys
 
-from harness import main, shared, small_job, test, train, write_job
+from harness import long_test, main, shared, small_job, test, train, write_job
 
 
 def assert_two_rounds(result):
@@ -33,7 +33,7 @@ def a_step_takes_two_rounds_on_a9a_for_either_history(folder):
         assert_two_rounds(train(job, '--fresh', '--set', f'history={history}'))
 
 
-@test
+@long_test
 def automatic_history_halves_the_evaluations_of_ten_pairs_on_a9a(folder):
     job = write_job(folder, data=[shared('a9a.gz')], l2=1e-6, gradient_tolerance=1e-7,
                     loss_tolerance=0, max_steps=10000, precondition='none')

@@ -55,7 +55,7 @@ static int take_expected(void *context, const struct source_rows *rows) {
 
 static void ids_and_values_of_any_length_are_read_as_strtod_reads_them(void **state) {
     (void)state;
-    enum { ROWS = 60000, WIDTH = 5 };
+    enum { ROWS = 20000, WIDTH = 5 };
     struct expected expected = {.id = memory_new(ROWS * WIDTH, sizeof(uint64_t)),
                                 .value = memory_new(ROWS * WIDTH, sizeof(double))};
     struct random random;
@@ -102,7 +102,7 @@ static int write_cell(struct random *random, char cell[128], double *value) {
 
 static void cells_of_any_length_are_read_as_strtod_reads_them(void **state) {
     (void)state;
-    enum { ROWS = 20000, WIDTH = 7 };
+    enum { ROWS = 7000, WIDTH = 7 };
     struct random random;
     random_init(&random, 1);
     for (const char *delimiter = ",;\t"; *delimiter; delimiter++) {
