@@ -18,6 +18,7 @@
 #include "coordinator/job/tiling.h"
 #include "coordinator/run/state_folder.h"
 #include "data/holdout.h"
+#include "data/number.h"
 
 static unsigned threads_here(void) {
     unsigned count = cpus_usable();
@@ -284,6 +285,58 @@ static void warn_of_copies(const struct dataset_sources *sources) {
         }
 }
 
+/* ---- labels that may be meant as numbers ---- */
+
+/* So many classes may well be prices or shares of something. */
+#define AMOUNTS_LEAST 10
+#define AMOUNTS_SHARE 0.9
+
+/* Where there are so many classes, with fewer rows each on average, hardly any can be learned. */
+#define CLASSES_MANY 20
+#define ROWS_A_CLASS 10
+
+static bool is_amount(const char *text) {
+    double value;
+    return number_of_amount(text, '.', &value) || number_of_amount(text, ',', &value);
+}
+
+/* Counts the classes that are numbers, and finds the first that is written as an amount. */
+static uint32_t count_numbers(const struct set_info *info, const char **amount) {
+    uint32_t numbers = 0;
+    double value;
+    *amount = NULL;
+    for (uint32_t k = 0; k < info->classes; k++) {
+        const char *text = info->class_names[k];
+        bool plain = number_of_text(text, &value), formatted = !plain && is_amount(text);
+        numbers += plain || formatted;
+        if (formatted && !*amount)
+            *amount = text;
+    }
+    return numbers;
+}
+
+/* Training on numbers as classes takes long and learns nothing. They may be meant so. */
+static void warn_of_classes(const struct job *job, const struct set_info *info) {
+    const char *amount;
+    char column[COLUMN_TEXT] = "the column of labels";
+    if (info->labels != LABEL_CLASSES)
+        return;
+    const uint32_t numbers = count_numbers(info, &amount);
+    const bool are_numbers = numbers >= AMOUNTS_SHARE * info->classes;
+    if (info->table)
+        table_describe(info->table, table_find_kind(info->table, COLUMN_LABEL), column);
+    if (amount && are_numbers && info->classes >= AMOUNTS_LEAST)
+        log_warning("%s: %u of %u classes are numbers, such as \"%s\", and classes have no order: "
+                    "to predict numbers, list %s in csv.amounts and set objective = squared",
+                    job->file, numbers, info->classes, amount, column);
+    else if (info->classes >= CLASSES_MANY && info->rows / ROWS_A_CLASS < info->classes)
+        log_warning("%s: there are %u classes in %llu rows, and hardly anything can be learned of "
+                    "a class from a few rows: %s",
+                    job->file, info->classes, (unsigned long long)info->rows,
+                    are_numbers ? "as they are numbers, set objective = squared"
+                                : "join classes, or check that csv.label names the right column");
+}
+
 void dataset_add_source(struct dataset_sources *sources, const struct dataset_source *source) {
     sources->items = memory_resize(sources->items, sources->count + 1, sizeof *sources->items);
     sources->items[sources->count] = *source;
@@ -399,6 +452,7 @@ static int take_packs(const struct job *job, const char *folder, struct packs *p
     take_sources(&packs->held_out, USE_HOLDOUT, &data->sources);
     take_sources(&packs->test, USE_TEST, &data->sources);
     warn_of_copies(&data->sources);
+    warn_of_classes(job, set_info(data->set));
     struct holdout_pick pick = {.share = job_holdout_share(job)};
     data->holdout =
         pick.share > 0 ? take_holdout(&packs->data, &pick) : take_holdout(&packs->held_out, NULL);

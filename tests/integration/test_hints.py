@@ -347,5 +347,32 @@ def keys_without_effect_are_warned_of(folder):
     assert 'key `csv.label`: has no effect: the data is libsvm' in finished.stderr, finished
 
 
+def write_classes(folder, labels):
+    (folder / 'classes.csv').write_text('x,price\n' + ''.join(f'{i % 9},"{y}"\n' for i, y in enumerate(labels)))
+    return write_job(folder, data=['classes.csv'], objective='softmax', max_steps=1, csv={'label': 'price'})
+
+
+@test
+def classes_that_are_amounts_or_have_few_rows_are_warned_of(folder):
+    amounts = 'classes are numbers, such as "{}", and classes have no order: to predict numbers, list column 2 ' \
+              '(price) in csv.amounts and set objective = squared'
+    cases = [
+        ([f'${1 + i % 300}.50' for i in range(600)], amounts.format('$1.50')),
+        ([f'{1 + i % 12}.000,50 €' for i in range(600)], amounts.format('1.000,50 €')),
+        ([['N/A', f'{i % 19}%'][i % 20 > 0] for i in range(600)], amounts.format('0%')),
+        ([f'{i % 300}' for i in range(600)], 'there are 300 classes in 600 rows, and hardly anything can be learned '
+                                             'of a class from a few rows: as they are numbers, set objective'),
+        ([f'n{i % 300}' for i in range(600)], 'csv.label names the right column'),
+    ]
+    for labels, words in cases:
+        for verb in 'run', 'pack':
+            said = dml(verb, write_classes(folder, labels))
+            assert said.status == 0, said
+            assert words in said.stderr, (words, said.stderr)
+    for labels in (['5%', '10%', '20%'] * 200, [f'{i % 30}' for i in range(600)], [f'a{i % 50}' for i in range(600)]):
+        said = dml('run', write_classes(folder, labels), '--fresh')
+        assert 'classes' not in said.stderr, said.stderr
+
+
 if __name__ == '__main__':
     sys.exit(main())
