@@ -70,6 +70,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/preview.c coordinator/run/preview.h \
 	coordinator/run/progress.c coordinator/run/progress.h \
 	coordinator/run/holdout.c \
+	coordinator/run/invocation.c coordinator/run/invocation.h \
 	coordinator/run/launch_processes.c coordinator/run/launch.h \
 	coordinator/run/launch_local.c coordinator/run/launch_remote.c \
 	coordinator/run/launch_ways.h \

@@ -10,7 +10,7 @@
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
  * to schema.h what brings a database of the version before up to it. */
-#define STORE_VERSION 11
+#define STORE_VERSION 12
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \
@@ -28,6 +28,12 @@
 #define SWEEP_COLUMNS                                                                              \
     "sweep, identity, settings, data, judged, sources, start_model, started_ms, ended_ms, "        \
     "winner, result, checksum, decided FROM sweeps"
+
+/* The invocation before that of a number, and whether it came to what that came to. */
+#define INVOCATION_BEFORE "(SELECT max(invocation) FROM invocations WHERE invocation < ?1)"
+#define INVOCATIONS_EQUAL                                                                          \
+    "(b.command, b.outcome, b.status, b.reason, b.run) = "                                         \
+    "(i.command, i.outcome, i.status, i.reason, i.run)"
 
 #define MODEL_COLUMNS "m.run, m.wall_ms, m.folder, m.sha256, m.removed_ms, m.figures FROM models m"
 
@@ -177,6 +183,21 @@
                  "GROUP BY incarnation) c "                                                        \
                  "ON p.role = 'replica' AND c.incarnation = p.incarnation "                        \
                  "WHERE p.run = ?1 ORDER BY p.role, p.idx, p.incarnation")                         \
+    X(INVOCATION_OPEN, "SELECT invocation, began_ms FROM invocations WHERE outcome = '' AND "      \
+                       "invocation = (SELECT max(invocation) FROM invocations)")                   \
+    X(INVOCATION_INSERT, "INSERT INTO invocations (command, first_ms, began_ms) "                  \
+                         "VALUES (?1, ?2, ?2)")                                                    \
+    X(INVOCATION_END, "UPDATE invocations SET ended_ms = ?, outcome = ?, status = ?, reason = ?, " \
+                      "run = ? WHERE invocation = ?")                                              \
+    X(INVOCATION_REPEATS, "UPDATE invocations AS i SET times = i.times + b.times, "                \
+                          "first_ms = b.first_ms FROM invocations b WHERE i.invocation = ?1 AND "  \
+                          "b.invocation = " INVOCATION_BEFORE " AND " INVOCATIONS_EQUAL)           \
+    X(INVOCATION_DELETE_BEFORE, "DELETE FROM invocations WHERE invocation = " INVOCATION_BEFORE)   \
+    X(INVOCATIONS_DELETE, "DELETE FROM invocations WHERE invocation <= "                           \
+                          "(SELECT invocation FROM invocations ORDER BY invocation DESC "          \
+                          "LIMIT 1 OFFSET ?)")                                                     \
+    X(INVOCATIONS, "SELECT invocation, command, first_ms, began_ms, ended_ms, times, outcome, "    \
+                   "status, reason, run FROM invocations ORDER BY invocation")                     \
     X(MODEL_OF, "SELECT folder, sha256 FROM models WHERE run = ? ORDER BY model DESC LIMIT 1")
 
 enum statement {
@@ -189,8 +210,9 @@ enum statement {
 struct store {
     sqlite3 *database;
     char *path;
-    bool network; /* the file lies on a network file system */
-    bool fenced;  /* another process took over: the database is not touched any more */
+    bool network;   /* the file lies on a network file system */
+    bool fenced;    /* another process took over: the database is not touched any more */
+    bool moves_log; /* more was written than invocations: closing moves the log into the file */
     sqlite3_stmt *statements[STATEMENTS];
     int64_t chain_run; /* the run that `chain` is of; 0: it is not known */
     uint64_t chain;    /* checksum of the last entry of that run's journal */

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libstore.a
 libstore_a_SOURCES = \
 	store/internal.h \
+	store/invocations.c \
 	store/models.c \
 	store/open.c \
 	store/read.c \

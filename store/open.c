@@ -88,8 +88,9 @@ static int check(struct store *store, const char *pragma) {
 
 /* [n] brings a database of version n to the next. */
 static const char *const upgrades[STORE_VERSION] = {
-    [1] = UPGRADE_2, [2] = UPGRADE_3, [3] = UPGRADE_4, [4] = UPGRADE_5,  [5] = UPGRADE_6,
-    [6] = UPGRADE_7, [7] = UPGRADE_8, [8] = UPGRADE_9, [9] = UPGRADE_10, [10] = UPGRADE_11};
+    [1] = UPGRADE_2,  [2] = UPGRADE_3,   [3] = UPGRADE_4,  [4] = UPGRADE_5,
+    [5] = UPGRADE_6,  [6] = UPGRADE_7,   [7] = UPGRADE_8,  [8] = UPGRADE_9,
+    [9] = UPGRADE_10, [10] = UPGRADE_11, [11] = UPGRADE_12};
 
 /* Version 0 is an empty file. */
 static int bring_up_to_date(struct store *store, int version) {
@@ -237,6 +238,15 @@ struct left {
     struct left *before;
 };
 
+static bool has_log(const struct store *store) {
+    struct stat status;
+    const char *file = sqlite3_db_filename(store->database, "main");
+    return file && *file && !stat(sqlite3_filename_wal(file), &status) && status.st_size > 0;
+}
+
+/* To move the log into the file takes three syncs, which is too much for a command that had nothing
+ * to do, or only read: the log is as good, and whoever writes more moves all of it. An empty log is
+ * removed. */
 static void close_database(struct store *store) {
     static struct left *last;
     if (store->fenced || !guard_holds()) {
@@ -247,6 +257,8 @@ static void close_database(struct store *store) {
     }
     for (int i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(store->statements[i]);
+    if (store->database && !store->moves_log && has_log(store))
+        sqlite3_db_config(store->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(store->database);
 }
 
@@ -408,6 +420,7 @@ int store_commit_durably(struct store *store) {
 
 int store_begin_durably(struct store *store) {
     int code = store_may_write(store);
+    store->moves_log = true;
     if (!code)
         code = store_flush(store);
     if (!code && !store->network)

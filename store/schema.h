@@ -95,6 +95,19 @@
     "  wall_ms INTEGER NOT NULL,"                                                                  \
     "  PRIMARY KEY (run, epoch)) WITHOUT ROWID;"
 
+#define TABLE_INVOCATIONS                                                                          \
+    "CREATE TABLE invocations ("                                                                   \
+    "  invocation INTEGER PRIMARY KEY,"                                                            \
+    "  command TEXT NOT NULL,"                                                                     \
+    "  first_ms INTEGER NOT NULL,"                                                                 \
+    "  began_ms INTEGER NOT NULL,"                                                                 \
+    "  ended_ms INTEGER NOT NULL DEFAULT 0,"                                                       \
+    "  times INTEGER NOT NULL DEFAULT 1,"                                                          \
+    "  outcome TEXT NOT NULL DEFAULT '',"                                                          \
+    "  status INTEGER NOT NULL DEFAULT -1,"                                                        \
+    "  reason TEXT NOT NULL DEFAULT '',"                                                           \
+    "  run INTEGER NOT NULL DEFAULT 0);"
+
 /* Rows of `runs` are as long as their results, so whoever wants few of them asks an index. The
  * journal has none: it is written all the time, and is of the runs that are not over. */
 #define INDEXES                                                                                    \
@@ -209,7 +222,7 @@
         TABLE_SOURCES TABLE_PUBLICATIONS
 
 /* A literal may have 4,095 characters, so the rest is of its own. */
-#define SCHEMA_MORE TABLE_SWEEPS TABLE_HOSTS TABLE_DOWNPOUR_EPOCHS INDEXES
+#define SCHEMA_MORE TABLE_SWEEPS TABLE_HOSTS TABLE_DOWNPOUR_EPOCHS TABLE_INVOCATIONS INDEXES
 
 /* What a run resumes from. */
 #define UPGRADE_2                                                                                  \
@@ -264,5 +277,8 @@
     "ALTER TABLE sweeps ADD COLUMN decided INTEGER NOT NULL DEFAULT 0;"                            \
     "UPDATE sweeps SET decided = coalesce((SELECT max(publication) FROM publications p "           \
     "WHERE p.wall_ms < sweeps.ended_ms), 0) WHERE ended_ms > 0;"
+
+/* What came of each command that trains. */
+#define UPGRADE_12 TABLE_INVOCATIONS
 
 #endif

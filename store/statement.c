@@ -157,6 +157,7 @@ int store_collect(struct store *store, enum statement statement, const struct va
     int code = 0;
     if (!store->fenced && sqlite3_get_autocommit(store->database)) {
         code = store_may_write(store);
+        store->moves_log = true;
         if (!code)
             code = store_run_statement(store, STATEMENT_BEGIN, NULL, 0, NULL, NULL);
     }

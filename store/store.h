@@ -305,6 +305,41 @@ int store_sweep_last_of(struct store *store, const char *identity,
 /* Its number; 0: there is none. */
 int store_sweep_last(struct store *store, int64_t *sweep);
 
+/* ---- invocations: what came of each command that trains ---- */
+
+#define INVOCATIONS_KEPT 500 /* rows */
+
+/* The reason of those that are lost. */
+#define INVOCATION_LOST "it never ended: it was killed, or its machine went down"
+
+/* Invocations, one after the other, of which nothing differs but the time are one row. */
+struct store_invocation {
+    int64_t invocation;         /* the number of the last of them, from 1, rising */
+    const char *command;        /* "run" or "retrain" */
+    int64_t first_ms;           /* when the first of them began */
+    int64_t began_ms, ended_ms; /* of the last of them; ended_ms is 0 if it has not ended */
+    uint64_t times;             /* how many they are */
+    const char *outcome;        /* what it came to; "": it has not ended; "lost": it never did */
+    int status;                 /* with which it exited; −1 if it did not */
+    const char *reason;         /* for people */
+    int64_t run;                /* that it worked on; 0: it came to none */
+};
+
+/* Commits what was collected, and with it that a command begins; only the newest INVOCATIONS_KEPT
+ * rows stay. One before it that has not ended is lost from now on, and *lost_ms is when it began;
+ * else 0. The caller holds the lock of the state folder. */
+int store_invocation_begin(struct store *store, const char *command, int64_t *invocation,
+                           int64_t *lost_ms);
+
+/* Commits what was collected, and with it what the invocation came to: `outcome`, `status`,
+ * `reason` and `run`. */
+int store_invocation_end(struct store *store, const struct store_invocation *invocation);
+
+/* Oldest first. */
+int store_invocations(struct store *store,
+                      int (*each)(void *context, const struct store_invocation *invocation),
+                      void *context);
+
 /* ---- what a run resumes from ---- */
 
 /* This attempt is in force from now on. Durable. */

@@ -212,6 +212,7 @@ static int decide(struct retrain *r) {
     const struct options *options = r->training.options;
     const struct job *job = r->training.job;
     int64_t run = r->last.run;
+    r->training.invocation.run = run;
     int code = store_run_label(r->training.store, run, options->tag, options->note);
     if (code)
         return code;
@@ -282,7 +283,7 @@ static int do_all(struct retrain *r) {
                                                   : ""));
         r->outcome.result =
             json_pack("{s:o, s:I, s:s, s:b}", "job", text_to_json(r->training.job->name), "run",
-                      (json_int_t)r->last.run, "reason", "no new data", "published", false);
+                      (json_int_t)r->last.run, "reason", NO_NEW_DATA, "published", false);
         code = code ? code : tell_refusals(r);
     }
     while (!code && task != TASK_NONE) {
@@ -347,6 +348,7 @@ static void show(struct retrain *r) {
 
 /* What the command comes to, once what went wrong on the way was told. */
 static int conclude(struct retrain *r, int code) {
+    const json_t *done = code ? NULL : r->outcome.result;
     if (!code && r->outcome.result)
         show(r);
     if (!code && r->outcome.code)
@@ -355,6 +357,8 @@ static int conclude(struct retrain *r, int code) {
         code = not_converged_strict(r->outcome.result, r->training.options->strict);
     if (r->training.options->cron)
         notice_send(r->training.job->name, code != 0, code ? error_text() : r->outcome.text);
+    invocation_end(&r->training.invocation, r->training.store, code, done,
+                   code ? error_text() : r->outcome.text);
     return code;
 }
 

@@ -153,6 +153,7 @@ static int decide(struct training *training, const struct publisher *publisher,
     const struct options *options = training->options;
     const struct job *job = training->job;
     int64_t live = history_current(job->state), run = chosen->run;
+    training->invocation.run = run;
     assert(run > 0);
     if (live == run || (chosen->decided && !options->publish)) { /* a sweep may choose it again */
         gate_recall(publisher, live == run ? DECISION_PUBLISHED : chosen->decision, run, outcome);
@@ -199,9 +200,8 @@ static int conclude(struct training *training, struct outcome *outcome) {
 
 /* A killed command may have left a publication unsettled. That is settled first, because a run may
  * take long. */
-static int train(struct training *training, struct dataset *data) {
+static int train(struct training *training, struct dataset *data, struct outcome *outcome) {
     struct chosen chosen = {0};
-    struct outcome outcome = {0};
     struct history_item settled = {0};
     const struct options *options = training->options;
     struct publisher publisher = {.store = training->store,
@@ -215,20 +215,19 @@ static int train(struct training *training, struct dataset *data) {
     if (!code)
         code = read_data(training, data);
     if (!code)
-        code = choose_ended(training, data, &settled, &chosen, &outcome);
+        code = choose_ended(training, data, &settled, &chosen, outcome);
     if (!code && !chosen.run)
         code = (job_has_sweep(training->job) ? train_many : train_one)(training, data, &chosen,
-                                                                       &outcome);
+                                                                       outcome);
     if (!code)
         code = store_run_label(training->store, chosen.run, options->tag, options->note);
     if (!code)
-        code = decide(training, &publisher, data, &chosen, &outcome);
+        code = decide(training, &publisher, data, &chosen, outcome);
     if (!code)
-        code = conclude(training, &outcome);
+        code = conclude(training, outcome);
     if (!code)
         code = sets_keep(&training->loop, training->job->state, set_info(data->set)->fingerprint,
                          training->job->keep_sets);
-    outcome_release(&outcome);
     return code;
 }
 
@@ -241,6 +240,7 @@ int command_run(const struct options *options) {
                                 .started_ns = clock_monotonic_ns(),
                                 .started_ms = clock_wall_ms()};
     struct dataset data = {0};
+    struct outcome outcome = {0};
     numeric_setup();
     int code = memory_suffices();
     if (!code)
@@ -251,7 +251,10 @@ int command_run(const struct options *options) {
     progress_open(!options->quiet);
     code = training_open(&training);
     if (!code)
-        code = train(&training, &data);
+        code = train(&training, &data, &outcome);
+    invocation_end(&training.invocation, training.store, code, outcome.result,
+                   code ? error_text() : outcome.text);
+    outcome_release(&outcome);
     training_release(&training, code);
     dataset_release(&data);
     training_close(&training);

@@ -399,6 +399,7 @@ int training_begin(struct training *run) {
         explain_new_run(run);
         code = begin_new(run, &record, model);
     }
+    run->invocation.run = run->recorder.run;
     if (!code)
         code = label(run);
     store_run_release(&unfinished);

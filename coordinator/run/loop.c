@@ -106,7 +106,7 @@ static _Noreturn void end_process(struct loop *loop, int number, const char *why
     if (loop->child)
         end_child(loop->child, number);
     if (loop->leave)
-        loop->leave(loop->context);
+        loop->leave(loop->context, why);
     char text[160];
     snprintf(text, sizeof text, "dml-coordinator: %s; the same command goes on from here\n", why);
     log_last(text);

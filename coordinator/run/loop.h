@@ -24,11 +24,12 @@ struct event_base;
 struct loop {
     struct event_base *base;
     struct event *signals[LOOP_SIGNALS];
-    bool ignored[LOOP_SIGNALS];   /* the process was started with that signal ignored (nohup) */
-    enum stage stage;             /* what is being done */
-    pid_t child;                  /* that loop_wait() waits for, or 0; its group ends with us */
-    void (*stop)(void *context);  /* asks the training to end; or NULL */
-    void (*leave)(void *context); /* removes what shall not outlive the process; or NULL */
+    bool ignored[LOOP_SIGNALS];  /* the process was started with that signal ignored (nohup) */
+    enum stage stage;            /* what is being done */
+    pid_t child;                 /* that loop_wait() waits for, or 0; its group ends with us */
+    void (*stop)(void *context); /* asks the training to end; or NULL */
+    /* Removes what shall not outlive the process, and records why that ends; or NULL. */
+    void (*leave)(void *context, const char *why);
     void *context;
 };
 

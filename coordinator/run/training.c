@@ -40,9 +40,10 @@ static void stop(void *context) {
     cluster_cancel(run->cluster);
 }
 
-static void leave(void *context) {
+static void leave(void *context, const char *why) {
     struct training *run = context;
     status_end(run);
+    invocation_end(&run->invocation, run->store, ERROR_AGAIN, NULL, why);
     if (run->launch.base && guard_holds())
         launch_leave(&run->launch);
 }
@@ -58,6 +59,8 @@ int training_open(struct training *run) {
     if (!code)
         code = store_open(run->job->state, run->options->fresh ? NULL : begin_may_upgrade,
                           &run->store);
+    if (!code)
+        code = invocation_begin(&run->invocation, run->store, run->command);
     if (!code)
         code = status_begin(run);
     if (!code)
@@ -566,6 +569,7 @@ void training_release(struct training *run, int code) {
                              .loop = run->loop,
                              .lock = run->lock,
                              .store = run->store,
+                             .invocation = run->invocation,
                              .control = run->control,
                              .http = run->http,
                              .watched_ns = run->watched_ns,

@@ -10,6 +10,7 @@
 #include "coordinator/run/cluster.h"
 #include "coordinator/run/curvature.h"
 #include "coordinator/run/dataset.h"
+#include "coordinator/run/invocation.h"
 #include "coordinator/run/kronecker_scaling.h"
 #include "coordinator/run/loop.h"
 #include "coordinator/run/recorder.h"
@@ -47,6 +48,7 @@ struct training {
     struct loop loop;
     int lock; /* descriptor, or −1 */
     struct store *store;
+    struct invocation invocation;
     struct control *control;
     struct http *http;          /* the status server, or NULL */
     int64_t watched_ns;         /* when a page last asked for the status; 0: never */
@@ -124,7 +126,8 @@ int begin_may_upgrade(struct store *preview);
  * model_open(). */
 int training_open_model(struct training *training, const char *folder, struct model **model);
 
-/* Takes the lock of the state folder, opens the store, and answers over the control socket and the
+/* Takes the lock of the state folder, opens the store, records that the command begins (its end is
+ * for the caller to record: invocation_end()), and answers over the control socket and the
  * status server from now on. ERROR_AGAIN if someone else has the lock, ERROR_UNAVAILABLE the
  * server's address; and what devices_check() answers. */
 int training_open(struct training *training);

@@ -11,6 +11,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_http.py \
 	tests/integration/test_init.py \
 	tests/integration/test_retrain.py \
+	tests/integration/test_invocations.py \
 	tests/integration/test_publishing.py \
 	tests/integration/test_path.py \
 	tests/integration/test_folds.py \

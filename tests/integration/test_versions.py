@@ -199,6 +199,7 @@ def to_version_10(state):
                                     "sql IS NOT NULL").fetchall():
         connection.execute(f'DROP INDEX {name}')
     connection.execute('ALTER TABLE sweeps DROP COLUMN decided')
+    connection.execute('DROP TABLE invocations')
     connection.execute('PRAGMA user_version = 10')
     connection.commit()
     connection.close()

@@ -485,7 +485,7 @@ static void only_what_wants_all_rows_reads_a_table_from_end_to_end(void **state)
      * goes on it would be looked at for rows that refer to it, if such were known. */
     static const char wanted[] =
         " SWEEPS MODELS MODELS_KEPT PUBLICATIONS RUNS RUNS_NEWEST RUN_LAST REASONS "
-        "JOURNAL JOURNAL_DELETE JOURNAL_LAST RUN_CONTINUE ";
+        "JOURNAL JOURNAL_DELETE JOURNAL_LAST RUN_CONTINUE INVOCATIONS INVOCATIONS_DELETE ";
     struct store *store = opened();
     for (size_t i = 3; i < sizeof statements / sizeof statements[0]; i++) { /* behind ROLLBACK */
         bool scans = false;
