@@ -87,9 +87,12 @@ static bool is_of_cross(const struct table *table, const struct table_cross *cro
     return part != NULL;
 }
 
+/* A name has the parts of smaller crosses among its own, so the largest is the one. */
 uint32_t table_cross_of(const struct table *table, const char *name) {
-    uint32_t i = 0;
-    while (i < table->crosses && !is_of_cross(table, &table->cross[i], name))
-        i++;
-    return i;
+    uint32_t found = table->crosses;
+    for (uint32_t i = 0; i < table->crosses; i++)
+        if ((found == table->crosses || table->cross[i].columns > table->cross[found].columns) &&
+            is_of_cross(table, &table->cross[i], name))
+            found = i;
+    return found;
 }

@@ -123,20 +123,57 @@ static bool is_part(const struct table *table, uint32_t within, uint32_t of) {
     return found == part->columns && part->columns < whole->columns;
 }
 
-static bool may_be_within(const struct splitting *s, uint32_t of, uint32_t within) {
-    const struct table *table = s->layout->table;
+/* A finer group may be within a coarser one, and of two with as many levels the later one. */
+static bool may_be_finer(const struct splitting *s, uint32_t of, uint32_t within) {
     uint32_t fine = s->group[of].count, coarse = s->group[within].count;
-    if (of == within || !fine || !coarse)
-        return false;
-    if (of >= table->columns)
-        return is_part(table, within, of);
-    return within < table->columns && (fine > coarse || (fine == coarse && of > within));
+    return of != within && fine && coarse && (fine > coarse || (fine == coarse && of > within));
 }
 
-static void find_candidates(struct splitting *s) {
+static bool may_be_within(const struct splitting *s, uint32_t of, uint32_t within) {
+    const struct table *table = s->layout->table;
+    if (of >= table->columns)
+        return s->group[of].count && s->group[within].count && is_part(table, within, of);
+    return within < table->columns && may_be_finer(s, of, within);
+}
+
+/* Whether a level of the one column says which level of the other a row has. Splits of columns
+ * stand before those of crosses. */
+static bool tells(const struct splitting *s, uint32_t column, uint32_t other) {
+    bool alike = s->group[column].count == s->group[other].count, found = column == other;
+    for (size_t k = 0; k < s->splits && !found && s->split[k].of < s->layout->table->columns; k++) {
+        const struct split *split = &s->split[k];
+        found = (split->of == column && split->within == other) ||
+                (alike && split->of == other && split->within == column);
+    }
+    return found;
+}
+
+/* Whether a cross is within another whose columns are not all its own: where towns are within
+ * counties, town * colour is within county * colour. By the splits that were found of columns. */
+static bool follows(const struct splitting *s, uint32_t of, uint32_t within) {
+    const struct table *table = s->layout->table;
+    if (of < table->columns || within < table->columns || !may_be_finer(s, of, within) ||
+        is_part(table, within, of))
+        return false;
+    const struct table_cross *fine = &table->cross[of - table->columns],
+                             *coarse = &table->cross[within - table->columns];
+    uint32_t told = 0;
+    for (uint32_t k = 0; k < coarse->columns; k++) {
+        bool known = false;
+        for (uint32_t i = 0; i < fine->columns && !known; i++)
+            known = tells(s, fine->column[i], coarse->column[k]);
+        told += known;
+    }
+    return told == coarse->columns;
+}
+
+/* Answers whether there are any. */
+static bool find_candidates(struct splitting *s,
+                            bool (*may_be)(const struct splitting *, uint32_t, uint32_t)) {
+    const size_t known = s->splits;
     for (uint32_t of = 0; of < s->groups; of++)
         for (uint32_t within = 0; within < s->groups; within++) {
-            if (!may_be_within(s, of, within))
+            if (!may_be(s, of, within))
                 continue;
             MEMORY_ROOM(s->split, s->splits, s->capacity);
             uint32_t *level = memory_new(s->group[of].count, sizeof *level);
@@ -144,6 +181,7 @@ static void find_candidates(struct splitting *s) {
                 level[i] = NO_LEVEL;
             s->split[s->splits++] = (struct split){of, within, level};
         }
+    return s->splits > known;
 }
 
 /* Keeps the candidates that the row agrees with. */
@@ -173,10 +211,9 @@ static void see_row(struct splitting *s, const struct rows *rows, uint32_t i) {
     s->splits = kept;
 }
 
-static int find_splits(struct splitting *s) {
+static int see_rows(struct splitting *s) {
     uint32_t chunks = set_training_chunks(set_info(s->run->set));
     int code = 0;
-    find_candidates(s);
     for (uint32_t chunk = 0; chunk < chunks && s->splits && !code; chunk++) {
         struct rows rows = {0};
         code = set_chunk(s->run->set, chunk, &rows);
@@ -184,6 +221,14 @@ static int find_splits(struct splitting *s) {
             if (!rows.weight || rows.weight[i] > 0)
                 see_row(s, &rows, i);
     }
+    return code;
+}
+
+static int find_splits(struct splitting *s) {
+    int code = find_candidates(s, may_be_within) ? see_rows(s) : 0;
+    const bool nested = s->splits && s->split[0].of < s->layout->table->columns;
+    if (!code && nested && find_candidates(s, follows))
+        code = see_rows(s);
     return code;
 }
 

@@ -97,6 +97,16 @@ def categories_that_are_within_others_crosses_bins_and_words_mean_the_same_by_ev
 
 
 @test
+def crosses_that_are_within_other_crosses_mean_the_same_by_every_way(folder):
+    crosses = [['town*colour', 'colour*county'], ['colour*county', 'town*colour'], ['pairs'],
+               ['town*colour', 'town*county', 'town*colour*county']]
+    for loss, cross in itertools.product(('poisson', 'squared'), crosses):
+        found = predictions(folder, labelled(table(), loss), UNSEEN, WAYS[::2], objective=loss, cross=cross,
+                            csv={'skip': ['title']})
+        assert_alike(found, 1e-4)
+
+
+@test
 def margins_of_training_rows_and_the_loss_stay(folder):
     rows = labelled(table(), 'poisson')
     write_csv(folder / 'rows.csv', rows)
@@ -111,7 +121,7 @@ def margins_of_training_rows_and_the_loss_stay(folder):
 def a_model_that_was_split_stays_as_it_is_to_the_bit(folder):
     for loss in 'poisson', 'squared', 'logistic', 'softmax', 'proportional_odds':
         write_csv(folder / 'rows.csv', labelled(table(), loss))
-        for settings in {}, {'cross': ['town*colour', 'colour*county']}:
+        for settings in {}, {'cross': ['town*colour', 'colour*county', 'town*county']}:
             job = write_job(folder, data=['rows.csv'], objective=loss, csv={'skip': ['title']},
                             **settings, **EXACT)
             first = train(job, '--fresh')

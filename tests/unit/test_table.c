@@ -127,6 +127,23 @@ static void crosses_are_read_back_from_text(void **state) {
     free(text);
 }
 
+static void a_feature_of_a_cross_is_not_that_of_a_smaller_one(void **state) {
+    (void)state;
+    static const char *const list[] = {"a*b", "a*c", "a*b*c", "b*c", NULL};
+    struct table *table = table_new(3);
+    for (uint32_t i = 0; i < 3; i++) {
+        table_set_name(&table->column[i], (const char *const[]){"a", "b", "c"}[i]);
+        table->column[i].kind = COLUMN_CATEGORY;
+    }
+    assert_int_equal(table_find_crosses(table, list, true), 0);
+    assert_int_equal(table_cross_of(table, "a=1 * b=2"), 0);
+    assert_int_equal(table_cross_of(table, "a=1 * c=b"), 1);
+    assert_int_equal(table_cross_of(table, "a=1 * b=2 * c=3"), 2);
+    assert_int_equal(table_cross_of(table, "b=2 * c=(missing)"), 3);
+    assert_int_equal(table_cross_of(table, "c=3"), table->crosses);
+    table_free(table);
+}
+
 static void crosses_that_cannot_be_are_refused(void **state) {
     (void)state;
     static const char *const lists[] = {"[[1]]",           "[[2,1]]",    "[[1,1]]", "[[0,1]]",
@@ -325,6 +342,7 @@ SUITE(table) {
         cmocka_unit_test(a_label_may_be_a_word_for_a_missing_cell),
         cmocka_unit_test(blanks_around_a_text_count_if_the_job_says_so),
         cmocka_unit_test(crosses_are_read_back_from_text),
+        cmocka_unit_test(a_feature_of_a_cross_is_not_that_of_a_smaller_one),
         cmocka_unit_test(crosses_that_cannot_be_are_refused),
         cmocka_unit_test(the_value_of_crosses_falls_with_their_number),
         cmocka_unit_test(columns_of_one_name_keep_their_order),
