@@ -3,8 +3,8 @@
 
     bench/statsmodels_fits.py [--only WORD] [--program FILE] [--verbose]
 
-The test classes of the installed statsmodels are set up, and each model that they fit is noted with
-what it found; their tests hold these to R and Stata. Each is then trained here from a file of its
+The tests of the installed statsmodels are run, and each model that they fit is noted with what it
+found; they hold these to R and Stata. Each is then trained here from a file of its
 numbers. Printed is a row for each fit: how far estimates are off, in errors, and how far errors and
 deviance or log-likelihood are off, relatively; what cannot be expressed, with the reason; and a total.
 Needs statsmodels and pytest. The exit status is 1 if a fit disagrees."""
@@ -13,8 +13,6 @@ import argparse
 import collections
 import contextlib
 import hashlib
-import importlib
-import inspect
 import io
 import json
 import os
@@ -96,31 +94,20 @@ def noted(fits, test):
         wrap(cls)
 
 
-def set_up(cls):
-    instance = cls()
-    for name in ('setup_class', 'setup_method', 'setUp', 'setup'):
-        function = getattr(cls if name == 'setup_class' else instance, name, None)
-        if function:
-            function(*[None] * (name == 'setup_method' and len(inspect.signature(function).parameters)))
-
-
 def collect(only):
+    """Runs their tests by pytest, and answers each fit once."""
+    import pytest
     fits, test = [], ['']
     noted(fits, test)
-    for module in MODULES:
-        try:
-            names = vars(importlib.import_module(module))
-        except ImportError as error:
-            print(f'{module}: {error}', file=sys.stderr)
-            continue
-        for name, cls in list(names.items()):
-            if not inspect.isclass(cls) or cls.__module__ != module or not name.lstrip('_').startswith(('Test', 'Check')):
-                continue
-            test[0] = f'{module.split(".")[-1]}.{name}'
-            if only and only not in test[0]:
-                continue
-            with contextlib.suppress(Exception), contextlib.redirect_stdout(io.StringIO()):
-                set_up(cls)
+
+    class Plugin:
+        @staticmethod
+        def pytest_runtest_setup(item):
+            test[0] = item.nodeid.split('/')[-1]
+
+    words = ['-k', only] if only else []
+    with contextlib.redirect_stdout(io.StringIO()):
+        pytest.main(['-q', '-p', 'no:cacheprovider', *words, '--pyargs', *MODULES], plugins=[Plugin()])
     seen = {}
     for fit in fits:
         with contextlib.suppress(Exception):
@@ -203,7 +190,10 @@ def check_options(fit):
         raise Inexpressible('a penalty')
     if options.get('maxiter') == 0 or 'skip_hessian' in options:
         raise Inexpressible('no iteration')
-    return {'nonrobust': '', 'HC0': 'HC0', 'HC1': 'HC1'}.get(kind)
+    if options.get('cov_kwds'):
+        return None  # a correction of theirs
+    # Their HC1 of a model that is not linear has no correction for the number of parameters.
+    return {'nonrobust': '', 'HC0': 'HC0', 'HC1': 'HC1' if fit.kind in ('OLS', 'WLS') else 'HC0'}.get(kind)
 
 
 def table_of(fit):
@@ -350,7 +340,7 @@ def agrees(off):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--only', help='test classes whose name has this word')
+    parser.add_argument('--only', help='tests by an expression of pytest -k')
     parser.add_argument('--program', default=str(Path(os.environ.get('DML_BUILD', 'build')) / 'dml-coordinator'))
     parser.add_argument('--verbose', action='store_true', help='also a row for each fit that agrees')
     options = parser.parse_args()
