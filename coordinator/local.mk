@@ -44,6 +44,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/sweep_plan.c coordinator/status/sweep_plan.h \
 	coordinator/status/sweep_table.c coordinator/status/sweep_table.h \
 	coordinator/status/history.c coordinator/status/history.h \
+	coordinator/status/invocations.c coordinator/status/invocations.h \
 	coordinator/status/run_folder.c coordinator/status/run_folder.h \
 	coordinator/status/http.c coordinator/status/http.h \
 	coordinator/status/page.c coordinator/status/page.h \

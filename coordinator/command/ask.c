@@ -23,6 +23,7 @@
 #include "base/process.h"
 #include "coordinator/job/job.h"
 #include "coordinator/run/state_folder.h"
+#include "coordinator/status/invocations.h"
 #include "coordinator/status/figures.h"
 #include "base/text.h"
 #include "coordinator/status/report.h"
@@ -235,9 +236,15 @@ static void name_owner(const char *folder, char *text, size_t size) {
         snprintf(text, size, "user %u", (unsigned)status.st_uid);
 }
 
-void record_reader_mark(const struct record_reader *reader, json_t *run) {
+void record_reader_mark(const struct record_reader *reader, json_t *answer) {
     static bool warned;
     char owner[64];
+    const json_t *runs = json_object_get(answer, "runs");
+    size_t count = json_array_size(runs);
+    json_t *run = count ? json_array_get(runs, count - 1) : answer;
+    json_t *last = invocations_last(json_object_get(answer, "invocations"));
+    if (reader->maybe_live)
+        invocation_is_at_work(last ? last : json_object_get(answer, "invocation"), "unknown");
     if (!reader->maybe_live || strcmp(member_text(run, "state"), "interrupted") != 0)
         return;
     json_object_set_new(run, "state", json_string("unknown"));
@@ -301,11 +308,8 @@ static int ask_store(const char *state, enum question question, json_t **answer)
         code = say_silent(state);
     if (!code && (code = questions[question].report(reader.store, answer)) == ERROR_UNAVAILABLE)
         code = ask_name_folder(code, state); /* there is no run yet */
-    if (!code) {
-        const json_t *runs = json_object_get(*answer, "runs");
-        size_t count = json_array_size(runs);
-        record_reader_mark(&reader, count ? json_array_get(runs, count - 1) : *answer);
-    }
+    if (!code)
+        record_reader_mark(&reader, *answer);
     record_reader_close(&reader);
     return code;
 }

@@ -68,9 +68,9 @@ struct record_reader {
 int record_reader_open(const char *state, struct record_reader *reader);
 void record_reader_close(struct record_reader *reader);
 
-/* `run` is that of report_status(), or the newest of report_runs(). If a coordinator may be at
- * work, it is not known that one was lost: an unfinished run's state becomes "unknown", and a
- * warning says why. */
-void record_reader_mark(const struct record_reader *reader, json_t *run);
+/* What report_status() or report_runs() answered. If a coordinator may be at work, it is not known
+ * that one was lost: the state of an unfinished run, and what an unfinished command came to, become
+ * "unknown", and a warning says why. */
+void record_reader_mark(const struct record_reader *reader, json_t *answer);
 
 #endif

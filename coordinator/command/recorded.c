@@ -87,7 +87,8 @@ static int read_store(struct recorded *record) {
     json_t *status = NULL;
     int64_t stamp[4];
     int code = read_record(record->state, &made, &status, stamp);
-    if (code) {
+    record->empty = made && code == ERROR_UNAVAILABLE;
+    if (code && !record->empty) {
         store_close(made);
         return code;
     }
@@ -95,7 +96,7 @@ static int read_store(struct recorded *record) {
     record->store = made;
     take_status(record, status, NULL);
     memcpy(record->stamp, stamp, sizeof stamp);
-    return 0;
+    return code;
 }
 
 static void note_outcome(struct recorded *record, int code) {

@@ -22,6 +22,7 @@ struct recorded {
     json_t *runs;     /* while a coordinator is alive: the runs as it tells them; else NULL */
     int64_t stamp[4]; /* of the files that were copied */
     int code;         /* of the last look at the folder; what was read before stays */
+    bool empty;       /* that was read, and nothing was run there: only `store` is there */
     char *trouble;    /* why it is not 0; owned */
     bool asked;       /* the coordinator was asked, and the look is to be completed */
     int64_t begun_ns; /* when it was */

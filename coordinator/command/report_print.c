@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/status/figures.h"
+#include "coordinator/status/invocations.h"
 #include "coordinator/status/report.h"
 #include "coordinator/status/result.h"
 
@@ -205,6 +206,35 @@ static void print_tensor(const json_t *tensor, FILE *out, bool colors) {
     fprintf(out, " %20s %10s %10s\n", shape, norm, gradient);
 }
 
+/* ---- commands that came to no model ---- */
+
+#define INVOCATIONS_SHOWN 5
+
+static void print_invocation(const json_t *invocation, FILE *out) {
+    char when[CLOCK_MINUTE], *words = invocation_words(invocation);
+    clock_minute(member_count(invocation, "began_ms"), when);
+    fprintf(out, "%s ", when);
+    escape_put(words, out);
+    putc('\n', out);
+    free(words);
+}
+
+/* Those since the last one whose run the table has, the newest of them. */
+static void print_invocations(const json_t *list, bool colors) {
+    size_t count = json_array_size(list), first = count;
+    while (first && invocation_is_news(json_array_get(list, first - 1)))
+        first--;
+    size_t left_out = count - first > INVOCATIONS_SHOWN ? count - first - INVOCATIONS_SHOWN : 0;
+    if (first == count)
+        return;
+    terminal_put(stdout, colors, STYLE_HEADING, "commands since then");
+    if (left_out)
+        printf(" (the last %d; --json has %zu more)", INVOCATIONS_SHOWN, left_out);
+    putchar('\n');
+    for (size_t i = first + left_out; i < count; i++)
+        print_invocation(json_array_get(list, i), stdout);
+}
+
 void report_print_status(const json_t *status, FILE *out, bool colors) {
     char loss[32], gradient[32], holdout[32], accuracy[32];
     write_number(status, "loss", "%.10g", loss, sizeof loss);
@@ -230,6 +260,10 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
               "where it was if evaluations take over 100 ms and the workers still wait, else from "
               "the last durable step\n",
               out);
+    if (invocation_is_news(json_object_get(status, "invocation"))) {
+        fputs("last command: ", out);
+        print_invocation(json_object_get(status, "invocation"), out);
+    }
     print_table(json_object_get(status, "tensors"),
                 "tensor                                 shape       norm   gradient", print_tensor,
                 out, colors);
@@ -477,6 +511,7 @@ void report_print_runs(const json_t *runs, bool folds, bool colors) {
                folded == 1 ? "it" : "them");
     print_marks(json_object_get(runs, "runs"));
     json_array_foreach(sweeps, i, sweep) print_sweep_table(sweep, colors);
+    print_invocations(json_object_get(runs, "invocations"), colors);
     if (bytes)
         printf("%.1f MB: models %.1f, checkpoints %.1f, data %.1f\n",
                member_number(bytes, "all") / MB, member_number(bytes, "models") / MB,

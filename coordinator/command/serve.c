@@ -145,11 +145,12 @@ static void answer_metrics(struct serving *serving, struct http_answer *answer) 
     json_t *all = json_array(); /* keeps them */
     ask_all(serving);
     for (uint32_t i = 0; i < serving->count; i++) {
-        json_t *runs = runs_of(&serving->records[i]);
+        struct recorded *record = &serving->records[i];
+        json_t *runs = runs_of(record);
         if (runs)
             json_array_append_new(all, runs);
-        folders[i] = (struct past_folder){.path = serving->records[i].state,
-                                          .runs = serving->records[i].code ? NULL : runs};
+        folders[i] = (struct past_folder){.path = record->state,
+                                          .runs = record->code && !record->empty ? NULL : runs};
     }
     answer->status = 200;
     answer->type = METRICS_TYPE;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/status/invocations.h"
 
 int invocation_begin(struct invocation *invocation, struct store *store, const char *command) {
     char when[CLOCK_MINUTE];
@@ -36,6 +37,20 @@ const char *invocation_outcome(int code, const json_t *result) {
     if (strcmp(text_in(result, "reason"), NO_NEW_DATA) == 0)
         return "nothing new";
     return code == ERROR_AGAIN ? "stopped" : "failed";
+}
+
+void invocation_add(const struct invocation *invocation, struct store *store, int code,
+                    json_t *result) {
+    json_t *list;
+    json_object_set_new(result, "outcome", json_string(invocation_outcome(code, result)));
+    json_object_set_new(result, "invocation", json_integer(invocation->number));
+    if (invocations_read(store, &list)) {
+        error_clear();
+    } else {
+        invocation_is_at_work(invocations_last(list), "running"); /* this one */
+        json_object_set_new(result, "failures_before", json_integer(invocations_failures(list)));
+    }
+    json_decref(list);
 }
 
 void invocation_end(struct invocation *invocation, struct store *store, int code,

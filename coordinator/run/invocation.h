@@ -23,6 +23,11 @@ int invocation_begin(struct invocation *invocation, struct store *store, const c
  * with. `result` is NULL if it failed. */
 const char *invocation_outcome(int code, const json_t *result);
 
+/* Adds to a result that is to be printed: the number of the command, `outcome`, and how many
+ * commands before it had failed one after the other. What cannot be read is left out. */
+void invocation_add(const struct invocation *invocation, struct store *store, int code,
+                    json_t *result);
+
 /* Records the end, once. `why` is its message. That this fails is a warning alone: what the command
  * did stands. The error that the caller is about to report stays. Harmless without a beginning. */
 void invocation_end(struct invocation *invocation, struct store *store, int code,

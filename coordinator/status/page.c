@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "coordinator/status/invocations.h"
 #include "coordinator/status/report.h"
 #include "coordinator/status/result.h"
 
@@ -151,6 +152,21 @@ static void put_last(const json_t *status, FILE *out) {
     fputs("</p>", out);
 }
 
+/* The last command, if the entry does not say otherwise what it came to. */
+static void put_invocation(const json_t *last, FILE *out) {
+    if (!invocation_is_news(last))
+        return;
+    const bool wrong = invocation_has_failed(last) || member_count(last, "status") > 0;
+    char *words = invocation_words(last);
+    fprintf(out, "<p><span class=\"%s\">%slast command</span>, ", wrong ? "bad" : "muted",
+            wrong ? "✕ " : "");
+    put_date(member_count(last, "began_ms"), out);
+    fputs(", ", out);
+    put_text(words, out);
+    fputs("</p>", out);
+    free(words);
+}
+
 /* The losses as a line, of at most so many points as can be told apart. */
 static void put_curve(const struct index_entry *entry, FILE *out) {
     double least = INFINITY, most = -INFINITY;
@@ -189,6 +205,8 @@ static void put_entry(const struct index_entry *entry, uint32_t number, FILE *ou
     put_refusals(json_object_get(entry->runs, "decisions"), out);
     if (entry->status)
         put_last(entry->status, out);
+    if (entry->status) /* without a run, the trouble says it */
+        put_invocation(invocations_last(json_object_get(entry->runs, "invocations")), out);
     put_curve(entry, out);
     fputs("</article>\n", out);
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "coordinator/status/invocations.h"
 #include "coordinator/status/metrics_write.h"
 #include "coordinator/status/report.h"
 
@@ -71,6 +72,23 @@ static double read_last_success(const json_t *runs) {
     return latest;
 }
 
+static double read_last_invocation(const json_t *runs) {
+    return seconds_of(invocations_last(json_object_get(runs, "invocations")), "began_ms");
+}
+
+/* That of the last one that has ended: one that is at work, or was lost, has none. */
+static double read_last_status(const json_t *runs) {
+    const json_t *list = json_object_get(runs, "invocations");
+    double status = NAN;
+    for (size_t i = json_array_size(list); i && isnan(status); i--)
+        status = member_number(json_array_get(list, i - 1), "status");
+    return status;
+}
+
+static double read_failures(const json_t *runs) {
+    return member_number(runs, "failures");
+}
+
 static const struct past_metric {
     const char *name, *help;
     enum metric_type type;
@@ -92,6 +110,12 @@ static const struct past_metric {
      read_last_run},
     {"dml_last_success_timestamp_seconds", "When a run last ended with a model, since 1970.",
      METRIC_GAUGE, read_last_success},
+    {"dml_last_invocation_timestamp_seconds", "When `run` or `retrain` last began, since 1970.",
+     METRIC_GAUGE, read_last_invocation},
+    {"dml_last_invocation_status", "Exit status of the last of these that has ended.", METRIC_GAUGE,
+     read_last_status},
+    {"dml_consecutive_failures", "How many of these failed or were killed, one after the other.",
+     METRIC_GAUGE, read_failures},
 };
 
 /* ---- the text ---- */

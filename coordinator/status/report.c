@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -10,6 +11,7 @@
 #include "optimizer/row.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/status/history.h"
+#include "coordinator/status/invocations.h"
 #include "coordinator/status/sweep_table.h"
 
 static int report_take_wall_ms(void *context, const struct store_step *step) {
@@ -186,18 +188,39 @@ static int add_publication(struct store *store, int64_t run, json_t *status) {
     return code;
 }
 
-int report_status(struct store *store, json_t **status) {
-    struct store_run run;
+/* There is no run, and perhaps a reason for that. */
+static int refuse_without_run(const json_t *last) {
+    char *words = last ? invocation_words(last) : NULL, when[CLOCK_MINUTE];
+    clock_minute(member_count(last, "began_ms"), when);
+    int code = words ? error_set(ERROR_UNAVAILABLE,
+                                 "nothing was run there yet; last command: %s %s", when, words)
+                     : error_set(ERROR_UNAVAILABLE, "nothing was run there yet");
+    free(words);
+    return code;
+}
+
+/* Reads the newest run, or, of a sweep that has ended, the one that was chosen. */
+static int read_newest(struct store *store, const json_t *last, struct store_run *run) {
     bool found;
-    int64_t wall_ms = 0;
-    int code = store_run_last(store, &run, &found);
+    int code = store_run_last(store, run, &found);
     if (!code && !found)
-        code = error_set(ERROR_UNAVAILABLE, "nothing was run there yet");
+        code = refuse_without_run(last);
+    return code ? code : stand_for_sweep(store, run);
+}
+
+int report_status(struct store *store, json_t **status) {
+    struct store_run run = {0};
+    int64_t wall_ms = 0;
+    json_t *invocations;
+    int code = invocations_read(store, &invocations);
+    json_t *last = json_incref(invocations_last(invocations));
+    json_decref(invocations);
     if (!code)
-        code = stand_for_sweep(store, &run);
+        code = read_newest(store, last, &run);
     if (!code)
         code = last_ms(store, &run, &wall_ms);
     if (code) {
+        json_decref(last);
         store_run_release(&run);
         return code;
     }
@@ -216,6 +239,7 @@ int report_status(struct store *store, json_t **status) {
         code = store_hosts(store, run.run, report_take_host, hosts);
     json_object_set_new(*status, "processes", processes.list);
     json_object_set_new(*status, "hosts", hosts);
+    json_object_set_new(*status, "invocation", last ? last : json_null());
     json_object_set_new(*status, "settings", settings ? settings : json_null());
     if (!code && !result)
         code = add_epochs(store, &run, *status);
@@ -375,11 +399,15 @@ int report_runs(struct store *store, json_t **runs) {
     struct sweep_search sweeps = {.store = store, .list = json_array()};
     if (!code)
         code = store_sweeps(store, report_take_sweep, &sweeps);
+    json_t *invocations;
+    int read = invocations_read(store, &invocations);
+    code = code ? code : read;
     size_t i;
     json_t *run;
     json_array_foreach(list.list, i, run) add_place(run, sweeps.list);
-    *runs = json_pack("{s:o, s:o, s:o}", "runs", list.list, "sweeps", sweeps.list, "decisions",
-                      decisions_json(&list.history));
+    *runs = json_pack("{s:o, s:o, s:o, s:o, s:I}", "runs", list.list, "sweeps", sweeps.list,
+                      "decisions", decisions_json(&list.history), "invocations", invocations,
+                      "failures", (json_int_t)invocations_failures(invocations));
     history_release(&list.history);
     changes_release(&list.changes);
     if (code) {
@@ -403,6 +431,11 @@ int report_live_runs(const struct live *live, struct store *store, json_t **runs
     int code = report_runs(store, runs);
     if (code)
         return code;
+    json_t *invocations = json_object_get(*runs, "invocations");
+    if (live->job) {
+        invocation_is_at_work(invocations_last(invocations), "running");
+        json_object_set_new(*runs, "failures", json_integer(invocations_failures(invocations)));
+    }
     json_array_foreach(json_object_get(*runs, "runs"), i, run) {
         if (!live->coordinator || member_count(run, "run") != live->run)
             continue;

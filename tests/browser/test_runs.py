@@ -7,7 +7,7 @@ import re
 import sys
 
 from pages import LIVE, assert_fits, browser, main, settle, shown_in_every_way
-from harness import (COORDINATOR, Process, dml, endless_job, small_job, test, train, url_of,
+from harness import (BAD_DATA, COORDINATOR, Process, dml, endless_job, small_job, test, train, url_of,
                      write_job)
 from sweeps import write_rows
 
@@ -158,6 +158,42 @@ def a_report_of_a_sweep_shows_what_was_chosen_and_folds_only_when_asked(folder):
     assert tab.run("document.querySelectorAll('#runs tbody tr').length") == 8
     shown_in_every_way(tab)
     tab.close()
+
+
+@test
+def a_command_that_failed_since_is_told_above_the_run_and_in_the_list_of_folders(folder):
+    tabs = browser()
+    (folder / 'a_folder_with_a_long_name_without_blanks').mkdir()
+    job = small_job(folder / 'a_folder_with_a_long_name_without_blanks')
+    train(job)
+    report, state = folder / 'report.html', job.parent / 'job.state'
+    assert dml('report', job, '-o', report).status == 0
+    tab = tabs.open(report.as_uri())
+    tab.until("known.runs.length > 0")
+    settle(tab)
+    assert not tab.run("document.getElementById('invocation').offsetHeight")
+    tab.close()
+    (job.parent / 'small.libsvm').write_text('1 <b>:x\n')
+    assert dml('retrain', job).status == dml('retrain', job).status == BAD_DATA
+    assert dml('report', job, '-o', report).status == 0
+    tab = tabs.open(report.as_uri())
+    tab.until("document.getElementById('invocation').offsetHeight > 0")
+    text = tab.text('invocation')
+    assert re.match(r'✕ last command, .*, retrain: failed \(65\), 2 times since .*small.libsvm:1: .*<b>', text), text
+    shown_in_every_way(tab)
+    assert not tab.errors, tab.errors
+    tab.close()
+    server = Process(COORDINATOR, 'serve', state, state)
+    try:
+        tab = tabs.open(url_of(server))
+        texts = tab.run("[...document.querySelectorAll('article')].map(entry => entry.innerText)")
+        assert len(texts) == 2 and all('✕ last command, ' in text and '<b>' in text for text in texts), texts
+        for width in 1400, 400, 320:
+            tab.resize(width)
+            assert tab.run('document.documentElement.scrollWidth') <= width, width
+        tab.close()
+    finally:
+        server.end()
 
 
 @test

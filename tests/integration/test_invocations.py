@@ -3,13 +3,17 @@
 killed is in the record, and what is shown of it says why."""
 
 import contextlib
+import json
 import os
+import re
 import signal
 import sqlite3
 import sys
-import time
+import urllib.request
 
-from harness import AGAIN, BAD_DATA, CONFIG, CREATE, PERMISSION, dml, main, ordinary_user, small_job, test, train
+import metrics_text
+from harness import (AGAIN, BAD_DATA, CONFIG, COORDINATOR, CREATE, PERMISSION, UNAVAILABLE, Process, dml, main,
+                     ordinary_user, small_job, test, train)
 from nightly import SLOW, Nights
 
 LOST = 'it never ended: it was killed, or its machine went down'
@@ -88,8 +92,7 @@ def a_command_that_was_stopped_says_so_wherever_it_was(folder):
     assert training.wait().status == AGAIN
     nights.add(2)
     packing = nights.start(DML_FAILPOINT='coordinator.pack_publish:1:delay:3000')
-    packing.until(lambda: dml('status', nights.state, '--json').json['state'] == 'packing', 'it packs')
-    time.sleep(0.3)
+    packing.until(lambda: '"packing"' in dml('status', nights.state, '--json').stdout, 'it packs')
     packing.signal(signal.SIGINT)
     assert packing.wait().status == AGAIN
     found, reasons = rows(nights.state)
@@ -136,6 +139,97 @@ def what_fails_before_the_record_is_open_leaves_it_as_it_is(folder):
         os.chmod(nights.state, 0o700)
         assert refused.status in (CREATE, PERMISSION), refused
         assert rows(nights.state)[0] == before[0]
+
+
+def told(state):
+    """The first column of each row that `jobs --json` has, and the failures up to now."""
+    folder = dml('jobs', state, '--json').json['folders'][0]
+    return [(row['outcome'], row['status'], row['run'], row['times']) for row in folder['invocations']], \
+        folder['failures']
+
+
+@contextlib.contextmanager
+def served(*states):
+    server = Process(COORDINATOR, 'serve', *states)
+    found = server.until(lambda: re.search(r' at (http://\S+) ', server.so_far(server.output)), 'it listens')
+    try:
+        yield lambda path: urllib.request.urlopen(found[1] + path, timeout=30).read().decode()
+    finally:
+        server.end()
+
+
+def metrics(text):
+    samples, wrong = metrics_text.read(text)
+    assert not wrong, wrong
+    return [samples.get((f'dml_{name}', labels)) for labels in [next(iter(samples))[1]]
+            for name in ('last_invocation_status', 'consecutive_failures', 'state_readable')]
+
+
+@test
+def a_night_that_fails_is_shown_wherever_one_looks(folder):
+    nights = Nights(folder)
+    nights.good_nights(1)
+    quiet = dml('jobs', nights.state), dml('status', nights.state)
+    assert not any('command' in shown.stdout for shown in quiet), quiet
+    nights.good()
+    (nights.inbox / '02.libsvm').write_text('1 3:<b>\n')
+    for _ in range(2):
+        assert nights.retrain('--cron').status == BAD_DATA
+    assert told(nights.state) == ([('published', 0, 1, 1), ('nothing new', 0, None, 1),
+                                   ('failed', 65, None, 2)], 2)
+    jobs = dml('jobs', nights.state).stdout
+    assert re.search(r'commands since then\n\S+ \S+ retrain: nothing new: no new data since run 1\n', jobs), jobs
+    line = r'retrain: failed \(65\), 2 times since \S+ \S+: \S+02.libsvm:1: the value in "3:<b>" is not'
+    status = dml('status', nights.state)
+    assert re.search(line, jobs) and re.search('last command: .*' + line, status.stdout), (jobs, status)
+    assert dml('status', nights.state, '--json').json['invocation']['times'] == 2
+    assert metrics(dml('metrics', nights.state).stdout) == [65, 2, 1]
+    train(small_job(folder, state=str(folder / 'other.state'), name='other'))
+    with served(nights.state, folder / 'other.state') as ask:
+        index = ask('')
+        assert index.count('last command') == 1 and re.search(line.replace('<', '&lt;'), index), index
+        assert index.count('<b>') == 0 and '✕ last command' in index, index
+        assert json.loads(ask('1/api/v1/runs'))['failures'] == 2
+        assert metrics(ask('metrics'))[:2] == [65, 2]
+    (nights.inbox / '02.libsvm').unlink()
+    nights.add(3)
+    result = nights.good()
+    assert (result['outcome'], result['invocation'], result['failures_before']) == ('published', 5, 2), result
+    assert told(nights.state)[1] == 0 and metrics(dml('metrics', nights.state).stdout) == [0, 0, 1]
+    assert nights.good()['outcome'] == 'nothing new'
+
+
+@test
+def a_first_night_that_fails_is_shown_though_there_is_no_run(folder):
+    nights = Nights(folder)
+    for _ in range(3):
+        assert nights.retrain('--cron').status == BAD_DATA
+    said = dml('status', nights.state)
+    assert said.status == UNAVAILABLE and 'nothing was run there yet' in said.stderr, said
+    assert re.search('retrain: failed [(]65[)], 3 times since .*no file matches', said.stderr), said
+    assert 'no file matches' in dml('jobs', nights.state).stdout
+    (folder / 'empty.state').mkdir()
+    with served(nights.state, folder / 'empty.state') as ask:
+        assert 'no file matches' in ask('')
+        assert metrics(ask('metrics')) == [65, 3, 1]
+
+
+@test
+def a_command_at_work_is_running_and_one_that_was_killed_is_lost(folder):
+    nights = Nights(folder)
+    nights.add(1, rows=2000)
+    process = nights.start(**SLOW)
+    process.until(lambda: nights.step(process) >= 1, 'a step')
+    assert told(nights.state) == ([('running', None, None, 1)], 0)
+    assert 'retrain: running\n' in dml('jobs', nights.state).stdout
+    process.signal(signal.SIGKILL)
+    process.popen.wait()
+    process.deserted()
+    assert told(nights.state) == ([('lost', None, None, 1)], 1)
+    assert f'retrain: lost: {LOST}' in dml('jobs', nights.state).stdout
+    assert metrics(dml('metrics', nights.state).stdout) == [None, 1, 1]
+    assert nights.good()['failures_before'] == 1
+    assert told(nights.state) == ([('lost', None, None, 1), ('published', 0, 1, 1)], 0)
 
 
 sys.exit(main())

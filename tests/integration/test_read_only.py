@@ -140,7 +140,8 @@ def another_user_reads_what_a_killed_coordinator_left_in_its_log(folder):
         assert contents(state) == before
         owners = dml('status', state, '--json').json
         assert owners['state'] == 'interrupted', owners
-        assert {**owners, 'state': 'unknown'} == answer.json
+        unknown = {**owners['invocation'], 'outcome': 'unknown', 'reason': None}
+        assert {**owners, 'state': 'unknown', 'invocation': unknown} == answer.json
 
 
 @test

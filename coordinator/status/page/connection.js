@@ -76,7 +76,8 @@ async function fetchEvents(status) {
 async function fetchRuns() {
   if (Date.now() - known.runsAt < RUNS_MS) return;
   known.runsAt = Date.now();
-  ({ runs: known.runs, sweeps: known.sweeps = [] } = await get('api/v1/runs'));
+  ({ runs: known.runs, sweeps: known.sweeps = [], invocations: known.invocations = [] } =
+    await get('api/v1/runs'));
 }
 
 /* Of the model of a run that has ended. */

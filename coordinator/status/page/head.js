@@ -84,6 +84,22 @@ function drawFigures(s) {
     : isRecord(s) ? 'ended' : 'not known');
 }
 
+/* The last command, if it came to no model: why there is none of the last night. */
+function drawInvocation() {
+  const last = known.invocations[known.invocations.length - 1], box = $('invocation');
+  const told = !last || ['refused', 'running'].includes(last.outcome) ||
+    (last.status === 0 && last.outcome !== 'nothing new') ||
+    (last.outcome === 'stopped' && last.run);
+  box.hidden = told;
+  if (told) return;
+  const wrong = last.status > 0 || last.outcome === 'lost';
+  box.className = wrong ? 'bad' : 'muted';
+  setText(box, `${wrong ? '✕ ' : ''}last command, ${moment(last.began_ms)}, ${last.command}: ` +
+          last.outcome + (last.status > 0 ? ` (${last.status})` : '') +
+          (last.times > 1 ? `, ${last.times} times since ${moment(last.first_ms)}` : '') +
+          (last.reason ? `: ${last.reason}` : ''));
+}
+
 function drawHead() {
   const s = known.status;
   setText($('job'), String(s.job));
@@ -94,6 +110,7 @@ function drawHead() {
           (FATES[s.publication] ? `, ${FATES[s.publication][0]}` : '') +
           (tagText(s) ? `, ${tagText(s)}` : ''));
   setText($('what'), whatText(s));
+  drawInvocation();
   drawFigures(s);
   setText($('footer'), `dml ${s.version || ''}` + (s.pid ? `, coordinator ${s.pid}` : '') +
           (s.http ? ` at ${s.http}` : ''));

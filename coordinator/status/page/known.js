@@ -4,7 +4,8 @@ const known = {
   status: null, steps: new Steps(), next: 0,
   curvesFollow: false,            // the run goes on, and who answers does not know its steps yet
   events: [], eventsNext: 0, eventsSeen: 0,
-  runs: [], sweeps: [], runsAt: 0, overlays: new Map(), stepHovered: null, replicaChosen: null,
+  runs: [], sweeps: [], invocations: [], runsAt: 0,
+  overlays: new Map(), stepHovered: null, replicaChosen: null,
   lossAs: 'above', axis: 'step', epochAxis: 'step',
   epochs: new Steps(), nextEpoch: 0,   // of minibatches: the number of an epoch is that of a step
   epochHovered: null,
