@@ -81,6 +81,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/shape.c \
 	coordinator/run/recorder.c coordinator/run/recorder.h \
 	coordinator/run/level_split.c coordinator/run/level_split.h \
+	coordinator/run/refine.c coordinator/run/refine.h \
 	coordinator/run/host_lookup.c coordinator/run/host_lookup.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
 	coordinator/run/training_columns.c coordinator/run/training_status.c coordinator/run/training.h \

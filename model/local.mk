@@ -2,6 +2,7 @@ noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	model/calibration.c model/calibration.h \
 	model/classes.c model/classes.h \
+	model/collinear.c model/collinear.h \
 	model/crosses.c model/crosses.h \
 	model/curves.c model/curves.h \
 	model/response.c model/response.h \

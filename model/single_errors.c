@@ -49,6 +49,9 @@ static double own_of(const struct solver *solver, uint64_t i) {
 }
 
 static bool is_aliased(const struct solver *solver, uint64_t i) {
+    const struct collinear *direct = solver->point->direct;
+    if (direct)
+        return collinear_kind_of(direct, i) != COLLINEAR_NOT;
     return solver->point->aliased[i] || !(own_of(solver, i) > 0);
 }
 
@@ -66,6 +69,8 @@ static double spread_of(const struct solver *solver, uint64_t i) {
 
 /* A column that is constant, but for rounding, follows from the bias. */
 static bool is_left_out(const struct solver *solver, uint64_t i) {
+    if (solver->point->direct)
+        return is_aliased(solver, i);
     bool constant =
         i < solver->biases && !(spread_of(solver, i) * INFLATION_MOST > own_of(solver, i));
     return is_aliased(solver, i) || constant;
@@ -139,6 +144,10 @@ static double sum_of_gains(const double *gains) {
 /* Solves (H + Λ)·solution = residual, which is given; *energy = residualᵀ·(H + Λ)⁻¹·residual, the
  * sum of what each step gained: NaN if it is beyond `most`, or did not settle. */
 static int solve(struct solver *solver, double most, double *energy) {
+    if (solver->point->direct) {
+        collinear_solve(solver->point->direct, solver->residual, solver->solution, energy);
+        return 0;
+    }
     double gains[DELAY] = {0}, left = begin(solver), sum = 0;
     *energy = 0;
     for (uint32_t i = 0; left > 0; i++) {
@@ -310,6 +319,15 @@ static int find_dependent(struct solver *solver, struct single_totals *totals) {
     return code;
 }
 
+/* Where it is known what follows from others. */
+static void take_kinds(const struct solver *solver, struct single_totals *totals) {
+    collinear_restate(solver->point->direct, solver->point->restated);
+    for (uint64_t i = 0; i < solver->count; i++) {
+        solver->point->aliased[i] = is_aliased(solver, i);
+        totals->dependent += solver->point->aliased[i];
+    }
+}
+
 /* ---- what runs away ---- */
 
 /* Σ g²/H of columns without their means, for each unit of weight, below which a gradient is but
@@ -386,7 +404,9 @@ int single_errors_find(struct set *set, const struct model_layout *layout,
     int code =
         hessian_new(set, layout, point->parameters, point->threads, &solver.hessian, &solver.sums);
     make_room(&solver);
-    if (!code && count && !point->ridge)
+    if (point->direct && count)
+        take_kinds(&solver, totals);
+    else if (!code && count && !point->ridge)
         code = find_dependent(&solver, totals);
     if (!code)
         take_gradient(&solver);

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "data/set.h"
+#include "model/collinear.h"
 #include "model/model.h"
 
 /* Each solution ends when the steps that are to come add less than this share to the variance,
@@ -22,8 +23,10 @@ struct single_point {
                          columns, and of outputs the last before the first */
     double *restated; /* estimates whose margins are those of the parameters, and which are 0
                          where parameters are aliased at first; so they are afterwards, too */
-    unsigned threads; /* do not show in the bits */
-    uint32_t steps;   /* of a solution, at most; 0: SINGLE_STEPS_MAX */
+    const struct collinear *direct; /* solves in place of conjugate gradients: the parameters are
+                                       its optimum, and its kinds say what is aliased; or NULL */
+    unsigned threads;               /* do not show in the bits */
+    uint32_t steps;                 /* of a solution, at most; 0: SINGLE_STEPS_MAX */
 };
 
 struct single_error {

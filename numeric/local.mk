@@ -6,6 +6,7 @@ libnumeric_a_SOURCES = \
 	numeric/steps.c numeric/steps.h numeric/steps.def numeric/step_element.h \
 	numeric/box.c numeric/box.h \
 	numeric/clones.h \
+	numeric/doubled.h numeric/orthogonal.c numeric/orthogonal.h \
 	numeric/exact.c numeric/exact.h numeric/sum_element.h \
 	numeric/fixed.c numeric/fixed.h \
 	numeric/inverse.c numeric/inverse.h \

@@ -19,7 +19,7 @@ MAY_INCLUDE = {
     'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],
     'model': ['base', 'data/holdout.h', 'data/number.h', 'data/pack.h', 'data/set.h',
               'data/source.h', 'data/spelling.h', 'data/table.h', 'numeric/dense.h', 'numeric/exact.h',
-              'numeric/inverse.h', 'numeric/tails.h', 'objective/distribution.h',
+              'numeric/inverse.h', 'numeric/orthogonal.h', 'numeric/tails.h', 'objective/distribution.h',
               'objective/family.h', 'objective/objective.h', 'plugin/plugin.h'],
     # What scoring takes, and of plug-ins what a library has in their place.
     'library': ['base', 'data/blocks.h', 'data/date.h', 'data/format.h', 'data/number.h', 'model', 'objective/objective.h',

@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "coordinator/run/convergence.h"
 #include "coordinator/run/level_split.h"
+#include "coordinator/run/refine.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/run/summary.h"
 #include "coordinator/run/summary_parts.h"
@@ -69,9 +70,10 @@ static int work_on_gap(void *context) {
     struct training *run = context;
     struct coordinator_view view = coordinator_view(run->coordinator);
     run->gap = gap_of(&run->estimates, &view);
-    if (has_converged(run, &view))
-        return 0;
-    int code = find_sizes(run);
+    int code = training_refine(run);
+    if (code || has_converged(run, &view))
+        return code;
+    code = find_sizes(run);
     if (!code && convergence_may_run_away(run->job, set_info(run->set), view.reason))
         code = find_runaways(run);
     return code;
@@ -88,6 +90,8 @@ static void add_not_converged(struct training *run) {
                                       .scaling = &run->scaling,
                                       .preconditioned = run->preconditioner.form,
                                       .gap = &run->gap,
+                                      .loss = run->answer.loss,
+                                      .nearly = run->fit.near ? &run->fit : NULL,
                                       .runs_away = run->runs_away};
     json_object_set_new(run->result, "shortfall", not_converged_json(&end));
 }
@@ -105,8 +109,8 @@ static int make_result(struct training *run) {
     store_run_release(&record);
     run->seconds.train += run->seconds_before;
     run->seconds.total = training_seconds(run);
-    run->result =
-        result_json(run->coordinator, run->job, run->recorder.run, &run->seconds, &restarts);
+    run->result = result_json(run->coordinator, run->job, run->recorder.run, &run->answer,
+                              &run->seconds, &restarts);
     json_object_set_new(run->result, "hosts", hosts_json(run->recorder.hosts));
     json_object_set_new(run->result, "weights", weights_json(set_info(run->set), run->job));
     json_object_set_new(run->result, "offsets", row_offsets_json(set_info(run->set)));
@@ -121,6 +125,7 @@ static int make_result(struct training *run) {
     json_object_set_new(run->result, "converged", json_boolean(converged));
     if (reason_has_model(view.reason) && !converged)
         add_not_converged(run);
+    refine_report(run);
     if (*run->start_model)
         result_add_start(run->result, run->start_model, run->start_run);
     if (run->continues)
@@ -271,8 +276,8 @@ static int end_run(struct training *run, enum reason reason) {
     int code = store_run_progress(run->store, run->recorder.run, run->seconds.total);
     if (!code)
         code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, view.step,
-                             view.evaluations, view.started ? view.answer.loss : NAN,
-                             view.started ? view.answer.gradient_max : NAN);
+                             view.evaluations, view.started ? run->answer.loss : NAN,
+                             view.started ? run->answer.gradient_max : NAN);
     free(text);
     return code;
 }
@@ -359,5 +364,6 @@ static int end_done(struct training *run) {
 int training_conclude(struct training *run) {
     if (!run->store)
         return state_lock_lost();
+    run->answer = coordinator_view(run->coordinator).answer;
     return run->cancelled ? end_without_model(run) : end_done(run);
 }

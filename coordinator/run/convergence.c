@@ -224,7 +224,7 @@ static void tell_distance(json_t *list, const struct not_converged *end,
     if (gap_lacks)
         add_sentence(list, memory_format("the loss (%.6g) may be %.2g above its minimum, by an "
                                          "estimate; within %.2g it would count as converged",
-                                         view->loss, end->gap->estimate, end->gap->allowed));
+                                         end->loss, end->gap->estimate, end->gap->allowed));
     if (gap_lacks && largest <= view->gradient_tolerance)
         return;
     if (view->gradient_tolerance > 0 && largest > view->gradient_tolerance)
@@ -373,6 +373,22 @@ static bool tell_runaways(json_t *list, const struct not_converged *end) {
     return named > 0;
 }
 
+/* False unless it is known that a column nearly follows from others. */
+static bool tell_nearly(json_t *list, const struct not_converged *end) {
+    if (!end->nearly)
+        return false;
+    char *name = column_name(end->data, end->nearly->weakest);
+    add_sentence(
+        list, memory_format("column %s nearly follows from those before it: %.1g of its deviation "
+                            "is its own, which weights as doubles do not resolve; csv.skip "
+                            "leaves it out, a larger l2 (%g) makes the estimates sound, and "
+                            "powers of a column are best taken of its difference from a value "
+                            "in its middle (year - 1960)",
+                            name, end->nearly->own, end->job->l2.value));
+    free(name);
+    return true;
+}
+
 static void tell_separable(json_t *list) {
     add_sentence(list,
                  memory_copy_string("the classes are separable: without a penalty there is no "
@@ -393,7 +409,9 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
         list, memory_format("the loss (%.6g) may be %.2g above its minimum, an estimate from the "
                             "gradient with each column in its own scale; within %.2g it would "
                             "count as converged",
-                            view->loss, end->gap->estimate, end->gap->allowed));
+                            end->loss, end->gap->estimate, end->gap->allowed));
+    if (tell_nearly(list, end))
+        return;
     if (!tell_scales(list, end)) {
         bool scaled = end->scaling->standardised || end->scaling->diagonal || end->scaling->sized ||
                       end->preconditioned || end->data->strip_columns ||
@@ -415,8 +433,11 @@ json_t *not_converged_json(const struct not_converged *end) {
         return list;
     }
     tell_distance(list, end, &view);
+    const bool separable = convergence_is_separable(end->job, end->data, &view);
+    if (!separable && tell_nearly(list, end))
+        return list;
     tell_scales(list, end);
-    if (convergence_is_separable(end->job, end->data, &view))
+    if (separable)
         tell_separable(list);
     tell_remedy(list, &view, end->job, end->command);
     return list;

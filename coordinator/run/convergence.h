@@ -13,6 +13,7 @@
 #include "coordinator/job/scaling.h"
 #include "coordinator/machine/coordinator.h"
 #include "data/set.h"
+#include "model/collinear.h"
 #include "objective/objective.h"
 
 /* What the optimizer must know to estimate it (optimizer/row.h). Tolerances wait until the run has
@@ -72,6 +73,8 @@ struct not_converged {
     const struct scaling *scaling;
     bool preconditioned; /* by a block */
     const struct gap *gap;
+    double loss;                        /* of the model */
+    const struct collinear_fit *nearly; /* columns nearly follow from others; NULL: not known */
     const bool *runs_away; /* by the run's elements: estimates that no finite value is the best one
                               for; NULL: none is known */
 };

@@ -188,7 +188,8 @@ static int find_errors(const struct training *run, const struct choice *choice, 
     for (size_t i = 0; i < choice->count; i++)
         element[i] = choice->list[i].element;
     restate(&run->layout, aliased, parameters, restated);
-    const struct single_point point = {parameters, ridge, aliased, restated, cpus_usable(), 0};
+    const struct single_point point = {parameters,     ridge,         aliased, restated,
+                                       run->collinear, cpus_usable(), 0};
     code = single_errors_find(run->set, &run->layout, &point, element, choice->count, errors,
                               runs_away, totals);
     free(parameters);

@@ -536,6 +536,9 @@ void training_release(struct training *run, int code) {
     sample_release(&run->sample);
     free(run->model_folder);
     free(run->runs_away);
+    collinear_free(run->collinear);
+    free(run->fit.parameters);
+    free(run->ridge);
     leave_workers(run, code);
     finish_removal(run, code);
     coordinator_free(run->coordinator);

@@ -21,6 +21,7 @@
 #include "coordinator/status/eta.h"
 #include "coordinator/status/http.h"
 #include "coordinator/status/result.h"
+#include "model/collinear.h"
 #include "model/model.h"
 
 /* What a run is of a sweep (coordinator/sweep/). */
@@ -106,6 +107,11 @@ struct training {
     struct score_figures figures;  /* of the model on the holdout, if there is one */
     struct gap_settings estimates; /* how the gap is estimated */
     struct gap gap;                /* at the end */
+    struct optimizer_point answer; /* the model, at the end */
+    struct collinear *collinear;   /* columns nearly follow from others, and the model is the
+                                      optimum that it found; or NULL; owned */
+    struct collinear_fit fit;      /* what it found; owned, as is the next */
+    double *ridge;                 /* its penalty */
     bool *runs_away; /* estimates without a finite best value, by elements; NULL: none is known;
                         owned */
     double *squares; /* of columns that are not scaled, for the gap; or NULL */

@@ -10,7 +10,8 @@
 #include "model/model.h"
 
 json_t *result_json(const struct coordinator *c, const struct job *job, int64_t run,
-                    const struct result_seconds *seconds, const struct result_restarts *restarts) {
+                    const struct optimizer_point *answer, const struct result_seconds *seconds,
+                    const struct result_restarts *restarts) {
     const struct coordinator_settings *settings = coordinator_settings(c);
     struct figure_source source = {.job = job,
                                    .run = run,
@@ -21,7 +22,7 @@ json_t *result_json(const struct coordinator *c, const struct job *job, int64_t 
                                    .view = coordinator_view(c),
                                    .seconds = seconds,
                                    .restarts = restarts};
-    source.point = source.view.answer;
+    source.point = *answer;
     return figures_json(IN_RESULT, &source);
 }
 

@@ -11,10 +11,10 @@
 #include "coordinator/status/figures.h"
 
 /* The figures of the table without the model and without its figures on other data. Loss and
- * gradient are those at the optimizer's answer; `steps` counts all accepted steps. A new reference.
- */
+ * gradient are those of `answer`, the model; `steps` counts all accepted steps. A new reference. */
 json_t *result_json(const struct coordinator *coordinator, const struct job *job, int64_t run,
-                    const struct result_seconds *seconds, const struct result_restarts *restarts);
+                    const struct optimizer_point *answer, const struct result_seconds *seconds,
+                    const struct result_restarts *restarts);
 
 /* Adds the model that the run started from: its hash, and its run if that is not 0. */
 void result_add_start(json_t *result, const char *sha256, int64_t run);

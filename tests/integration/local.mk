@@ -48,6 +48,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_early_workers.py \
 	tests/integration/test_rounds.py \
 	tests/integration/test_level_split.py \
+	tests/integration/test_near_collinear.py \
 	tests/integration/test_separation.py \
 	tests/integration/test_serving.py \
 	tests/integration/test_manuals.py \
@@ -120,6 +121,7 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/divided.py \
 	tests/integration/bins.py \
 	tests/integration/summaries.py \
+	tests/integration/exact_fits.py \
 	tests/integration/sweeps.py \
 	tests/integration/terminal.py \
 	tests/integration/metrics_text.py

@@ -9,46 +9,9 @@ import random
 import sys
 from fractions import Fraction
 
-from harness import dml, main, test, train, words, write_job
+from exact_fits import close, least_squares, solve, table, years
+from harness import dml, main, test, train
 from summaries import write_csv
-
-
-def table(folder, rows, **settings):
-    write_csv(folder / 'rows.csv', rows)
-    return write_job(folder, data=['rows.csv'], **settings)
-
-
-def solve(a, b):
-    """a·x = b for each column of b, in whatever numbers these are."""
-    n = len(a)
-    rows = [list(a[i]) + list(b[i]) for i in range(n)]
-    for c in range(n):
-        best = max(range(c, n), key=lambda r: abs(rows[r][c]))
-        rows[c], rows[best] = rows[best], rows[c]
-        rows[c] = [x / rows[c][c] for x in rows[c]]
-        for r in range(n):
-            if r != c:
-                rows[r] = [x - rows[r][c] * y for x, y in zip(rows[r], rows[c])]
-    return [row[n:] for row in rows]
-
-
-def least_squares(rows, label='y'):
-    """Estimates and errors by name, and the residual sum of squares, without rounding."""
-    names = [name for name in rows[0] if name != label]
-    x = [[Fraction(float(row[name])) for name in names] + [Fraction(1)] for row in rows]
-    y = [Fraction(float(row[label])) for row in rows]
-    p = len(names) + 1
-    h = [[sum(r[i] * r[j] for r in x) for j in range(p)] for i in range(p)]
-    found = solve(h, [[sum(r[i] * v for r, v in zip(x, y))] + [Fraction(int(i == j)) for j in range(p)]
-                      for i in range(p)])
-    rss = sum((v - sum(a * f[0] for a, f in zip(r, found)))**2 for r, v in zip(x, y))
-    dispersion = rss / (len(rows) - p)
-    errors = [math.sqrt(dispersion * found[i][1 + i]) for i in range(p)]
-    return dict(zip(names + ['(intercept)'], zip((float(f[0]) for f in found), errors))), float(rss)
-
-
-def close(a, b, share):
-    return abs(a - b) <= share * abs(b)
 
 
 def assert_summary(result, expected, rss, share):
@@ -67,15 +30,6 @@ def stamps(rng, count):
         start = 1732795200 + 8123 * i + rng.randrange(100)
         end = start + rng.choice((1, 2, 4, 5))
         rows.append({'start': start, 'end': end, 'y': round(2 * (end - start) + rng.gauss(0, 0.7), 1)})
-    return rows
-
-
-def years(rng, count, power, first=1995):
-    rows = []
-    for i in range(count):
-        t = (2 * i + 1) / count - 1
-        rows.append({f'year{k}': (first + i)**k for k in range(1, power + 1)})
-        rows[-1]['y'] = round(sum((k + 1) * t**k for k in range(1, power + 1)) + rng.gauss(0, 0.2), 4)
     return rows
 
 
@@ -228,24 +182,6 @@ def powers_that_doubles_cannot_tell_apart_are_not_called_converged_above_the_min
         least = rss / len(rows) / 2
         above = result['loss'] - least
         assert not result['converged'] or above <= 1e-5 * least, (power, first, result, least)
-
-
-@test
-def figures_are_those_of_the_model_that_is_shown(folder):
-    """A column that follows from others but for less than its rounding is left out of all of them."""
-    rng = random.Random(9)
-    rows = []
-    for _ in range(60):
-        x = rng.gauss(0, 1)
-        noise = rng.gauss(0, 1)
-        rows.append({'x': x, 'z': repr(x + 3e-8 * noise), 'y': round(x + noise + rng.gauss(0, 0.1), 3)})
-    result = train(table(folder, rows, objective='squared', summary='model'), '--fresh')
-    said = dml('summary', result['model'], '--json').json
-    shown = {row['name']: row['estimate'] for row in said['rows']}
-    assert any(row.get('aliased') for row in said['rows']), said
-    kept = [name for name in ('x', 'z') if shown[name]]
-    rss = sum((row['y'] - shown['(intercept)'] - sum(shown[k] * float(row[k]) for k in kept))**2 for row in rows)
-    assert close(said['fit']['deviance'], rss, 1e-8), (said['fit'], rss)
 
 
 if __name__ == '__main__':

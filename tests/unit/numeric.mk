@@ -6,7 +6,8 @@ tests_unit_numeric_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_activation.c tests/unit/test_adagrad.c tests/unit/test_box.c \
 	tests/unit/test_cholesky.c \
 	tests/unit/test_dense.c tests/unit/test_exact.c tests/unit/test_fixed.c tests/unit/test_inverse.c \
-	tests/unit/test_lasso.c tests/unit/test_matrix.c tests/unit/test_orthant.c tests/unit/test_places.c \
+	tests/unit/test_lasso.c tests/unit/test_matrix.c tests/unit/test_orthant.c tests/unit/test_orthogonal.c \
+	tests/unit/test_places.c \
 	tests/unit/test_product.c \
 	tests/unit/test_scalar.c tests/unit/test_special.c tests/unit/test_tails.c tests/unit/test_totals.c \
 	tests/unit/test_vector.c

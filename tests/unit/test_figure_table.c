@@ -152,7 +152,8 @@ static void answers_have_the_figures_of_their_place(void **state) {
     expect_figures(json_array_get(json_object_get(status, "processes"), 0), IN_WORKER);
     struct result_seconds seconds = {.total = 3};
     struct result_restarts restarts = {.shard = 1};
-    json_t *result = result_json(bench->coordinator, job, 1, &seconds, &restarts);
+    struct optimizer_point answer = coordinator_view(bench->coordinator).answer;
+    json_t *result = result_json(bench->coordinator, job, 1, &answer, &seconds, &restarts);
     expect_figures(result, IN_RESULT);
     json_decref(early);
     json_decref(status);

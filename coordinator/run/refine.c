@@ -1,0 +1,136 @@
+#include "coordinator/run/refine.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "coordinator/job/family.h"
+#include "coordinator/run/summary_parts.h"
+#include "model/collinear.h"
+#include "model/summary_table.h"
+
+/* Whether the run has come to where its job wants to stop, and that is its optimum. */
+static bool is_meant(const struct training *run) {
+    const struct job *job = run->job;
+    const struct coordinator_view view = coordinator_view(run->coordinator);
+    bool ended = reason_claims_optimum(view.reason) || view.reason == REASON_STALLED;
+    return ended && view.answer.step == view.step && job->optimizer == JOB_LBFGS &&
+           job_family(job)->family->convex && !(job->l1.value > 0) && !job_has_bounds(job) &&
+           run->estimates.known && collinear_can(set_info(run->set), &run->layout);
+}
+
+static bool is_left_out(const struct training *run, uint64_t feature) {
+    const uint64_t weights = model_rows(&run->layout);
+    bool any = false;
+    for (uint64_t k = 0; k < weights; k++)
+        any |= collinear_kind_of(run->collinear, feature * weights + k) == COLLINEAR_ROUNDED;
+    return any;
+}
+
+static bool leaves_any_out(const struct training *run) {
+    bool any = false;
+    for (uint64_t j = 0; j < run->layout.features; j++)
+        any |= is_left_out(run, j);
+    return any;
+}
+
+/* The model of the optimum is the run's. */
+static int take(struct training *run) {
+    struct recorder *recorder = &run->recorder;
+    struct collinear_fit *fit = &run->fit;
+    summary_from_set(set_info(run->set), &run->layout, fit->parameters);
+    readback_slice(recorder->readback, 0, model_parameters(&run->layout), fit->parameters);
+    log_info("columns nearly follow from others: the loss is %.12g by Newton's steps in twice the "
+             "precision, and was %.12g",
+             fit->loss, run->answer.loss);
+    run->answer.loss = fit->loss;
+    run->answer.gradient_max = fit->gradient_max;
+    run->answer.gap_estimate = fit->gap;
+    run->gap = (struct gap){true, fit->gap, gap_allowed(&run->estimates, fit->loss)};
+    return model_writer_replace(recorder->writer, fit->parameters);
+}
+
+/* The run's model stays where doubles cannot hold a better one. The minimum is known all the same.
+ */
+static void keep(struct training *run) {
+    double above = run->answer.loss - run->fit.loss + run->fit.gap;
+    run->gap.estimate = fmax(run->gap.estimate, above);
+    run->answer.gap_estimate = run->gap.estimate;
+    collinear_free(run->collinear);
+    run->collinear = NULL;
+}
+
+/* The gap is so small that rounding may account for it: what P hides counts as 1e-20 of what
+ * columns curve by (shard/factor_make.c), also where nothing is hidden but that all outputs may
+ * have the same. */
+#define GAP_OF_ROUNDING 1e-9
+
+static bool is_unsure(const struct training *run) {
+    const double loss = fmax(run->answer.loss, run->estimates.least);
+    return run->estimates.newton && !gap_is_small(&run->gap) &&
+           run->gap.estimate <= GAP_OF_ROUNDING * loss;
+}
+
+/* No column is near others, and the run's point stays. Twice the gap, as of other estimates. */
+static void take_gap(struct training *run) {
+    run->gap.estimate = fmin(run->gap.estimate, 2 * run->fit.gap);
+    run->answer.gap_estimate = run->gap.estimate;
+}
+
+static int find(struct training *run) {
+    struct collinear_fit *fit = &run->fit;
+    const uint64_t features = run->layout.features;
+    double *scale = run->scaling.columns ? memory_new(features, sizeof *scale) : NULL;
+    for (uint64_t j = 0; j < features && scale; j++)
+        scale[j] = run->scaling.columns[j].scale;
+    int code = collinear_find(run->collinear, run->estimates.least, scale, fit);
+    free(scale);
+    if (!code && !fit->near && is_unsure(run))
+        take_gap(run);
+    if (!code && fit->found) {
+        bool reached = fit->gap <= gap_allowed(&run->estimates, fit->loss);
+        if (reached || fit->loss < run->answer.loss || leaves_any_out(run))
+            return take(run);
+        keep(run);
+        return 0;
+    }
+    collinear_free(run->collinear);
+    run->collinear = NULL;
+    return code;
+}
+
+int training_refine(struct training *run) {
+    const struct set_info *data = set_info(run->set);
+    bool near = false;
+    if (!is_meant(run))
+        return 0;
+    run->ridge = summary_ridge(run);
+    double second = objective_typical_second(&run->shape, data->targets);
+    int code = collinear_look(run->set, &run->layout, run->ridge, second, &near);
+    near |= is_unsure(run);
+    if (!code && near)
+        code = summary_parameters(run, &run->fit.parameters);
+    if (code || !near)
+        return code;
+    run->collinear = collinear_new(run->set, &run->layout, run->fit.parameters, run->ridge);
+    return find(run);
+}
+
+void refine_report(const struct training *run) {
+    json_t *list = json_array();
+    for (uint64_t j = 0; run->collinear && j < run->layout.features; j++) {
+        if (!is_left_out(run, j))
+            continue;
+        char *name = summary_name(&run->layout, j);
+        log_warning("column `%s` follows from those before it but for the rounding of its values: "
+                    "its weight is 0; csv.skip leaves it out",
+                    name);
+        json_array_append_new(list, text_to_json(name));
+        free(name);
+    }
+    if (json_array_size(list))
+        json_object_set(run->result, "collinear", list);
+    json_decref(list);
+}
