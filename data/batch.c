@@ -58,6 +58,7 @@ void batch_release(struct batch *batch) {
     free(batch->records);
     bytes_release(&batch->tokens);
     bytes_release(&batch->key);
+    bytes_release(&batch->folders);
     free(batch->carried);
     free(batch->bad);
     free(batch->texts);

@@ -48,6 +48,7 @@ struct batch {
                       behind the last */
     size_t records_length, records_capacity;
     struct bytes tokens, key; /* workspace of json_lines.c */
+    struct bytes folders;     /* cells that folders give, each zero-terminated */
     const char **carried;     /* row_capacity × carried_count such cells, row-major */
     uint32_t carried_count;   /* of a row, set by batch_carry() */
     bool alike, bytes;        /* as in struct source_rows */

@@ -22,8 +22,8 @@ const char *row_describe_column(const struct format *format, uint32_t column,
 
 /* ---- numbers with a decimal comma ---- */
 
-static bool plain_number(const struct format *format, char *cell, double *value) {
-    if (!format->decimal_comma)
+bool csv_plain_number(bool decimal_comma, char *cell, double *value) {
+    if (!decimal_comma)
         return number_of_text(cell, value);
     char *comma = strchr(cell, ',');
     if (strchr(cell, '.')) /* it may part thousands */
@@ -37,7 +37,7 @@ static bool plain_number(const struct format *format, char *cell, double *value)
 }
 
 bool csv_number(const struct format *format, bool amounts, char *cell, double *value) {
-    return plain_number(format, cell, value) ||
+    return csv_plain_number(format->decimal_comma, cell, value) ||
            (amounts && number_of_amount(cell, format->decimal_comma ? ',' : '.', value));
 }
 

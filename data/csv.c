@@ -115,7 +115,7 @@ static bool is_like_row(const struct format *format, const char *line, const cha
                         bool *numbers) {
     const char *at = line;
     uint32_t i = 0;
-    for (; at && i < format->columns; i++) {
+    for (; at && i < format->own; i++) {
         const char *behind = memchr(at, format->delimiter, (size_t)(end - at));
         const char *last = behind ? behind : end;
         while (at < last && (*at == '"' || *at == ' '))
@@ -136,7 +136,7 @@ static bool is_like_row(const struct format *format, const char *line, const cha
         }
         at = behind ? behind + 1 : NULL;
     }
-    return !at && i == format->columns;
+    return !at && i == format->own;
 }
 
 /* Whether a record of several lines is rather as many rows, which a stray quote put into one: each
@@ -151,7 +151,7 @@ static bool swallows_rows(const struct format *format, const char *text, const c
             return false;
         line = behind ? behind + 1 : NULL;
     }
-    return format->columns > 1 && lines > (numbers ? 1 : format->columns > 2 ? 2 : 4);
+    return format->own > 1 && lines > (numbers ? 1 : format->own > 2 ? 2 : 4);
 }
 
 static bool reject_swallowed(struct batch *batch, uint64_t number, uint64_t last) {
@@ -170,7 +170,7 @@ static bool reject_count(const struct csv_line *line, uint32_t seen, bool more) 
     return batch_reject(line->row.batch, line->row.number,
                         "%s: %s%u columns where the first line has %u",
                         more ? "an extra column" : "a missing column", more ? "more than " : "",
-                        seen, line->row.format->columns);
+                        seen, line->row.format->own);
 }
 
 bool csv_parse_line(const struct format *format, struct batch *batch, char *text, char *end,
@@ -196,7 +196,7 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *text
     if (format->carried_count)
         csv_carry(format, batch, text, end);
     double *value = row_numbers(&line.row);
-    for (uint32_t i = 0; i < format->columns; i++) {
+    for (uint32_t i = 0; i < format->own; i++) {
         const struct csv_column *column = &format->column[i];
         if (!line.at)
             return reject_count(&line, i, false);
@@ -205,5 +205,7 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *text
         if (!usual && !take_cell(&line, i))
             return false;
     }
-    return line.at ? reject_count(&line, format->columns, true) : row_end(&line.row);
+    if (line.at)
+        return reject_count(&line, format->own, true);
+    return row_take_folders(&line.row) && row_end(&line.row);
 }

@@ -42,9 +42,11 @@ void csv_carry(const struct format *format, struct batch *batch, const char *lin
     const char **carried = batch->carried + (size_t)batch->row_count * batch->carried_count;
     char *at = batch->copy + (line - batch->copied), *behind = batch->copy + (end - batch->copied);
     *behind = '\0';
-    for (uint32_t i = 0; i < format->carried_count; i++)
-        carried[i] = "";
-    for (uint32_t column = 0; at && column < format->columns; column++) {
+    for (uint32_t i = 0; i < format->carried_count; i++) {
+        carried[i] = row_folder_cell(format, batch, format->carried[i]);
+        carried[i] = carried[i] ? carried[i] : "";
+    }
+    for (uint32_t column = 0; at && column < format->own; column++) {
         const char *cell = csv_cell(&at, behind, &format->rule);
         if (!cell)
             return;

@@ -31,7 +31,7 @@ static bool is_nameless_first(const struct csv_cells *first, uint32_t column) {
 
 bool csv_is_index(const struct format *format, const struct csv_cells *first, uint32_t column) {
     return format->header && !format->options->numbers_only &&
-           ((format->is_index && format->is_index[column]) ||
+           ((format->is_index && column < format->own && format->is_index[column]) ||
             is_name_of_index(first->cell[column]) || is_nameless_first(first, column));
 }
 
@@ -46,7 +46,7 @@ void csv_leave_out_index(struct format *format, const struct csv_cells *first, b
             memory_format("%s%s%u%s%.100s%s", before ? before : "", before ? ", " : "", i + 1,
                           *first->cell[i] ? " (" : "", first->cell[i], *first->cell[i] ? ")" : "");
         free(before);
-        said &= format->is_index && format->is_index[i];
+        said &= format->is_index && i < format->own && format->is_index[i];
         format->table->column[i].kind = COLUMN_SKIPPED;
         known[i] = true;
     }

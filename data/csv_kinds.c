@@ -44,12 +44,16 @@ struct sight {
 static void see_line(const struct sight *sight, char *line, char *end) {
     char *at = line;
     *end = '\0';
-    for (uint32_t i = 0; i < sight->format->columns && at; i++) {
+    for (uint32_t i = 0; i < sight->format->own && at; i++) {
         char *cell = csv_cell(&at, end, &sight->format->rule);
         if (!cell)
             return;
         sight->see(sight->context, i, cell);
     }
+    for (uint32_t i = 0; i < sight->format->folders; i++)
+        if (sight->format->folder[i].column >= sight->format->own)
+            sight->see(sight->context, sight->format->folder[i].column,
+                       sight->format->folder[i].of->value);
 }
 
 /* Calls `see` with the cells of a copy of the text; free it. */
@@ -228,7 +232,7 @@ static int find_kind(struct format *format, const char *path, uint32_t i,
     int code = !known || i == format->label ? check_commas(format, path, counts, i) : 0;
     if (code)
         return code;
-    if (!known && counts->texts > counts->numbers)
+    if (!known && (counts->texts > counts->numbers || csv_folder_has_texts(format, i)))
         column->kind = COLUMN_CATEGORY;
     warn_of_foreign(format, path, i, counts);
     warn_of_total(format, path, i, counts, rows);
@@ -282,7 +286,7 @@ static void compare_cell(void *context, uint32_t column, char *cell) {
 bool csv_recurs(const struct format *format, const struct csv_cells *first,
                 const struct text_line *behind, uint64_t *copies) {
     struct cell_search search = {.first = first};
-    assert(format->columns == first->count);
+    assert(format->own == first->count);
     free(see_text(&(struct sight){format, compare_cell, &search}, behind));
     *copies = search.copies;
     return search.found;

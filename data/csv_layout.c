@@ -237,7 +237,9 @@ static bool is_header(const struct csv_cells *first, const struct text_line *sec
         return true;
     bool names = are_names(first);
     if (options->table) { /* its columns are named: all, or most where some may be missing */
-        uint32_t used, named = csv_count_named(options->table, first, &used);
+        struct csv_cells all = *first;
+        all.count += all.folders;
+        uint32_t used, named = csv_count_named(options->table, &all, &used);
         bool may_lack = options->missing_columns == MISSING_COLUMNS_MISSING;
         if (used && (named == used || (may_lack && names && 2 * named >= used)))
             return true;
@@ -254,9 +256,9 @@ static const struct table *order_of(const struct format *format) {
     return order && format->header && table_is_named(order) ? order : NULL;
 }
 
-/* The last column that is neither a text nor an index. */
+/* The last column of the file itself that is neither a text nor an index. */
 static uint32_t last_label(const struct format *format, const struct csv_cells *first) {
-    uint32_t label = (format->keys ? format->keys_met : first->count) - 1;
+    uint32_t label = (format->keys ? format->keys_met : format->own) - 1;
     bool other = true;
     while (other && label) {
         other = csv_is_index(format, first, label);
@@ -441,6 +443,8 @@ int csv_find_kinds(struct format *format, const struct csv_cells *first,
         code = csv_kinds_find(format, first->path, text, known);
     if (!code)
         tell_of_categories(format, first->path);
+    if (!code && !options->numbers_only && !options->table)
+        csv_tell_of_folders(format, first->path);
     return code;
 }
 
@@ -642,6 +646,7 @@ int format_of_names(struct format *format, const struct source_options *options,
                               .kind = FORMAT_CSV,
                               .decimal_comma = comma_is_decimal(options),
                               .header = names != NULL};
+    format->own = count;
     int code = lay_out_columns(format, &first, NULL);
     if (names)
         keep_names(format, &first);
@@ -704,12 +709,17 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
     if (!code && !json)
         code = check_first_line(format, &first, line);
     if (!code) {
-        format->columns = first.count;
+        format->columns = format->own = first.count;
+        csv_find_folders(format, &first);
         format->header = json || is_header(&first, second, behind, format);
         size_t length = (size_t)(behind->text + behind->length - line->text);
         struct text_line all = {line->text, length};
         const bool among_numbers = may_be_names(format, &first, second);
-        code = lay_out_columns(format, &first, format->header ? behind : &all);
+        code = csv_take_folders(format, &first);
+        if (!code)
+            code = lay_out_columns(format, &first, format->header ? behind : &all);
+        if (!code)
+            code = csv_check_folders(format, &first);
         warn_of_names(format, &first, among_numbers, behind);
     }
     if (!code)

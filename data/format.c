@@ -201,6 +201,7 @@ void format_release(struct format *format) {
     free(format->number_id);
     free(format->missing);
     free(format->carried);
+    free(format->folder);
     json_columns_free(format->keys);
     *format = (struct format){0};
 }
@@ -213,6 +214,7 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
     const bool json = format->kind == FORMAT_JSONL;
     batch_clear(batch);
     batch->has_hashes = format->options->hashes_rows;
+    row_prepare_folders(format, batch);
     if (json && format->keys)
         json_lines_start(format, batch);
     else if (format->carried_count)

@@ -41,7 +41,8 @@ struct format {
     bool decimal_comma;
     bool header;         /* the first line holds names */
     bool names_doubtful; /* it is taken for a row, but may hold names */
-    uint32_t columns;    /* of each CSV line */
+    uint32_t columns;    /* of a table */
+    uint32_t own;        /* so many of them stand in each line, before those of folders */
     uint32_t label;      /* column from 0; `columns` if there is none */
     char *head;          /* of CSV: the line of names as it stands, or NULL; owned */
     size_t head_length;
@@ -58,8 +59,14 @@ struct format {
     uint32_t words;
     struct json_columns *keys; /* JSON Lines: the columns by their keys; owned */
     uint32_t keys_met;         /* so many were in the text; options name the others, behind them */
-    const bool *is_index;   /* of each column, whether the file says that it names the rows alone;
-                               NULL: it says nothing. Whoever has it finds the layout */
+    const bool *is_index; /* of each column, whether the file says that it names the rows alone;
+                             NULL: it says nothing. Whoever has it finds the layout */
+    struct csv_folder {
+        const struct source_folder *of; /* the options' */
+        uint32_t
+            column; /* below `own` if the file has it as well: its cells must be the folder's */
+    } * folder;     /* `folders`; owned */
+    uint32_t folders;
     uint32_t *carried;      /* the columns of options->carried, from 0, */
     uint32_t carried_count; /* and how many; owned */
 };
@@ -126,6 +133,9 @@ int csv_kinds_find(struct format *format, const char *path, const struct text_li
 /* Whether a cell stands for nothing: it is empty, or one of the words. */
 bool csv_is_missing(const struct format *format, const char *cell, size_t length);
 
+/* Reads a cell that is a number as a whole; the cell stays as it is. */
+bool csv_plain_number(bool decimal_comma, char *cell, double *value);
+
 /* Reads a cell that is a number as a whole, or an amount if the column's numbers are written so;
  * the cell stays as it is. */
 bool csv_number(const struct format *format, bool amounts, char *cell, double *value);
@@ -185,6 +195,16 @@ bool category_of(const struct format *format, uint32_t column, char *cell,
                  struct category *category);
 bool row_take_category(struct table_row *row, uint32_t column, const struct category *category);
 
+/* Before the first row of a batch: the cells that folders give. */
+void row_prepare_folders(const struct format *format, struct batch *batch);
+
+/* Takes those cells, behind all others of the row. False: the row was rejected. */
+bool row_take_folders(struct table_row *row);
+
+/* The cell of a column that a folder gives; NULL: it is one of the file's own. */
+const char *row_folder_cell(const struct format *format, const struct batch *batch,
+                            uint32_t column);
+
 /* True if the row was added. */
 bool row_end(struct table_row *row);
 
@@ -224,7 +244,24 @@ struct csv_cells {
     char *copy;
     char **cell;
     uint32_t count;
+    uint32_t folders; /* names behind these, of columns that folders give; no copies */
 };
+
+/* Finds the columns that folders give, and puts their names behind those of the line, of which all
+ * are counted in `count` once it is known that it has names: ERROR_DATA if the files of the list
+ * have no such columns in common. */
+void csv_find_folders(struct format *format, struct csv_cells *first);
+int csv_take_folders(struct format *format, struct csv_cells *first);
+
+/* ERROR_DATA if a folder gives a column that the file has, too, and whose cells are not compared.
+ */
+int csv_check_folders(const struct format *format, const struct csv_cells *first);
+
+/* Whether a column that a folder gives has a text in some file of the list. */
+bool csv_folder_has_texts(const struct format *format, uint32_t column);
+
+/* Names the columns that folders give, in one line of log. */
+void csv_tell_of_folders(const struct format *format, const char *path);
 
 /* Warns of two columns of one name: it may be a mistake of whoever wrote the file, and a key that
  * gives the name means the first alone. What was said of the file that a table was made of is not

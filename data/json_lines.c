@@ -230,7 +230,7 @@ void json_lines_start(const struct format *format, struct batch *batch) {
 static bool check_tokens(const struct format *format, struct batch *batch, const char *line,
                          uint64_t number) {
     const struct json_token *tokens = (const void *)batch->tokens.data;
-    for (uint32_t i = 0; i < format->columns; i++) {
+    for (uint32_t i = 0; i < format->own; i++) {
         const struct json_token *token = &tokens[i];
         if (token->kind >= CELL_LIST && format->column[i].kind != COLUMN_SKIPPED)
             return batch_reject(
@@ -318,9 +318,10 @@ static void add_keys(struct json_columns *columns, struct batch *batch, const ch
         drop_paths(columns);
 }
 
-static void add_names(struct json_columns *columns, const char *const *names) {
+static void add_names(struct json_columns *columns, const struct source_options *options,
+                      const char *const *names) {
     for (; names && *names; names++)
-        if (!csv_is_number(*names))
+        if (!csv_is_number(*names) && !source_has_folder(options, *names))
             text_dictionary_add(&columns->keys, *names);
 }
 
@@ -332,11 +333,12 @@ static void add_known(struct json_columns *columns, const struct source_options 
         const char *const *const lists[] = {options->numbers, options->categories, options->text,
                                             options->dates,   options->amounts,    options->skip};
         for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-            add_names(columns, lists[i]);
+            add_names(columns, options, lists[i]);
     }
     if (table && options->missing_columns == MISSING_COLUMNS_MISSING)
         for (uint32_t i = 0; table_is_named(table) && i < table->columns; i++)
-            if (table_reads(&table->column[i]) && !table->column[i].is_part)
+            if (table_reads(&table->column[i]) && !table->column[i].is_part &&
+                !source_has_folder(options, table->column[i].name))
                 text_dictionary_add(&columns->keys, table->column[i].name);
 }
 

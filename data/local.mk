@@ -16,7 +16,7 @@ libdata_a_SOURCES = \
 	data/container.c data/container.h \
 	data/cross.c \
 	data/date.c data/date.h \
-	data/csv.c data/csv_carry.c data/csv_date.c data/csv_index.c data/csv_kinds.c data/csv_layout.c \
+	data/csv.c data/csv_carry.c data/csv_date.c data/csv_folders.c data/csv_index.c data/csv_kinds.c data/csv_layout.c \
 	data/csv_match.c data/csv_twins.c \
 	data/dictionary.c data/dictionary.h \
 	data/folder_walk.c data/folder_walk.h \
@@ -52,7 +52,7 @@ libdata_a_SOURCES = \
 	data/remote.c data/remote.h data/request.c data/request.h \
 	data/sample.c \
 	data/set.c data/set.h data/set_file.h data/set_write.c \
-	data/pipeline.c data/source.h data/source_files.c \
+	data/pipeline.c data/source.h data/source_files.c data/source_folders.c \
 	data/split.c \
 	data/table.c data/table.h data/table_json.c data/table_column.c \
 	data/tiles.c \

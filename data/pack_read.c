@@ -92,6 +92,11 @@ static uint64_t hash_options(const struct source_options *options) {
     }
     if (options->hash_bits)
         hash_text(stream, "canonical"); /* spellings are hashed */
+    for (const struct source_folder *folder = options->folder; folder && folder->name; folder++) {
+        hash_text(stream, folder->name);
+        hash_text(stream, folder->value);
+        hash_stream_add(stream, &folder->texts, sizeof folder->texts);
+    }
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
     hash_offsets(stream, options);

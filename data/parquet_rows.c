@@ -380,7 +380,8 @@ static bool carry(struct row_maker *maker, struct table_row *row, uint32_t at) {
     const struct format *format = maker->format;
     const char **carried =
         maker->batch->carried + (size_t)maker->batch->row_count * format->carried_count;
-    for (uint32_t k = 0; k < format->carried_count; k++)
+    for (uint32_t k = 0; k < format->carried_count; k++) {
+        carried[k] = row_folder_cell(format, maker->batch, format->carried[k]);
         for (uint32_t i = 0; i < maker->count; i++) {
             if (maker->all[i].column != format->carried[k])
                 continue;
@@ -388,6 +389,7 @@ static bool carry(struct row_maker *maker, struct table_row *row, uint32_t at) {
             if (!carried[k])
                 return reject_zero(row, format->carried[k]);
         }
+    }
     return true;
 }
 
@@ -408,7 +410,7 @@ static bool make_row(struct row_maker *maker, uint32_t at) {
     for (uint32_t i = 0; i < (known ? maker->rest_count : maker->other_count); i++)
         if (!take_other(maker, &row, &left[i], at))
             return false;
-    return row_end(&row);
+    return row_take_folders(&row) && row_end(&row);
 }
 
 /* Where each column of the block begins. */
@@ -467,6 +469,7 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
         return code;
     batch_clear(batch);
     batch->has_hashes = reader->options.hashes_rows;
+    row_prepare_folders(format, batch);
     if (batch->has_hashes)
         parquet_hash_rows(block);
     batch->text_length = 0;

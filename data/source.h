@@ -48,6 +48,17 @@ enum csv_header { CSV_HEADER_AUTO, CSV_HEADER_YES, CSV_HEADER_NO };
 enum csv_quote { CSV_QUOTE_AUTO, CSV_QUOTE_DOUBLE, CSV_QUOTE_NONE, CSV_QUOTES };
 extern const char *const source_quote_names[]; /* in this order, and a NULL */
 
+/* A column that a folder KEY=VALUE of a file's path gives: all its rows have this cell. */
+struct source_folder {
+    char *name, *value; /* the value is "" where it is missing */
+    bool texts;         /* of some file of the list it is neither a number nor missing */
+};
+
+/* Which such folders are columns. AUTO: those whose values differ among the files that are trained
+ * on, and those that other options name. ALL: also those of one value. */
+enum csv_folders { CSV_FOLDERS_AUTO, CSV_FOLDERS_ALL, CSV_FOLDERS_NONE, CSV_FOLDERS };
+extern const char *const source_folders_names[]; /* in this order, and a NULL */
+
 /* What a file without a column of `table` is. AUTO is for whoever reads jobs; here it is ERROR. */
 enum missing_columns { MISSING_COLUMNS_AUTO, MISSING_COLUMNS_ERROR, MISSING_COLUMNS_MISSING };
 
@@ -91,6 +102,12 @@ struct source_options {
     uint32_t hash_bits;         /* CSV: texts of categories, and words, are hashed to so many bits;
                                    0: not */
     bool trim;                  /* CSV: blanks around the text of a category do not count */
+    enum csv_folders folders;   /* for source_find_folders() */
+    const struct source_folder *folder; /* CSV: columns that folders give, behind those of the file,
+                                           in the order of the path; the last has no name. NULL:
+                                           none. Those that neither `table` nor `carried` knows do
+                                           not count */
+    const char *folders_differ; /* CSV: why these are none, and the file is refused; or NULL */
     bool numbers_only;          /* CSV: every column is a number, and no cell may be missing */
     const struct table *table;  /* CSV: what the columns are, found out before; NULL: find it out.
                                    Columns are matched by name where both sides have names, and what
@@ -318,8 +335,21 @@ struct source_beside {
     char **property[ROW_PROPERTIES]; /* weights, offsets and exposures as in struct source_options,
                                         NULL-terminated, as `labels` is */
     char **labels;
+    struct source_folder **folder; /* as in struct source_options; owned */
+    char *folders_differ;          /* likewise */
 };
 void source_beside_release(struct source_beside *beside);
+
+/* Finds the columns that the folders of files give: of each path from the end of `base` on, if it
+ * begins so. Names and values are percent-decoded; __HIVE_DEFAULT_PARTITION__ is a missing value.
+ * `trained`: the files are those that are trained on, and decide together which folders are
+ * columns; each of them must have all, unless the options say that columns may be missing. Of other
+ * files all folders are found. */
+void source_find_folders(const char *base, char *const *paths, const struct source_options *options,
+                         bool trained, struct source_beside *beside);
+
+/* Whether a folder gives a column of this name. */
+bool source_has_folder(const struct source_options *options, const char *name);
 
 /* The column that options name for a property, and the file; NULL: none. */
 const char *source_property_column(const struct source_options *options,

@@ -303,7 +303,23 @@ void source_beside_release(struct source_beside *beside) {
     for (int i = 0; i < ROW_PROPERTIES; i++)
         names_free(beside->property[i]);
     names_free(beside->labels);
+    for (struct source_folder **of = beside->folder; of && *of; of++) {
+        for (struct source_folder *folder = *of; folder->name; folder++) {
+            free(folder->name);
+            free(folder->value);
+        }
+        free(*of);
+    }
+    free(beside->folder);
+    free(beside->folders_differ);
     *beside = (struct source_beside){0};
+}
+
+bool source_has_folder(const struct source_options *options, const char *name) {
+    const struct source_folder *folder = options->folder;
+    while (folder && folder->name && strcmp(folder->name, name) != 0)
+        folder++;
+    return folder && folder->name;
 }
 
 const char *source_property_column(const struct source_options *options,
@@ -332,6 +348,8 @@ void source_beside_name(const struct source_beside *beside, uint32_t number,
     options->offsets = path_at(beside->property[ROW_OFFSET], number);
     options->exposures = path_at(beside->property[ROW_EXPOSURE], number);
     options->labels = path_at(beside->labels, number);
+    options->folder = beside->folder ? beside->folder[number] : NULL;
+    options->folders_differ = beside->folders_differ;
 }
 
 /* ---- what was found out about files: for reading others alike, and for people ---- */
@@ -344,6 +362,9 @@ const char *const source_format_names[] = {
 
 const char *const source_quote_names[] = {
     [CSV_QUOTE_AUTO] = "auto", [CSV_QUOTE_DOUBLE] = "double", [CSV_QUOTE_NONE] = "none", NULL};
+
+const char *const source_folders_names[] = {
+    [CSV_FOLDERS_AUTO] = "auto", [CSV_FOLDERS_ALL] = "all", [CSV_FOLDERS_NONE] = "none", NULL};
 
 static uint32_t same_or_0(uint32_t a, uint32_t b, bool first) {
     return first || a == b ? b : 0;

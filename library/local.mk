@@ -2,7 +2,7 @@
 # reading and scoring models takes. They are those of the programs. What they have besides, as writing
 # models or gradients, the linker leaves out (--gc-sections).
 libdml_base = bounds bytes error file hash layout memory text
-libdml_data = batch blocks cells csv csv_date csv_index csv_kinds csv_layout csv_match csv_twins \
+libdml_data = batch blocks cells csv csv_date csv_folders csv_index csv_kinds csv_layout csv_match csv_twins \
 	date dictionary format json_lines letters number properties source_files spelling table table_json \
 	words
 libdml_model = calibration crosses description families margins offsets reader response \

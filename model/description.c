@@ -117,6 +117,8 @@ json_t *score_options_json(const struct source_options *options) {
         json_object_set_new(object, "quote", json_string(source_quote_names[options->quote]));
     if (options->comment)
         json_object_set_new(object, "comment", json_string(options->comment));
+    if (options->folders)
+        json_object_set_new(object, "folders", json_string(source_folders_names[options->folders]));
     json_t *skip = json_array();
     for (const char *const *name = options->skip; name && *name; name++)
         json_array_append_new(skip, text_to_json(*name));
@@ -180,13 +182,15 @@ static char *read_label(const json_t *source, const struct model_layout *layout,
 
 int score_options(const struct model *model, struct source_options *options) {
     const json_t *source = json_object_get(model->details, "source");
-    size_t format, header, quote = CSV_QUOTE_AUTO;
+    size_t format, header, quote = CSV_QUOTE_AUTO, folders = CSV_FOLDERS_AUTO;
     *options = (struct source_options){0};
     int code = find_name(source, "format", source_format_names, FORMATS, &format);
     if (!code)
         code = find_name(source, "header", header_names, CSV_HEADER_NO + 1, &header);
     if (!code)
         code = find_name(source, "quote", source_quote_names, CSV_QUOTES, &quote);
+    if (!code)
+        code = find_name(source, "folders", source_folders_names, CSV_FOLDERS, &folders);
     if (!code)
         code = read_skip(json_object_get(source, "skip"), options);
     if (code) {
@@ -198,6 +202,7 @@ int score_options(const struct model *model, struct source_options *options) {
     options->delimiter = read_text(source, "delimiter");
     options->decimal = read_text(source, "decimal");
     options->quote = (enum csv_quote)quote;
+    options->folders = (enum csv_folders)folders;
     options->comment = read_text(source, "comment");
     json_int_t columns = json_integer_value(json_object_get(source, "columns"));
     options->separator = model->layout.separator;

@@ -456,6 +456,11 @@ static int write_job(void *context, FILE *file) {
     const struct proposal *proposal = context;
     const struct profile *profile = &proposal->profile;
     fprintf(file, "# %llu rows", (unsigned long long)profile->report.rows);
+    if (proposal->only) {
+        fputs(" in ", file);
+        escape_put(proposal->only, file);
+        fputs(", one of several files", file);
+    }
     uint32_t columns = 0;
     for (uint32_t i = 0; i < profile->columns; i++)
         columns += !profile->report.table->column[i].is_part;
@@ -479,9 +484,15 @@ static int write_job(void *context, FILE *file) {
 
 /* ---- the command ---- */
 
-/* NAME.conf in the folder that the command is called in, for data NAME.csv.gz. */
+/* NAME.conf in the folder that the command is called in, for data NAME.csv.gz, or in a folder NAME.
+ */
 static char *job_path(const char *data) {
-    const char *slash = strrchr(data, '/'), *name = slash ? slash + 1 : data;
+    char *whole = memory_copy_string(data);
+    for (size_t end = strlen(whole); end && whole[end - 1] == '/';)
+        whole[--end] = '\0';
+    const char *slash = strrchr(whole, '/'), *name = slash ? slash + 1 : whole;
+    if (!name[strspn(name, ".")])
+        name = "data";
     size_t length = name_plain_length(name);
     for (size_t i = length; i-- > 1;)
         if (name[i] == '.') {
@@ -489,7 +500,9 @@ static char *job_path(const char *data) {
             break;
         }
     /* so that no command takes it for an option */
-    return memory_format("%s%.*s.conf", *name == '-' ? "./" : "", (int)length, name);
+    char *path = memory_format("%s%.*s.conf", *name == '-' ? "./" : "", (int)length, name);
+    free(whole);
+    return path;
 }
 
 /* What to look at, and what to type next. */
@@ -546,13 +559,15 @@ static char *path_from_job(const char *data, const char *job) {
     return here ? memory_copy_string(data) : path_absolute(data);
 }
 
-static int write_proposal(struct proposal *proposal, const char *path, bool as_json) {
+/* `entry`: what the job names as its data, of which the proposal's may be one file. */
+static int write_proposal(struct proposal *proposal, const char *entry, const char *path,
+                          bool as_json) {
     bool standard = strcmp(path, "-") == 0;
     if (!standard && access(path, F_OK) == 0)
         return error_set(ERROR_CREATE, "%s is there already: name another with -o, or remove it",
                          path);
     const char *data = proposal->data;
-    char *from_job = path_from_job(data, path);
+    char *from_job = path_from_job(entry, path);
     proposal->data = from_job;
     int code = output_file_write(path, write_job, proposal);
     proposal->data = data;
@@ -582,23 +597,48 @@ static int say_how_to_set(int code) {
     return code;
 }
 
+/* Finds the file that is looked at: the first, in a folder, but one whose own folders have values.
+ */
+static int find_file(struct proposal *proposal, const char *entry, char ***paths,
+                     struct source_beside *beside) {
+    uint32_t number = 0;
+    int code = source_paths_given(&entry, 1, paths);
+    if (code)
+        return code;
+    source_find_folders(NULL, *paths, &proposal->reading, true, beside);
+    for (bool lacks = true; lacks && (*paths)[number]; number += lacks) {
+        lacks = false;
+        source_beside_name(beside, number, &proposal->reading);
+        for (const struct source_folder *of = proposal->reading.folder; of && of->name; of++)
+            lacks |= !*of->value;
+    }
+    number = (*paths)[number] ? number : 0;
+    source_beside_name(beside, number, &proposal->reading);
+    proposal->data = (*paths)[number];
+    proposal->only = (*paths)[0] && (*paths)[1] ? proposal->data : NULL;
+    return 0;
+}
+
 int command_init(const struct options *options) {
-    char *data = address_shown(options->operands[0]);
-    struct proposal proposal = {.data = data,
+    char *entry = address_shown(options->operands[0]), **paths = NULL;
+    struct proposal proposal = {.data = entry,
                                 .reading = {.trim = true, .ngrams = 1, .lowercase = true},
                                 .settings = options->settings,
                                 .settings_count = options->settings_count};
-    struct source_beside none = {0};
-    char *path = options->output ? memory_copy_string(options->output) : job_path(proposal.data);
+    struct source_beside beside = {0};
+    char *path = options->output ? memory_copy_string(options->output) : job_path(entry);
     int code = job_set_reading(options->settings, options->settings_count, READING_FOR_JOB,
-                               &proposal.reading, &none);
+                               &proposal.reading, &beside);
+    if (!code)
+        code = find_file(&proposal, entry, &paths, &beside);
     if (!code)
         code = say_how_to_set(proposal_make(&proposal));
     if (!code)
-        code = write_proposal(&proposal, path, options->json);
+        code = write_proposal(&proposal, entry, path, options->json);
     proposal_release(&proposal);
-    source_beside_release(&none);
+    source_beside_release(&beside);
+    names_free(paths);
     free(path);
-    free(data);
+    free(entry);
     return code;
 }

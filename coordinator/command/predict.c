@@ -111,6 +111,8 @@ static int scoring_open(const struct options *options, bool judged, struct scori
         code = find_beside(scoring, "labels", patterns.labels, &scoring->beside.labels);
     if (!code)
         code = check_weights(scoring);
+    if (!code)
+        source_find_folders(NULL, scoring->paths, &scoring->reading, false, &scoring->beside);
     source_beside_release(&patterns);
     scoring->reading.streams = true;
     scoring->reading.may_be_empty = true;

@@ -38,7 +38,8 @@ int proposal_find_label(struct proposal *proposal) {
     for (size_t k = 0; table && k < sizeof label_names / sizeof *label_names; k++)
         for (uint32_t i = 0; i < table->columns && !proposal->reading.label; i++)
             if (table->column[i].name && !strcasecmp(table->column[i].name, label_names[k]) &&
-                !is_coordinate(table, i))
+                !is_coordinate(table, i) &&
+                !source_has_folder(&proposal->reading, table->column[i].name))
                 proposal->reading.label = memory_copy_string(table->column[i].name);
     table_free(table);
     return code;

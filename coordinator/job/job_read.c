@@ -273,7 +273,8 @@ int job_set_reading(const char *const *settings, uint32_t count, enum reading_fo
             code = job_file_set(&job, settings[i]);
     }
     *options = job.source;
-    *beside = (struct source_beside){{job.weights, job.offsets, job.exposures}, job.labels};
+    *beside = (struct source_beside){.property = {job.weights, job.offsets, job.exposures},
+                                     .labels = job.labels};
     return code;
 }
 

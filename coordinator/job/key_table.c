@@ -241,6 +241,10 @@ const struct key keys[] = {
      .help = "what begins lines that are no rows; by default nothing"},
     {"csv.decimal", KEY_TEXT, AT(source.decimal), .fits = is_decimal, .allowed = "\".\" or \",\"",
      .help = "the decimal point of numbers; by default \".\""},
+    {"csv.folders", KEY_CHOICE, AT(source.folders), .choices = source_folders_names,
+     .initial = "auto",
+     .help = "which folders KEY=VALUE of the data's paths are columns; auto: those whose values "
+             "differ"},
     {"csv.label", KEY_TEXT, AT(source.label), .allowed = "a column by name or by number from 1",
      .help = "the column of the label; by default the last"},
     {"csv.skip", KEY_LIST, AT(source.skip), .allowed = "columns by name or by number from 1",

@@ -130,7 +130,12 @@ int dataset_find(const struct job *job, struct dataset_paths *paths) {
         code = check_input(job, paths);
     if (!code)
         code = check_apart(job, paths);
-    return code;
+    if (code)
+        return code;
+    source_find_folders(job->folder, paths->data, &job->source, true, &paths->beside_data);
+    source_find_folders(job->folder, paths->test, &job->source, false, &paths->beside_test);
+    source_find_folders(job->folder, paths->holdout, &job->source, false, &paths->beside_holdout);
+    return 0;
 }
 
 void dataset_paths_release(struct dataset_paths *paths) {
@@ -317,8 +322,8 @@ int dataset_refuse_empty(char *const *paths) {
 
 /* The columns of some files, which add to the table or are those of it. Files without rows say
  * nothing of either, but one file at least has rows, if each can be read twice. */
-static int check_files(const struct source_options *options, char *const *paths, bool kinds,
-                       struct table **table) {
+static int check_files(const struct source_options *options, char *const *paths,
+                       const struct source_beside *beside, bool kinds, struct table **table) {
     const char *first = NULL;
     bool all_empty = *paths != NULL;
     int code = 0;
@@ -327,6 +332,7 @@ static int check_files(const struct source_options *options, char *const *paths,
         struct table *file = NULL;
         bool empty = false;
         if (!source_is_stream(*path)) {
+            source_beside_name(beside, (uint32_t)(path - paths), &reading);
             reading.may_be_empty = true;
             reading.table = *table;
             if (*table)
@@ -356,15 +362,15 @@ int dataset_check_columns(const struct job *job, const struct dataset_paths *pat
         files++;
     *table = NULL;
     dataset_choose_missing(&options, files);
-    int code = check_files(&options, paths->data, true, table);
+    int code = check_files(&options, paths->data, &paths->beside_data, true, table);
     if (!code && *table && options.adds_columns)
         code = dataset_check_lists(job, *table);
     options.adds_columns = false;
     if (*table && table_is_named(*table) && options.header == CSV_HEADER_AUTO)
         options.header = CSV_HEADER_YES;
     if (!code && *table)
-        code = check_files(&options, paths->holdout, false, table);
+        code = check_files(&options, paths->holdout, &paths->beside_holdout, false, table);
     if (!code && *table)
-        code = check_files(&options, paths->test, false, table);
+        code = check_files(&options, paths->test, &paths->beside_test, false, table);
     return code;
 }

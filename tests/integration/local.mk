@@ -38,6 +38,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_jsonl.py \
 	tests/integration/test_parquet.py \
 	tests/integration/test_remote.py \
+	tests/integration/test_folders.py \
 	tests/integration/test_covariance.py \
 	tests/integration/test_summary.py \
 	tests/integration/test_hosts.py \

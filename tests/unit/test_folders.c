@@ -1,4 +1,4 @@
-/* Files below folders: which a list means. */
+/* Files below folders: which a list means, and what their folders say of their rows. */
 #include "tests/unit/suites.h"
 
 #include <sys/stat.h>
@@ -114,11 +114,40 @@ static void links_are_followed_but_not_in_a_circle(void **state) {
     error_clear();
 }
 
+/* The folders of a path, as NAME=VALUE, each with a semicolon behind it. */
+static void assert_folders(const char *base, const char *path, const char *expected) {
+    char *paths[] = {(char *)path, NULL}, *found = memory_copy_string("");
+    const struct source_options options = {.folders = CSV_FOLDERS_AUTO};
+    struct source_beside beside = {0};
+    source_find_folders(base, paths, &options, false, &beside);
+    for (const struct source_folder *folder = beside.folder[0]; folder->name; folder++) {
+        char *before = found;
+        found = memory_format("%s%s=%s;", before, folder->name, folder->value);
+        free(before);
+    }
+    assert_string_equal(found, expected);
+    free(found);
+    source_beside_release(&beside);
+}
+
+static void folders_of_a_path_are_names_and_values(void **state) {
+    (void)state;
+    assert_folders("/job", "/job/a=1/b=x/c=3.csv", "a=1;b=x;");
+    assert_folders("/job/r=1", "/job/r=1/a=1/x.csv", "a=1;");
+    assert_folders("/job/r", "/job/r=1/a=1/x.csv", "r=1;a=1;");
+    assert_folders(NULL, "a=1=2/=x/b=/c=__HIVE_DEFAULT_PARTITION__/x.csv", "a=1=2;b=;c=;");
+    assert_folders(NULL, "./k%3D%2f=%C3%BC%20%25/100%=%zz/x", "k=/=\xc3\xbc %;100%=%zz;");
+    assert_folders(NULL, "a=%00%4/x", "a=%00%4;");
+    assert_folders(NULL, "s3://b/p/y=1?2/x.csv", "y=1?2;");
+    assert_folders(NULL, "https://h/y=1/x.csv?q=a/z=3/w", "y=1;");
+}
+
 SUITE(folders) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_deep_pattern_passes_any_number_of_visible_folders),
         cmocka_unit_test(an_entry_may_be_a_folder_or_have_folders_in_it),
         cmocka_unit_test(links_are_followed_but_not_in_a_circle),
+        cmocka_unit_test(folders_of_a_path_are_names_and_values),
     };
     return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
 }

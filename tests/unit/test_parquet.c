@@ -119,6 +119,49 @@ static void the_rows_are_those_of_the_csv(void **state) {
             assert_same_rows(stored_file("table.csv"), stored_file(files[k]), &ways[i]);
 }
 
+/* The stored table with more columns: their names, and the cells of all rows. */
+static const char *table_with(const char *names, const char *cells) {
+    FILE *from = fopen(stored_file("table.csv"), "r"), *to = fopen(fixture_path("with.csv"), "w");
+    char line[4096];
+    assert_true(from && to);
+    for (bool first = true; fgets(line, sizeof line, from); first = false)
+        fprintf(to, "%.*s%s\n", (int)strcspn(line, "\r\n"), line, first ? names : cells);
+    assert_int_equal(fclose(from) | fclose(to), 0);
+    return fixture_path("with.csv");
+}
+
+static void folders_give_the_columns_of_a_table_that_has_them(void **state) {
+    static struct source_folder folders[] = {{.name = "month", .value = "07"},
+                                             {.name = "town", .value = "a, \"b\"", .texts = true},
+                                             {.name = "none", .value = ""},
+                                             {.name = "from", .value = "2024-03-01", .texts = true},
+                                             {0}};
+    const char *written = table_with(",month,town,none,from", ",07,\"a, \"\"b\"\"\",,2024-03-01");
+    const struct source_options ways[] = {
+        {.label = "y"},
+        {.label = "y", .numbers_only = false, .hash_bits = 9, .categories = LIST("month", "none")},
+        {.label = "town", .weight = "month", .dates = LIST("from"), .skip = LIST("none")},
+        {.label = "month", .text = LIST("town"), .cluster = "from", .skip = LIST("kind")},
+        {.label = "y", .carried = LIST("town", "kind", "none"), .missing = LIST("07")},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        struct source_options given = ways[i];
+        char *expected = rows_of(written, &given);
+        given.folder = folders;
+        for (size_t k = 0; k <= FILES; k++) {
+            char *found = rows_of(stored_file(k < FILES ? files[k] : "table.csv"), &given);
+            assert_string_equal(found, expected);
+            free(found);
+        }
+        free(expected);
+    }
+    folders[0].name = (char[]){"int8"};
+    const struct source_options twice = {.label = "y", .folder = folders};
+    assert_refused(stored_file("plain.parquet"), &twice, ":1: column 6 (int8) has another value");
+    assert_refused(stored_file("table.csv"), &twice, ":2: column 6 (int8) has another value");
+}
+
 static void a_known_table_is_found_in_the_file(void **state) {
     struct table *table;
     const struct source_options first = {.label = "y", .dates = LIST("day", "stamp")};
@@ -591,6 +634,7 @@ static void damage_is_an_error_or_another_value(void **state) {
 SUITE(parquet) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_rows_are_those_of_the_csv),
+        cmocka_unit_test(folders_give_the_columns_of_a_table_that_has_them),
         cmocka_unit_test(a_known_table_is_found_in_the_file),
         cmocka_unit_test(bad_rows_have_their_numbers),
         cmocka_unit_test(compressed_as_a_whole_it_is_read_too),
