@@ -73,7 +73,7 @@ bench_transport_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/transport
 
 EXTRA_DIST += bench/bench.py bench/serving.py bench/wide_text.py bench/parquet.py bench/texts.py
-EXTRA_DIST += bench/problems.py bench/made_rows.py bench/passes.py bench/hosts.py bench/host_bytes.py bench/borders.py bench/newton.py bench/losses.py bench/gaps.py bench/directions.py bench/certificate.py bench/minibatches.py bench/l1.py bench/path.py
+EXTRA_DIST += bench/problems.py bench/made_rows.py bench/passes.py bench/hosts.py bench/host_bytes.py bench/borders.py bench/newton.py bench/losses.py bench/residual_tables.py bench/gaps.py bench/directions.py bench/certificate.py bench/minibatches.py bench/l1.py bench/path.py
 EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/RESULTS.md bench/NOTES.md
 EXTRA_DIST += bench/synchrony.py bench/downpour.py bench/one_pass.py bench/summary.py bench/summary_r.py bench/onnx_check.py
 EXTRA_DIST += bench/networks.py bench/tables.py bench/l1_path.py bench/scale.py bench/transport.py bench/cuda.py bench/wide.py bench/values.py bench/statsmodels_fits.py

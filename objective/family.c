@@ -98,7 +98,9 @@ void objective_complete(struct objective_shape *shape, const struct label_summar
     const struct family *family = family_of(shape);
     shape->offsets = *offsets;
     if (objective->complete)
-        objective->complete(&shape->loss, labels);
+        objective->complete(&shape->loss, labels,
+                            family->second ? (double)(shape->features + shape->intercept)
+                                           : INFINITY);
     if (labels && (family->complete || (objective->start && shape->intercept)))
         shape->start = objective_null_intercept(shape, labels);
     if (family->complete)

@@ -61,7 +61,9 @@ static double left_to_data(double width) {
 }
 
 /* δ: of normal residuals as wide as the labels that is 1.35 deviations. */
-static void huber_complete(struct loss_parameters *parameters, const struct label_summary *labels) {
+static void huber_complete(struct loss_parameters *parameters, const struct label_summary *labels,
+                           double columns) {
+    (void)columns;
     if (!(parameters->value[HUBER_DELTA] > 0))
         parameters->value[HUBER_DELTA] = left_to_data(width_of(labels));
 }
@@ -113,13 +115,19 @@ static double quantile_start(const struct loss_parameters *parameters,
 }
 
 /* ε, if it is left to the data: a share of the distance between the quartiles, or, if that is 0, of
- * the range. */
-#define EPSILON_SHARE 0.02
+ * the range. The optimum without smoothing has a row in the corner for each column. The more
+ * columns there are, the more evaluations it takes to find out which rows these are, so the share
+ * grows with them. */
+#define EPSILON_SHARE_COLUMN 2e-5
+#define EPSILON_SHARE_LEAST 2e-4
+#define EPSILON_SHARE_MOST 0.02
 
 static void quantile_complete(struct loss_parameters *parameters,
-                              const struct label_summary *labels) {
+                              const struct label_summary *labels, double columns) {
+    double share =
+        fmin(fmax(EPSILON_SHARE_COLUMN * columns, EPSILON_SHARE_LEAST), EPSILON_SHARE_MOST);
     if (!(parameters->value[QUANTILE_EPSILON] > 0))
-        parameters->value[QUANTILE_EPSILON] = left_to_data(EPSILON_SHARE * width_of(labels));
+        parameters->value[QUANTILE_EPSILON] = left_to_data(share * width_of(labels));
 }
 
 static double quantile_typical_second(const struct loss_parameters *parameters, double unit,
@@ -139,6 +147,7 @@ const struct objective objective_quantile = {
     .losses = quantile_losses,
     .second = quantile_second,
     .second_bound = quantile_second_bound,
+    .second_change = 1e-5,
     .typical_second = quantile_typical_second,
     .prediction = "value",
     .liblinear = "L2R_L2LOSS_SVR",

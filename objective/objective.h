@@ -74,8 +74,11 @@ struct objective {
     bool convex;                      /* the minimum does not depend on the starting point */
     unsigned figures;                 /* objective_figure */
 
-    /* Sets the parameters that are left to the data, and are 0 before; NULL: there are none. */
-    void (*complete)(struct loss_parameters *parameters, const struct label_summary *labels);
+    /* Sets the parameters that are left to the data, and are 0 before; NULL: there are none. A
+     * linear model has so many `columns`, the intercept among them; of other families this is
+     * infinite. */
+    void (*complete)(struct loss_parameters *parameters, const struct label_summary *labels,
+                     double columns);
 
     /* The prediction is e^margin: offsets are averaged in this scale where the start follows from
      * the mean of the labels. */
@@ -113,8 +116,11 @@ struct objective {
      * do not resist would be far too long: `second` is then that of the parabola which touches the
      * loss at the margin with the same slope, symmetric about the corner, and is nowhere below it
      * (Hunter and Lange 2000, Quantile regression via an MM algorithm).
-     * `second_constant`: they are the same at all margins. No `second`: the loss has none, and its
-     * directions cannot be preconditioned. */
+     * `second_change`: by which share of itself the mean loss has changed when a preconditioner is
+     * to be made anew; 0: 0.05. It is small where rows curve the loss in a sharp corner alone:
+     * which rows these are changes while the loss hardly does. `second_constant`: they are the same
+     * at all margins. No `second`: the loss has none, and its directions cannot be preconditioned.
+     */
     void (*second)(const struct loss_parameters *parameters, size_t rows, size_t outputs,
                    const double *label, const double *derivatives, const double *work,
                    double *diagonal);
@@ -138,6 +144,7 @@ struct objective {
     double (*second_bound)(const struct loss_parameters *parameters, double derivative_max,
                            double label_max_abs);
     bool second_constant;
+    double second_change;
 
     /* What the second derivative is about, with labels of this unit (objective_unit()) and at the
      * margin of a typical row: what l2 has to be held against. NULL: 1. */

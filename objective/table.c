@@ -116,7 +116,7 @@ struct loss_parameters objective_defaults(enum objective_kind kind) {
     for (uint32_t i = 0; (parameter = objective_parameter(kind, i)); i++)
         defaults.value[i] = strtod(parameter->initial, NULL); /* 0 for "auto" */
     if (objectives[kind]->complete)
-        objectives[kind]->complete(&defaults, &no_labels);
+        objectives[kind]->complete(&defaults, &no_labels, INFINITY);
     return defaults;
 }
 

@@ -57,7 +57,8 @@ bool preconditioner_due(const struct preconditioner *p, const struct preconditio
         return false;
     if ((double)p->passes <= preconditioner_price(p, s) * prices_between(p, s))
         return false;
-    bool changed = fabs(loss - p->loss) > LOSS_CHANGE * fabs(p->loss);
+    double change = s->change > 0 ? s->change : LOSS_CHANGE;
+    bool changed = fabs(loss - p->loss) > change * fabs(p->loss);
     return changed || !p->in_force || must_grow(p, s);
 }
 

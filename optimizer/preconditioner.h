@@ -11,7 +11,7 @@
  *                       exceed its price (twice that from the second one on; of a heavy block
  *                       twice, four times, eight times and so on; all of it doubled by every
  *                       refresh that was followed by a step shorter than 0.1), if the loss has
- *                       changed by more than 5 %
+ *                       changed by more than 5 %, or by what the settings say
  *   a larger sample     of a full block, four times as many rows, once those passes exceed four
  *                       times the price
  *
@@ -48,6 +48,8 @@ struct preconditioner_settings {
     double density;     /* LISTED: the share of columns that a row has a value of, on average */
     bool near;          /* the run starts from a model, near the minimum */
     bool constant;      /* the second derivatives do not depend on the point */
+    double change;      /* the share of F by which it must have changed since the last refresh; 0:
+                           5 % */
     double trace_first; /* the trace of a row's second derivatives at the starting point, about */
     double price_all;   /* the price of what a refresh does for every row, and of the factor, */
     double price_term;  /* and that of a term that is added to the Hessian */

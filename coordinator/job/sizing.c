@@ -263,6 +263,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
         .block_columns = full ? (uint32_t)shape->features : columns,
         .parts = weights_of_column(shape),
         .constant = objective->second_constant,
+        .change = objective->second_change,
         .shared = !full && weights_of_column(shape) > 1,
         .trace_first = trace_first(data, shape),
     };

@@ -7,7 +7,7 @@ import random
 import sys
 from pathlib import Path
 
-from harness import main, test, train, write_job
+from harness import dml, main, test, train, write_job
 from optimum import solve
 
 TABLES = 6  # a loss
@@ -62,6 +62,29 @@ def minimum(rows, labels, loss, l2):
         w = [v - d for v, d in zip(w, solve(hessian, gradient))]
 
 
+def pinball(residuals, tau):
+    return math.fsum(r * (1 - tau) if r > 0 else -r * tau for r in residuals) / len(residuals)
+
+
+def least_pinball(rows, labels, tau):
+    """The least mean loss of a quantile: parabolas around a corner whose smoothing goes to nothing."""
+    rows, count = [[*row, 1.0] for row in rows], len(rows)
+    n, ordered = len(rows[0]), sorted(labels)
+    w, least = [0.0] * (n - 1) + [ordered[int(tau * count)]], math.inf
+    width = ordered[count * 3 // 4] - ordered[count // 4]
+    for smoothed in [width * 0.4**k for k in range(2, 20)]:
+        for _ in range(6):
+            residuals = [math.fsum(x * v for x, v in zip(row, w)) - y for row, y in zip(rows, labels)]
+            least = min(least, pinball(residuals, tau))
+            seen = [quantile_loss(r, tau, smoothed) for r in residuals]
+            gradient = [math.fsum(s[1] * row[j] for s, row in zip(seen, rows)) for j in range(n)]
+            weighted = [[s[2] * x for x in row] for s, row in zip(seen, rows)]
+            hessian = [[math.fsum(a[i] * b[j] for a, b in zip(weighted, rows)) for j in range(n)]
+                       for i in range(n)]
+            w = [v - d for v, d in zip(w, solve(hessian, gradient))]
+    return least
+
+
 def trained(folder, rows, labels, objective, **more):
     """(result, the parameters of the loss)."""
     columns = [f'x{j}' for j in range(len(rows[0]))]
@@ -88,6 +111,19 @@ def quantiles_are_found_soon_and_to_four_digits(folder):
             result, found = trained(folder, rows, labels, 'quantile', quantile={'tau': tau}, **more)
             assert_optimal(result, rows, labels, lambda r: quantile_loss(r, tau, found['epsilon']),
                            (number, tau, more))
+
+
+@test
+def the_corner_of_a_quantile_hides_nothing_of_its_loss(folder):
+    rng = random.Random(33)
+    for number in range(TABLES):
+        rows, labels = made_table(rng)
+        tau = round(rng.uniform(0.1, 0.9), 2)
+        result, _ = trained(folder, rows, labels, 'quantile', quantile={'tau': tau}, l2=0)
+        found = dml('evaluate', Path(result['model']), 'd.csv', '--json', cwd=folder).json['pinball']
+        least = least_pinball(rows, labels, tau)
+        assert result['converged'] and result['evaluations'] <= EVALUATIONS_MOST, (number, tau, result)
+        assert abs(found - least) <= 1e-4 * least, (number, tau, found, least)
 
 
 @test

@@ -71,6 +71,20 @@ static void a_refresh_waits_for_two_steps_its_price_and_another_loss(void **stat
     assert_true(preconditioner_due(&p, &rule, 0.01));
 }
 
+/* Which rows curve a sharp corner changes while the loss hardly does. */
+static void a_loss_may_change_less_before_a_refresh(void **state) {
+    (void)state;
+    struct preconditioner p = {0};
+    struct preconditioner_settings sharp = rule;
+    sharp.change = 1e-5;
+    preconditioner_refreshed(&p, &sharp, 0.7, &found);
+    preconditioner_stepped(&p, 1, 2);
+    preconditioner_stepped(&p, 1, 1);
+    assert_false(preconditioner_due(&p, &rule, 0.69));
+    assert_true(preconditioner_due(&p, &sharp, 0.69));
+    assert_false(preconditioner_due(&p, &sharp, 0.7 - 6e-6));
+}
+
 /* Twice the price, then four times, eight times: what pairs learned of the rest is lost each time.
  */
 static void refreshes_of_a_heavy_block_become_rarer(void **state) {
@@ -416,6 +430,7 @@ SUITE(preconditioner) {
             the_first_refresh_is_due_at_the_start_and_draws_as_many_rows_as_the_settings_say),
         cmocka_unit_test(there_is_no_refresh_without_a_form),
         cmocka_unit_test(a_refresh_waits_for_two_steps_its_price_and_another_loss),
+        cmocka_unit_test(a_loss_may_change_less_before_a_refresh),
         cmocka_unit_test(refreshes_of_a_heavy_block_become_rarer),
         cmocka_unit_test(a_sample_that_does_not_help_grows_until_it_has_all_rows),
         cmocka_unit_test(a_sample_of_a_heavy_block_does_not_grow),
