@@ -160,6 +160,6 @@ CLEANFILES += coordinator/status/page.html coordinator/status/page.inc \
 	coordinator/status/index.html coordinator/status/index.inc
 
 bin_PROGRAMS += dml-coordinator
-dml_coordinator_SOURCES = coordinator/main.c
+dml_coordinator_SOURCES = coordinator/main.c base/allocate.c
 dml_coordinator_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(WIRE_LIBS) $(MODEL_LIBS) $(DATA_LIBS) \
 	$(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)

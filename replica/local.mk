@@ -13,6 +13,6 @@ libreplica_a_SOURCES = \
 REPLICA_LIBS = libreplica.a
 
 bin_PROGRAMS += dml-replica
-dml_replica_SOURCES = replica/main.c
+dml_replica_SOURCES = replica/main.c base/allocate.c
 dml_replica_LDADD = $(REPLICA_LIBS) $(WIRE_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) \
 	$(NUMERIC_LIBS) $(BASE_LIBS)

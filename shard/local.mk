@@ -28,5 +28,5 @@ endif
 SHARD_LIBS = libshard.a $(OBJECTIVE_LIBS)
 
 bin_PROGRAMS += dml-shard
-dml_shard_SOURCES = shard/main.c
+dml_shard_SOURCES = shard/main.c base/allocate.c
 dml_shard_LDADD = $(SHARD_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_LIBS)

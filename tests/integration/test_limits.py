@@ -4,9 +4,11 @@ standard output, closed descriptors."""
 
 
 import pathlib
+import shutil
+import subprocess
 import sys
 
-from harness import BUILD, COORDINATOR, Process, dml, endless_job, main, small_job, test, train
+from harness import BUILD, COORDINATOR, Process, Skip, dml, endless_job, main, small_job, test, train, write_job
 
 PROGRAMS = 'dml-coordinator', 'dml-shard', 'dml-replica'
 NOT_OF_WORKERS = 'sqlite', 'confuse'
@@ -141,6 +143,97 @@ def where_memory_runs_out_the_system_takes_workers_before_their_coordinator(fold
         assert score and all(other > own for other in score.values()), (own, score)
     finally:
         process.end()
+
+
+# Fails one request for memory of one program, or all from that one on, whichever library makes it.
+SHIM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static atomic_long count;
+static long first;
+static int ready;
+
+static void report(void) {
+    char text[32];
+    int length = snprintf(text, sizeof text, "%ld", (long)count), file = creat(getenv("WANT_COUNT"), 0600);
+    _exit(write(file, text, length) == length ? 0 : 1);
+}
+
+__attribute__((constructor)) static void begin(void) {
+    ready = !strcmp(getenv("WANT_OF"), program_invocation_short_name);
+    first = atol(getenv("WANT_AT"));
+    if (ready && !first)
+        atexit(report);
+}
+
+static int fails(void) {
+    long number = ready ? atomic_fetch_add(&count, 1) + 1 : 0;
+    int failed = first && ready && (getenv("WANT_ONCE") ? number == first : number >= first);
+    errno = failed ? ENOMEM : errno;
+    return failed;
+}
+
+#define NEXT(name, ...)                                                                                      \
+    static void *(*next)(__VA_ARGS__);                                                                       \
+    if (!next)                                                                                               \
+        next = (void *(*)(__VA_ARGS__))dlsym(RTLD_NEXT, name);
+void *__libc_malloc(size_t size) {
+    NEXT("__libc_malloc", size_t)
+    return fails() ? NULL : next(size);
+}
+void *__libc_calloc(size_t items, size_t size) {
+    NEXT("__libc_calloc", size_t, size_t)
+    return fails() ? NULL : next(items, size);
+}
+void *__libc_realloc(void *old, size_t size) {
+    NEXT("__libc_realloc", void *, size_t)
+    return size && fails() ? NULL : next(old, size);
+}
+void *aligned_alloc(size_t alignment, size_t size) {
+    NEXT("aligned_alloc", size_t, size_t)
+    return fails() ? NULL : next(alignment, size);
+}
+"""
+
+
+@test
+def want_of_memory_is_told_by_every_command_and_of_every_worker(folder):
+    compiler = shutil.which('cc') or shutil.which('gcc')
+    if not compiler or any(name in COORDINATOR.read_bytes() for name in (b'__asan_', b'__tsan_', b'__msan_')):
+        raise Skip('there is no C compiler, or the programs are built with a sanitizer')
+    (folder / 'shim.c').write_text(SHIM)
+    subprocess.run([compiler, '-shared', '-fPIC', '-o', folder / 'shim.so', folder / 'shim.c', '-ldl'], check=True)
+    rows = [(i % 7, f't{i % 5}', (i * 7 + i // 3) % 2) for i in range(60)]
+    (folder / 'rows.csv').write_text('a,town,y\n' + ''.join(f'{a},{town},{y}\n' for a, town, y in rows))
+    (folder / 'more.jsonl').write_text(''.join(f'{{"a": {a}, "town": "{town}", "y": {y}}}\n' for a, town, y in rows))
+    job, state = write_job(folder, data=['rows.csv'], holdout=['more.jsonl'], shards=1, replicas=1), folder / 'job.state'
+    run = 'run', job, '--fresh'
+    assert dml(*run).status == 0
+    commands = [('status', job), ('check', job), ('predict', state, folder / 'rows.csv'), ('jobs', state),
+                ('evaluate', state, folder / 'more.jsonl', '--json'), ('init', folder / 'rows.csv', '-o', '-'),
+                ('pack', job), ('export', state, '--format', 'tsv'), run]
+    for program, command, places in [*(('dml-coordinator', command, 9) for command in commands),
+                                     ('dml-shard', run, 5), ('dml-replica', run, 5)]:
+        shim = {'LD_PRELOAD': str(folder / 'shim.so'), 'WANT_OF': program, 'WANT_COUNT': str(folder / 'count')}
+        dml(*command, WANT_AT='0', **shim)
+        wanted = int((folder / 'count').read_text()) if (folder / 'count').exists() else 200
+        (folder / 'count').unlink(missing_ok=True)
+        for place in range(places):
+            at = str(1 + wanted * place // places)
+            for once in {}, {'WANT_ONCE': 'yes'}:
+                process = Process(COORDINATOR, *command, WANT_AT=at, **shim, **once)
+                told = process.wait()
+                assert process.deserted(), told  # as after a kill, workers see by themselves that they are alone
+                assert told.status == 69, (program, at, once, told)
+                assert 'out of memory' in told.stderr or 'lack of memory' in told.stderr, (program, at, once, told)
 
 
 if __name__ == '__main__':
