@@ -310,7 +310,8 @@ int store_sweep_last(struct store *store, int64_t *sweep);
 #define INVOCATIONS_KEPT 500 /* rows */
 
 /* The reason of those that are lost. */
-#define INVOCATION_LOST "it never ended: it was killed, or its machine went down"
+#define INVOCATION_LOST                                                                            \
+    "its end is not recorded: it was killed, its machine went down, or its disk was full"
 
 /* Invocations, one after the other, of which nothing differs but the time are one row. */
 struct store_invocation {

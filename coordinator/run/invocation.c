@@ -18,9 +18,7 @@ int invocation_begin(struct invocation *invocation, struct store *store, const c
     if (code || !lost_ms)
         return code;
     clock_minute(lost_ms, when);
-    log_warning("the command before this one, begun %s, never ended: it was killed, or its machine "
-                "went down",
-                when);
+    log_warning("the command before this one, begun %s, came to nothing: " INVOCATION_LOST, when);
     return 0;
 }
 

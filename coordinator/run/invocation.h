@@ -16,7 +16,7 @@ struct invocation {
     int64_t run;    /* that it works on; 0: none yet */
 };
 
-/* Records that the command begins, and warns of the one before if that never ended. */
+/* Records that the command begins, and warns of the one before if that was lost. */
 int invocation_begin(struct invocation *invocation, struct store *store, const char *command);
 
 /* What the command came to, in a word, by the result that it prints and the code that it ends

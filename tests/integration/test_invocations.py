@@ -12,11 +12,11 @@ import sys
 import urllib.request
 
 import metrics_text
-from harness import (AGAIN, BAD_DATA, CONFIG, COORDINATOR, CREATE, PERMISSION, UNAVAILABLE, Process, dml, main,
+from harness import (AGAIN, BAD_DATA, CONFIG, COORDINATOR, CREATE, IO, PERMISSION, UNAVAILABLE, Process, dml, main,
                      ordinary_user, small_job, test, train)
 from nightly import SLOW, Nights
 
-LOST = 'it never ended: it was killed, or its machine went down'
+LOST = 'its end is not recorded: it was killed, its machine went down, or its disk was full'
 
 
 def rows(state):
@@ -75,11 +75,11 @@ def a_night_that_was_killed_is_told_by_the_next_one(folder):
     nights.kill_in_training()
     assert rows(nights.state)[0][1:] == [('', -1, 0, 1)]
     after = nights.retrain()
-    assert after.status == 0 and 'never ended: it was killed' in after.stderr, after
+    assert after.status == 0 and LOST in after.stderr, after
     found, reasons = rows(nights.state)
     assert found == [('published', 0, 1, 1), ('lost', -1, 0, 1), ('published', 0, 2, 1)], found
     assert reasons[1] == LOST, reasons
-    assert 'never ended' not in nights.retrain().stderr
+    assert LOST not in nights.retrain().stderr
 
 
 @test
@@ -112,6 +112,20 @@ def a_run_leaves_its_trace_too(folder):
     assert found == [('published', 0, 1, 1), ('refused', 65, 2, 1), ('kept', 0, 3, 1),
                      ('failed', gone.status, 0, 1)], found
     assert reasons[3] in gone.stderr and 'small.libsvm' in reasons[3], (reasons, gone)
+
+
+@test
+def a_full_disk_is_told_and_costs_no_more_than_the_trace(folder):
+    nights = Nights(folder)
+    nights.good_nights(1)
+    first = nights.retrain('--cron', DML_FAILPOINT='coordinator.store_commit:1:enospc')
+    assert first.status == IO and 'dml.db: No space left' in first.stderr, first
+    last = nights.retrain(DML_FAILPOINT='coordinator.store_commit:2:enospc')
+    assert last.status == 0 and 'what came of this command is not recorded' in last.stderr, last
+    nights.good_nights(2)
+    found, reasons = rows(nights.state)
+    assert found == [('published', 0, 1, 1), ('lost', -1, 0, 1), ('published', 0, 2, 1)], found
+    assert 'disk was full' in reasons[1], reasons
 
 
 @test

@@ -83,8 +83,8 @@ static void an_invocation_that_was_killed_is_lost_once_the_next_one_begins(void 
     assert_true(lost_ms > 0);
     end(store, number, "stopped", 75, "terminated", 7);
     begin(store, NULL);
-    assert_recorded(store, "2 lost -1 'it never ended: it was killed, or its machine went down' 0 "
-                           "x2;3 stopped 75 'terminated' 7 x1;4  -1 '' 0 x1;");
+    assert_recorded(store, "2 lost -1 '" INVOCATION_LOST "' 0 x2;"
+                           "3 stopped 75 'terminated' 7 x1;4  -1 '' 0 x1;");
     store_close(store);
 }
 
