@@ -334,7 +334,8 @@ static void show(struct retrain *r) {
     json_t *result = r->outcome.result;
     char *live = publish_live_folder(r->training.job->state);
     json_object_set_new(result, "live", live ? text_to_json(live) : json_null());
-    invocation_add(&r->training.invocation, r->training.store, r->outcome.code, result);
+    if (options->json)
+        invocation_add(&r->training.invocation, r->training.store, r->outcome.code, result);
     if (options->json || !r->idle) {
         result_show(result, options->json, options->cron);
     } else if (!options->cron && !r->outcome.code) {

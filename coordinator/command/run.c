@@ -188,7 +188,8 @@ static int conclude(struct training *training, struct outcome *outcome) {
     char *live = publish_live_folder(training->job->state);
     json_object_set_new(outcome->result, "live", live ? text_to_json(live) : json_null());
     free(live);
-    invocation_add(&training->invocation, training->store, outcome->code, outcome->result);
+    if (options->json)
+        invocation_add(&training->invocation, training->store, outcome->code, outcome->result);
     result_show(outcome->result, options->json, options->cron);
     not_converged_log(outcome->result);
     status_last(training);
