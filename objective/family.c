@@ -72,6 +72,19 @@ double objective_loss_unit(const struct objective_shape *shape) {
     return typical_second(shape, unit, objective_typical_margin(shape)) * unit * unit;
 }
 
+double objective_weight_unit(const struct objective_shape *shape,
+                             const struct label_summary *labels) {
+    bool linear = family_of(shape) == &family_linear;
+    return linear ? objective_unit(objective_of(shape->kind), labels) : 1;
+}
+
+double objective_gradient_unit(const struct objective_shape *shape,
+                               const struct label_summary *labels) {
+    bool linear = family_of(shape) == &family_linear;
+    return linear ? objective_typical_second(shape, labels) * objective_weight_unit(shape, labels)
+                  : objective_loss_unit(shape);
+}
+
 double objective_typical_offset(const struct objective_shape *shape) {
     bool log_link = objective_of(shape->kind)->log_link;
     return log_link ? shape->offsets.log_mean_exp : shape->offsets.mean;

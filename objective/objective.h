@@ -314,6 +314,14 @@ double objective_typical_second(const struct objective_shape *shape,
  * be multiplied by it. 1 for other models. */
 double objective_loss_unit(const struct objective_shape *shape);
 
+/* What the weights of a linear model are multiples of in columns of size 1, and what their
+ * gradients are: both follow the unit of the labels. Weights of other models are about 1, and
+ * gradients have the unit of the losses. */
+double objective_weight_unit(const struct objective_shape *shape,
+                             const struct label_summary *labels);
+double objective_gradient_unit(const struct objective_shape *shape,
+                               const struct label_summary *labels);
+
 /* What the outputs are multiplied by while the model is trained: 1, but of networks. */
 static inline double objective_output_unit(const struct objective_shape *shape) {
     return network_unit(&shape->network);

@@ -19,7 +19,6 @@ void downpour_init(struct downpour *d, const struct downpour_settings *settings,
                            .data = *data,
                            .l1 = penalties->l1,
                            .l2 = penalties->l2,
-                           .loss_unit = optimizer_loss_unit(penalties),
                            .patience = penalties->patience,
                            .stage = settings->epochs ? DOWNPOUR_MINIBATCH : DOWNPOUR_OVER,
                            .holdout = {NAN, NAN},
@@ -114,13 +113,18 @@ double downpour_loss(const struct downpour *d) {
     return d->rows ? d->loss_sum / weight_of(d, d->rows) : NAN;
 }
 
+static double unit_or_1(double unit) {
+    return unit > 0 ? unit : 1;
+}
+
 /* What is added to the roots of Adagrad's sums. A weight's first gradient is often that of a single
  * row: with nothing added a step would be as long if the row were predicted well, and rare columns
  * would be learned from rows that have nothing to teach. */
 static double floor_of(const struct downpour *d) {
     double rows = (double)chunks_of_minibatch(d, d->epoch) * d->data.block_rows;
     assert(d->settings.row_floor >= 0 && rows > 0);
-    return fmax(d->settings.row_floor / rows, d->loss_unit * DOWNPOUR_FLOOR_LEAST);
+    return fmax(d->settings.row_floor / rows,
+                unit_or_1(d->settings.gradient_unit) * DOWNPOUR_FLOOR_LEAST);
 }
 
 /* Adagrad's step, with the proximal step of l1 (Duchi, Hazan and Singer, section 5.1). */
@@ -129,6 +133,7 @@ void downpour_step(struct downpour *d, double loss_sum, struct bytes *program) {
     struct evaluation_parts parts = downpour_parts(d);
     uint64_t rows = downpour_rows(d, &parts);
     double weight = mutant(WEIGHT_OF_ALL) ? d->data.weight_sum : weight_of(d, rows);
+    double unit = unit_or_1(d->settings.weight_unit);
     program_add(program,
                 &(struct operation){.code = OPERATION_GRADIENT, .a = REGISTER_G, .alpha = weight});
     if (d->l2 > 0)
@@ -140,7 +145,7 @@ void downpour_step(struct downpour *d, double loss_sum, struct bytes *program) {
                                              .a = REGISTER_X,
                                              .b = REGISTER_A,
                                              .c = REGISTER_G,
-                                             .alpha = downpour_rate(d, d->epoch),
+                                             .alpha = downpour_rate(d, d->epoch) * unit,
                                              .beta = floor_of(d),
                                              .l1 = d->l1});
     program_return(program);

@@ -43,9 +43,11 @@ struct downpour_settings {
     uint32_t multiple_count;
     double row_floor; /* this by the rows of a minibatch is added to the roots of Adagrad's sums:
                          a share of the largest derivative of a row; 0: DOWNPOUR_FLOOR_LEAST is */
-    bool alone;       /* no L-BFGS follows */
-    bool scales;      /* its sums are H0 of L-BFGS */
-    bool measures;    /* the loss on the holdout after each epoch; the set has one */
+    /* What rates are multiples of, and what DOWNPOUR_FLOOR_LEAST is; 0: 1. */
+    double weight_unit, gradient_unit;
+    bool alone;    /* no L-BFGS follows */
+    bool scales;   /* its sums are H0 of L-BFGS */
+    bool measures; /* the loss on the holdout after each epoch; the set has one */
 };
 
 enum downpour_stage {
@@ -59,7 +61,7 @@ enum downpour_stage {
 struct downpour {
     struct downpour_settings settings;
     struct optimizer_data data;
-    double l1, l2, loss_unit;
+    double l1, l2;
     uint32_t patience; /* epochs without a better loss on the holdout before the end; 0: none */
     enum downpour_stage stage;
     bool closing;        /* L-BFGS runs, but only to measure where Downpour stopped */

@@ -252,6 +252,7 @@ struct downpour_settings training_downpour(const struct training *run) {
         log_info("starts from a model: there is no Downpour before L-BFGS");
         return (struct downpour_settings){0};
     }
+    const struct label_summary *labels = set_info(run->set)->targets;
     warn_of_size(job, set_info(run->set)->rows);
     return (struct downpour_settings){.epochs = job->downpour.epochs,
                                       .batch = job->downpour.batch,
@@ -262,6 +263,8 @@ struct downpour_settings training_downpour(const struct training *run) {
                                       .multiples = job->downpour.schedule.value,
                                       .multiple_count = job->downpour.schedule.count,
                                       .row_floor = row_floor_of(run),
+                                      .weight_unit = objective_weight_unit(&run->shape, labels),
+                                      .gradient_unit = objective_gradient_unit(&run->shape, labels),
                                       .alone = job->optimizer == JOB_DOWNPOUR,
                                       .scales = family_of(&run->shape)->rounds_chunks,
                                       .measures = set_info(run->set)->holdout_weight_sum > 0};

@@ -154,9 +154,10 @@ def step(x, sums, gradient, rate, l1, floor):
 
 
 def descend(rows, loss, widths, x, *, batch, rates, schedule, seed, epochs, l1=0.0, l2=0.0,
-            scales=None, floored=False):
+            scales=None, floored=False, unit=1.0):
     """(x, sums) after so many epochs from `x`. l2 and l1 act on the weights of the first layer times
-    the scales of its inputs. Floored, roots of sums have a share of what one row gives them."""
+    the scales of its inputs. Floored, roots of sums have a share of what one row gives them. Labels have
+    this unit, and so have weights and gradients."""
     order = shuffled(rows, seed)
     weight = math.fsum(row[2] for row in rows)
     x, sums = list(x), [0.0] * len(x)
@@ -169,6 +170,6 @@ def descend(rows, loss, widths, x, *, batch, rates, schedule, seed, epochs, l1=0
             total = weight * len(places) / len(rows)
             gradient = mean_gradient([order[p] for p in places], total, loss, x, widths,
                                      [l2 * scale * scale for scale in own])
-            step(x, sums, gradient, of_epoch(rates, epoch), [l1 * scale for scale in own],
-                 ROW_FLOOR / size if floored else 1e-10)
+            step(x, sums, gradient, unit * of_epoch(rates, epoch), [l1 * scale for scale in own],
+                 ROW_FLOOR / size if floored else 1e-10 * unit)
     return x, sums

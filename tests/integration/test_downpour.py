@@ -76,14 +76,22 @@ def model_of(path, widths):
     return [v for kind in 'Wb' for layer in layers for v in arrays[f'{kind}{layer}'][1]]
 
 
+def spread_of(rows):
+    """Of three quarters of the labels: the unit of a linear model's steps."""
+    labels = sorted(label for _, label, _ in rows)
+    at = [labels[(len(labels) - 1) * share // 8] for share in (1, 7)]
+    return at[1] - at[0]
+
+
 def by_oracle(rows, loss, widths, network_seed, **settings):
     """The parameters by the columns as they are in the data."""
     layers = adagrad.zeros(widths) if len(widths) == 2 else adagrad.glorot(widths, network_seed)
     start = adagrad.flat(layers, [[0.0] * w for w in widths[1:]])
     means, scales = units_of(rows) if len(widths) == 2 else (means_of(rows), [1.0] * widths[0])
     floored = len(widths) == 2 and loss is not adagrad.squared
+    unit = spread_of(rows) if loss is adagrad.squared else 1.0
     x, _ = adagrad.descend(scaled(rows, means, scales), loss, widths, start, scales=scales,
-                           floored=floored, **settings)
+                           floored=floored, unit=unit, **settings)
     weights, biases = adagrad.folded(x, widths)
     weights[0] = [[s * v for v in row] for s, row in zip(scales, weights[0])]
     biases[0] = [b - math.fsum(m * row[k] for m, row in zip(means, weights[0]))

@@ -160,9 +160,12 @@ static void a_step_is_one_program(void **state) {
     struct operation operation;
     struct bytes program;
     struct downpour d;
+    struct downpour_settings own = settings;
+    own.weight_unit = 4;
+    own.gradient_unit = 8;
     data.weight_sum = 96; /* half a row's on average */
     bytes_init(&program);
-    downpour_init(&d, &settings, &penalties, &data);
+    downpour_init(&d, &own, &penalties, &data);
     downpour_step(&d, 1, &program);
     struct cursor cursor = cursor_over(program.data, program.length);
     for (unsigned i = 0; i < 4; i++) {
@@ -171,8 +174,8 @@ static void a_step_is_one_program(void **state) {
         if (operation.code == OPERATION_GRADIENT)
             assert_true(operation.alpha == (d.rows == 2 * BLOCK ? 64 : 32));
         if (operation.code == OPERATION_ADAGRAD)
-            assert_true(operation.alpha == 0.5 && operation.l1 == 0.125 &&
-                        operation.beta == DOWNPOUR_FLOOR_LEAST);
+            assert_true(operation.alpha == 4 * 0.5 && operation.l1 == 0.125 &&
+                        operation.beta == 8 * DOWNPOUR_FLOOR_LEAST);
     }
     assert_false(program_next(&cursor, &operation));
     assert_int_equal(operation.a, REGISTER_T);
