@@ -74,10 +74,15 @@ bool csv_folder_has_texts(const struct format *format, uint32_t column) {
 
 /* Where the file has the column as well, row_take_folders() compares numbers and categories alone.
  */
-int csv_check_folders(const struct format *format, const struct csv_cells *first) {
+int csv_check_folders(struct format *format, const struct csv_cells *first) {
     for (uint32_t i = 0; i < format->folders; i++) {
-        const struct csv_folder *folder = &format->folder[i];
+        struct csv_folder *folder = &format->folder[i];
         const enum column_kind kind = format->column[folder->column].kind;
+        if (kind == COLUMN_CATEGORY) {
+            folder->text = memory_copy_string(folder->of->value);
+            category_of(format, folder->column, folder->text, &folder->category);
+            folder->category.origin.known = &folder->category.known;
+        }
         if (folder->column < format->own && kind != COLUMN_NUMBER && kind != COLUMN_CATEGORY &&
             kind != COLUMN_SKIPPED)
             return error_set(ERROR_DATA,
@@ -135,23 +140,27 @@ const char *row_folder_cell(const struct format *format, const struct batch *bat
 }
 
 /* Whether the file's own column has the folder's cell in this row, as it is read. */
-static bool agrees(const struct table_row *row, uint32_t column, char *cell) {
+static bool agrees(const struct table_row *row, const struct csv_folder *folder, char *cell) {
     const struct format *format = row->format;
-    const struct csv_column *of = &format->column[column];
-    struct category category;
-    double number, here;
-    bool found = of->kind != COLUMN_CATEGORY;
+    const struct csv_column *of = &format->column[folder->column];
+    double number;
     if (of->kind == COLUMN_NUMBER) {
-        here = row_numbers(row)[of->place];
+        const double here = row_numbers(row)[of->place];
         if (!csv_number(format, of->amounts, cell, &number))
             return isnan(here) && csv_is_missing(format, cell, strlen(cell));
         return here == number;
     }
-    if (!found)
-        category_of(format, column, cell, &category);
+    bool found = of->kind != COLUMN_CATEGORY;
     for (uint32_t i = 0; i < row->batch->text_count && !found; i++)
-        found = row->batch->texts[i].id == category.id;
+        found = row->batch->texts[i].id == folder->category.id;
     return found;
+}
+
+/* What a category is was found once for all rows. */
+static bool take(struct table_row *row, const struct csv_folder *folder, char *cell) {
+    return row->format->column[folder->column].kind == COLUMN_CATEGORY
+               ? row_take_category(row, folder->column, &folder->category)
+               : row_take(row, folder->column, cell);
 }
 
 bool row_take_folders(struct table_row *row) {
@@ -160,9 +169,9 @@ bool row_take_folders(struct table_row *row) {
     for (uint32_t i = 0; i < format->folders; i++) {
         const struct csv_folder *folder = &format->folder[i];
         char *cell = cell_of(row->batch, format, i);
-        if (folder->column >= format->own && !row_take(row, folder->column, cell))
+        if (folder->column >= format->own && !take(row, folder, cell))
             return false;
-        if (folder->column < format->own && !agrees(row, folder->column, cell))
+        if (folder->column < format->own && !agrees(row, folder, cell))
             return batch_reject(row->batch, row->number,
                                 "%s has another value than the folder %.100s=%.100s of the file; "
                                 "csv.folders = none takes that of the row",

@@ -201,6 +201,8 @@ void format_release(struct format *format) {
     free(format->number_id);
     free(format->missing);
     free(format->carried);
+    for (uint32_t i = 0; i < format->folders; i++)
+        free(format->folder[i].text);
     free(format->folder);
     json_columns_free(format->keys);
     *format = (struct format){0};

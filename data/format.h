@@ -33,6 +33,14 @@ struct csv_word {
     size_t length;
 };
 
+/* What a text means in a column of categories. */
+struct category {
+    uint64_t id;
+    struct source_origin origin;
+    size_t length;  /* of the text: above CATEGORY_BYTES_MAX it is none, and the rest is not set */
+    uint32_t known; /* for origin.known, where the category is kept for many rows */
+};
+
 struct format {
     const struct source_options *options; /* the caller's */
     enum source_format kind;              /* never FORMAT_AUTO once found */
@@ -63,9 +71,10 @@ struct format {
                              NULL: it says nothing. Whoever has it finds the layout */
     struct csv_folder {
         const struct source_folder *of; /* the options' */
-        uint32_t
-            column; /* below `own` if the file has it as well: its cells must be the folder's */
-    } * folder;     /* `folders`; owned */
+        uint32_t column;          /* below `own` if the file has it, too, with the same cells */
+        struct category category; /* of a column of categories: what the cell is, */
+        char *text;               /* and its text; owned */
+    } * folder;                   /* `folders`; owned */
     uint32_t folders;
     uint32_t *carried;      /* the columns of options->carried, from 0, */
     uint32_t carried_count; /* and how many; owned */
@@ -164,14 +173,6 @@ struct table_row {
     uint32_t missing; /* cells of numbers */
 };
 
-/* What a text means in a column of categories. */
-struct category {
-    uint64_t id;
-    struct source_origin origin;
-    size_t length;  /* of the text: above CATEGORY_BYTES_MAX it is none, and the rest is not set */
-    uint32_t known; /* for origin.known, where the category is kept for many rows */
-};
-
 struct table_row row_begin(const struct format *format, struct batch *batch, uint64_t number);
 
 /* Where the numbers of the row go, each to the place of its column. */
@@ -253,9 +254,9 @@ struct csv_cells {
 void csv_find_folders(struct format *format, struct csv_cells *first);
 int csv_take_folders(struct format *format, struct csv_cells *first);
 
-/* ERROR_DATA if a folder gives a column that the file has, too, and whose cells are not compared.
- */
-int csv_check_folders(const struct format *format, const struct csv_cells *first);
+/* Finds what categories the folders' cells are, when the columns are laid out. ERROR_DATA if a
+ * folder gives a column that the file has, too, and whose cells are not compared. */
+int csv_check_folders(struct format *format, const struct csv_cells *first);
 
 /* Whether a column that a folder gives has a text in some file of the list. */
 bool csv_folder_has_texts(const struct format *format, uint32_t column);
