@@ -15,15 +15,9 @@
 /* Whether the table, as far as it says what columns are, has one of this name, or its cells go
  * along with rows. */
 static bool is_wanted(const struct source_options *options, const char *name) {
-    const struct table *table = options->table;
-    struct table_column wanted = {0};
-    bool found = !table || options->adds_columns;
+    bool found = !options->table || options->adds_columns || table_has_name(options->table, name);
     for (const char *const *carried = options->carried; carried && *carried; carried++)
         found |= !strcmp(*carried, name);
-    table_set_name(&wanted, name);
-    for (uint32_t i = 0; !found && i < table->columns; i++)
-        found = table->column[i].name && !strcmp(table->column[i].name, wanted.name);
-    free(wanted.name);
     return found;
 }
 

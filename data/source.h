@@ -55,7 +55,7 @@ struct source_folder {
 };
 
 /* Which such folders are columns. AUTO: those whose values differ among the files that are trained
- * on, and those that other options name. ALL: also those of one value. */
+ * on, and those that other options name or `order` has. ALL: also those of one value. */
 enum csv_folders { CSV_FOLDERS_AUTO, CSV_FOLDERS_ALL, CSV_FOLDERS_NONE, CSV_FOLDERS };
 extern const char *const source_folders_names[]; /* in this order, and a NULL */
 

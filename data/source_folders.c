@@ -100,7 +100,7 @@ static bool is_named(const struct source_options *options, const char *name) {
     }
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         named |= is_in(lists[i], name);
-    return named;
+    return named || (options->order && table_has_name(options->order, name));
 }
 
 static bool is_text(const struct source_options *options, char *value) {

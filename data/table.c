@@ -69,6 +69,17 @@ void table_set_name(struct table_column *column, const char *name) {
     json_decref(text);
 }
 
+bool table_has_name(const struct table *table, const char *name) {
+    struct table_column wanted = {0};
+    bool found = false;
+    table_set_name(&wanted, name);
+    for (uint32_t i = 0; i < table->columns && !found; i++)
+        found = table->column[i].kind != COLUMN_SKIPPED && table->column[i].name &&
+                !strcmp(table->column[i].name, wanted.name);
+    free(wanted.name);
+    return found;
+}
+
 static void *copy_array(const void *array, size_t count, size_t size) {
     if (!array || !count)
         return NULL;

@@ -141,6 +141,9 @@ void table_free(struct table *table); /* harmless on NULL */
 void table_set_missing(struct table *table, const char *const *words);
 void table_set_name(struct table_column *column, const char *name);
 
+/* Whether a column of this name, as files write it, is for something. */
+bool table_has_name(const struct table *table, const char *name);
+
 /* Whether the columns have names. */
 bool table_is_named(const struct table *table);
 

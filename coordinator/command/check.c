@@ -182,7 +182,7 @@ int command_check(const struct options *options) {
                         options->state, &job);
     if (code)
         return code;
-    code = dataset_find(job, &paths);
+    code = dataset_find(job, NULL, &paths);
     if (!code)
         code = dataset_check_columns(job, &paths, &table);
     if (!code && table)

@@ -556,7 +556,7 @@ int dataset_open(const struct job *job, const struct table *order, struct datase
     *data = (struct dataset){0};
     struct dataset_paths paths = {0};
     char *folder = memory_format("%s/packs", job->state);
-    int code = dataset_find(job, &paths);
+    int code = dataset_find(job, order, &paths);
     if (!code)
         code = dataset_make_state(job);
     if (!code)

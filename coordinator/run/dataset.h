@@ -13,12 +13,12 @@ int dataset_make_state(const struct job *job);
 /* The files that a job's patterns name now; lists are NULL-terminated, test and holdout may be
  * empty. Release also after a failure. ERROR_DATA for a pattern without a file, ERROR_CONFIG for a
  * file that is both in the data and in the holdout, and for weights or labels that are not as
- * many as the files they are for. */
+ * many as the files they are for. `order` as of dataset_open(). */
 struct dataset_paths {
     char **data, **test, **holdout;
     struct source_beside beside_data, beside_test, beside_holdout;
 };
-int dataset_find(const struct job *job, struct dataset_paths *paths);
+int dataset_find(const struct job *job, const struct table *order, struct dataset_paths *paths);
 void dataset_paths_release(struct dataset_paths *paths);
 
 /* The files that were packed: those of the set first. */

@@ -117,7 +117,9 @@ static int check_input(const struct job *job, const struct dataset_paths *paths)
                      job->file, inputs);
 }
 
-int dataset_find(const struct job *job, struct dataset_paths *paths) {
+int dataset_find(const struct job *job, const struct table *order, struct dataset_paths *paths) {
+    struct source_options options = job->source;
+    options.order = order;
     *paths = (struct dataset_paths){0};
     int code = find(job, "data", job->data, &paths->data);
     if (!code)
@@ -132,9 +134,9 @@ int dataset_find(const struct job *job, struct dataset_paths *paths) {
         code = check_apart(job, paths);
     if (code)
         return code;
-    source_find_folders(job->folder, paths->data, &job->source, true, &paths->beside_data);
-    source_find_folders(job->folder, paths->test, &job->source, false, &paths->beside_test);
-    source_find_folders(job->folder, paths->holdout, &job->source, false, &paths->beside_holdout);
+    source_find_folders(job->folder, paths->data, &options, true, &paths->beside_data);
+    source_find_folders(job->folder, paths->test, &options, false, &paths->beside_test);
+    source_find_folders(job->folder, paths->holdout, &options, false, &paths->beside_holdout);
     return 0;
 }
 
