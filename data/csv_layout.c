@@ -193,6 +193,60 @@ static bool fits_below(const struct text_line *second, const struct csv_cells *f
     return 2 * names > filled && above > values;
 }
 
+#define YEAR_LEAST 1800
+#define YEAR_MOST 2100
+
+/* A whole year; 0: it is something else. */
+static int year_of(const char *cell) {
+    if (strlen(cell) != 4 || strspn(cell, "0123456789") != 4)
+        return 0;
+    int year = (int)strtol(cell, NULL, 10);
+    return year >= YEAR_LEAST && year <= YEAR_MOST ? year : 0;
+}
+
+/* Whether the line has names, and besides these years alone which rise by one step, as in
+ * "country,2010,2011". */
+static bool counts_years(const struct csv_cells *first) {
+    uint32_t names = 0, years = 0;
+    int before = 0, step = 0;
+    for (uint32_t i = 0; i < first->count; i++) {
+        const int year = year_of(first->cell[i]), rise = year - before;
+        if (is_name(first->cell[i])) {
+            names++;
+        } else if (year) {
+            if (years && (rise <= 0 || (step && rise != step)))
+                return false;
+            step = years ? rise : 0;
+            before = year;
+            years++;
+        } else if (*first->cell[i]) {
+            return false;
+        }
+    }
+    return names && years > 1;
+}
+
+/* Whether such years name columns: the row beneath has numbers there, of which some are no years.
+ */
+static bool years_are_names(const struct csv_cells *first, const struct text_line *second,
+                            const struct record_rule *rule) {
+    struct csv_cells cells = {.path = first->path};
+    uint32_t numbers = 0, others = 0;
+    if (!counts_years(first))
+        return false;
+    bool fits = second->length && !split_cells(&cells, second, rule) && cells.count == first->count;
+    for (uint32_t i = 0; fits && i < first->count; i++) {
+        const char *cell = cells.cell[i];
+        if (!year_of(first->cell[i]))
+            continue;
+        numbers += is_value(cell) && !year_of(cell);
+        others += *cell && !is_value(cell) && !stands_for_number(cell);
+    }
+    error_clear(); /* a line that is malformed will be reported as one */
+    cells_release(&cells);
+    return fits && numbers && !others;
+}
+
 static bool list_has_name(const char *const *list) {
     for (; list && *list; list++)
         if (!csv_is_number(*list))
@@ -245,6 +299,7 @@ static bool is_header(const struct csv_cells *first, const struct text_line *sec
             return true;
     }
     return fits_below(second, first, &format->rule) ||
+           years_are_names(first, second, &format->rule) ||
            (names && stands_again(first, behind, format));
 }
 
@@ -730,7 +785,8 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
         keep_names(format, &first);
     if (!code && format->header && !json) {
         format->head_length = line->length;
-        format->head = memory_format("%.*s", (int)line->length, line->text);
+        format->head = memory_new(line->length, 1);
+        memcpy(format->head, line->text, line->length); /* it may have zero bytes */
     }
     cells_release(&first);
     return code;

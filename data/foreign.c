@@ -197,6 +197,24 @@ static bool is_dict(const char *line, const char *end) {
     return *line == '{' && at < end && *at == '\'' && end[-1] == '}';
 }
 
+/* {KEY: … }, as JavaScript takes it. */
+static bool is_unquoted(const char *line, const char *end) {
+    const char *at = line + 1;
+    while (at < end && is_space(*at))
+        at++;
+    const char *key = at;
+    while (at < end && (isalnum((unsigned char)*at) || *at == '_' || *at == '$'))
+        at++;
+    const bool named = at > key && !isdigit((unsigned char)*key);
+    while (at < end && is_space(*at))
+        at++;
+    return *line == '{' && named && at < end && *at == ':' && end[-1] == '}';
+}
+
+static bool is_slashed(const char *line, const char *end) {
+    return begins(line, end, "//");
+}
+
 static bool is_object_with_comma(const char *line, const char *end) {
     return *line == '{' && end - line > 3 && end[-1] == ',' && end[-2] == '}';
 }
@@ -304,6 +322,12 @@ static const struct {
     {"lines of Python's dictionaries", EVERY, is_dict, "this converts it",
      "python3 -c \"import ast, json, sys; [print(json.dumps(ast.literal_eval(line))) for line in "
      "sys.stdin]\" < FILE > FILE.jsonl"},
+    {"lines of JavaScript's objects, whose keys have no quotes", EVERY, is_unquoted,
+     "this converts most",
+     "sed -E 's/([{,][[:space:]]*)([A-Za-z_$][A-Za-z0-9_$]*)[[:space:]]*:/\\1\"\\2\":/g' FILE > "
+     "FILE.jsonl"},
+    {"a text with comments of // before it", FIRST, is_slashed, "this takes them out",
+     "sed '/^[[:space:]]*\\/\\//d' FILE > FILE.new"},
     {"JSON with a comma behind each object, and no JSON Lines", EVERY, is_object_with_comma,
      "this converts it", "sed 's/,[[:space:]]*$//' FILE > FILE.jsonl"},
     {"Vowpal Wabbit", EVERY, is_vowpal,
@@ -329,7 +353,8 @@ static bool is_allowed(const struct source_options *options,
     return (is == is_labels && options->separator) ||
            (options->bad_lines_max && (is == is_labels || is == is_from_zero)) ||
            (is == is_numbers && options->table && options->table->columns <= 2) ||
-           (is == is_vowpal && options->delimiter);
+           (is == is_vowpal && options->delimiter) ||
+           (is == is_slashed && options->comment && *options->comment == '/');
 }
 
 /* Counts of the lines at the beginning of a file those that are of each format. */

@@ -1,5 +1,7 @@
 #include "data/json.h"
 
+#include <ctype.h>
+
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
@@ -19,6 +21,42 @@ static bool fail(struct json_reader *reader, const char *at, const char *why) {
     reader->at = at;
     reader->why = why;
     return false;
+}
+
+/* What other languages and careless writers have where JSON has something else: what stands there
+ * begins so. */
+static const struct {
+    const char *text, *why;
+} unlike_json[] = {
+    {"//", "a comment, which JSON does not have: take it out"},
+    {"/*", "a comment, which JSON does not have: take it out"},
+    {"#", "a comment, which JSON does not have: take it out"},
+    {"'", "a single quote, where JSON has double ones"},
+    {"}", "a comma before the end of an object: take it out"},
+    {"]", "a comma before the end of a list: take it out"},
+    {"NaN", "NaN or Infinity, which JSON does not have: write null for a missing number"},
+    {"nan", "NaN or Infinity, which JSON does not have: write null for a missing number"},
+    {"Inf", "NaN or Infinity, which JSON does not have: write null for a missing number"},
+    {"inf", "NaN or Infinity, which JSON does not have: write null for a missing number"},
+    {"-Inf", "NaN or Infinity, which JSON does not have: write null for a missing number"},
+    {"-inf", "NaN or Infinity, which JSON does not have: write null for a missing number"},
+    {"None", "None, as Python has it: write null"},
+    {"True", "True, as Python has it: write true"},
+    {"False", "False, as Python has it: write false"},
+    {"undefined", "undefined, as JavaScript has it: write null"},
+    {"+", "a number with a plus before it: take that out"},
+    {".", "a number that begins with its point: write 0 before it"},
+};
+
+/* Fails where the reader stands: with the likely cause, else as `otherwise` says. */
+static bool fail_here(struct json_reader *reader, const char *otherwise) {
+    const size_t left = (size_t)(reader->end - reader->at);
+    for (size_t i = 0; i < sizeof unlike_json / sizeof *unlike_json; i++) {
+        const size_t length = strlen(unlike_json[i].text);
+        if (length <= left && !memcmp(reader->at, unlike_json[i].text, length))
+            return fail(reader, reader->at, unlike_json[i].why);
+    }
+    return fail(reader, reader->at, left ? otherwise : "the line ends early");
 }
 
 static void skip_blanks(struct json_reader *reader) {
@@ -163,7 +201,7 @@ static bool read_number(struct json_reader *reader, struct json_token *token) {
     whole = p;
     p = pass_digits(p, end);
     if (p == whole)
-        return fail(reader, token->text, "a minus without a number behind it");
+        return fail_here(reader, "a minus without a number behind it");
     if (p > whole + 1 && *whole == '0')
         return fail(reader, token->text, "a number that begins with 0; write it as a text");
     if (p < end && *p == '.') {
@@ -199,11 +237,7 @@ static bool read_word(struct json_reader *reader, struct json_token *token) {
             reader->at = p + words[i].length;
             return true;
         }
-    bool number = (left >= 3 && (!memcmp(p, "NaN", 3) || !memcmp(p, "Inf", 3)));
-    return fail(reader, p,
-                number ? "NaN or Infinity, which JSON does not have: write null for a missing "
-                         "number"
-                       : "something that is no value of JSON");
+    return fail_here(reader, "something that is no value of JSON");
 }
 
 /* ---- what is inside of each other ---- */
@@ -234,7 +268,6 @@ static bool read_scalar(struct json_reader *reader, struct json_token *token) {
     char c = peek(reader);
     return c == '"'                             ? read_string(reader, token)
            : c == '-' || (c >= '0' && c <= '9') ? read_number(reader, token)
-           : reader->at == reader->end          ? fail(reader, reader->at, "the line ends early")
                                                 : read_word(reader, token);
 }
 
@@ -242,9 +275,9 @@ static bool read_scalar(struct json_reader *reader, struct json_token *token) {
 static bool read_key(struct json_reader *reader, struct json_token *key) {
     skip_blanks(reader);
     if (peek(reader) != '"')
-        return fail(reader, reader->at,
-                    reader->at == reader->end ? "the line ends early"
-                                              : "something else than the quote of a key");
+        return fail_here(reader, isalpha((unsigned char)peek(reader)) || peek(reader) == '_'
+                                     ? "a key without its quotes"
+                                     : "something else than the quote of a key");
     if (!read_string(reader, key))
         return false;
     skip_blanks(reader);
@@ -310,7 +343,7 @@ static bool read_nested(struct json_reader *reader, struct json_token *token) {
 static bool begin(struct json_reader *reader) {
     skip_blanks(reader);
     if (peek(reader) != '{')
-        return fail(reader, reader->at, "something else than an object, one on each line");
+        return fail_here(reader, "something else than an object, one on each line");
     reader->at++;
     return true;
 }
@@ -321,7 +354,7 @@ static int finish(struct json_reader *reader) {
     skip_blanks(reader);
     if (reader->at == reader->end)
         return 0;
-    fail(reader, reader->at, "something behind the object");
+    fail_here(reader, "something behind the object");
     return -1;
 }
 

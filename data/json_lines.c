@@ -298,11 +298,12 @@ static void drop_paths(struct json_columns *columns) {
     text_dictionary_release(&all);
 }
 
-/* Adds the keys of all lines that are read; the reason why the first other is not goes to `why`. */
-static void add_keys(struct json_columns *columns, struct batch *batch, const char *text,
-                     size_t length) {
+/* Adds the keys of all lines, and answers how many are read; the batch gets the reasons why others
+ * are not. */
+static uint64_t add_keys(struct json_columns *columns, struct batch *batch, const char *text,
+                         size_t length) {
     const char *end = text + length;
-    uint64_t number = 1;
+    uint64_t number = 1, read = 0;
     for (const char *line = text; line < end; number++) {
         const char *line_end = memchr(line, '\n', (size_t)(end - line));
         line_end = line_end ? line_end : end;
@@ -312,10 +313,13 @@ static void add_keys(struct json_columns *columns, struct batch *batch, const ch
             blank = is_blank(*p) || *p == '\r';
         if (!blank && add_members(columns, batch, line, &reader, 0) < 0)
             reject_json(batch, number, &reader, line, line_end);
+        else
+            read += !blank;
         line = line_end + 1;
     }
     if (columns->deep)
         drop_paths(columns);
+    return read;
 }
 
 static void add_names(struct json_columns *columns, const struct source_options *options,
@@ -379,7 +383,8 @@ static void write_sample(const struct json_columns *columns, struct batch *batch
     }
 }
 
-/* Without keys there are no columns. */
+/* Without keys there are no columns, and none are to be made of the beginnings of lines all of
+ * which are malformed, as where a program writes them in its own way. */
 static int no_keys(const char *path, const struct batch *batch) {
     if (batch->bad_count)
         return error_set(ERROR_DATA, "%s:%llu: %s", path, (unsigned long long)batch->bad->line,
@@ -405,8 +410,9 @@ int json_lines_find(struct format *format, const char *path, const char *text, s
     bytes_init(&sample);
     text_dictionary_init(&columns->keys);
     bytes_init(&columns->met);
-    add_keys(columns, &batch, text, length);
-    int code = columns->keys.count ? 0 : no_keys(path, &batch);
+    const bool some = add_keys(columns, &batch, text, length) > 0;
+    const bool passed = batch.bad_count <= options->bad_lines_max;
+    int code = columns->keys.count && (some || passed) ? 0 : no_keys(path, &batch);
     if (!code) {
         format->keys_met = columns->keys.count;
         add_known(columns, options);

@@ -4,7 +4,9 @@
 import bz2
 import gzip
 import io
+import json
 import pickle
+import subprocess
 import sys
 import tarfile
 
@@ -372,6 +374,40 @@ def classes_that_are_amounts_or_have_few_rows_are_warned_of(folder):
     for labels in (['5%', '10%', '20%'] * 200, [f'{i % 30}' for i in range(600)], [f'a{i % 50}' for i in range(600)]):
         said = dml('run', write_classes(folder, labels), '--fresh')
         assert 'classes are' not in said.stderr and 'there are' not in said.stderr, said.stderr
+
+
+@test
+def lines_that_are_all_malformed_alike_are_told_the_likely_cause(folder):
+    causes = [
+        ('{"a": %d, "y": 2,}', 'a comma before the end of an object'),
+        ('{"a": [%d, 2,], "y": 2}', 'a comma before the end of a list'),
+        ('{"a": %d, "y": \'x\'}', 'a single quote'),
+        ('{"a": NaN, "y": %d}', 'NaN or Infinity'),
+        ('{"a": %d, "y": -Infinity}', 'NaN or Infinity'),
+        ('{"a": %d, "y": None}', 'None, as Python has it: write null'),
+        ('{"a": %d, "y": True}', 'True, as Python has it: write true'),
+        ('{"a": undefined, "y": %d}', 'undefined, as JavaScript has it'),
+        ('{"a": %d, "y": 2} // note', 'a comment, which JSON does not have'),
+        ('{"a": /* note */ %d, "y": 2}', 'a comment, which JSON does not have'),
+        ('# note\n{"a": %d, "y": 2}', 'a comment, which JSON does not have'),
+        ('{"a": %d, y: 2}', 'a key without its quotes'),
+        ('{"a": +%d, "y": 2}', 'a number with a plus'),
+        ('{"a": .%d, "y": 2}', 'a number that begins with its point'),
+        ('{"a": %d "y": 2}', 'no comma between two values'),
+        ('{"a": %d, "y": 2', 'the line ends early'),
+        ('{a: %d, y: 2}', "JavaScript's objects, whose keys have no quotes"),
+        ("{'a': %d, 'y': 2}", "Python's dictionaries"),
+        ('// note\n{"a": %d, "y": 2}', 'a text with comments of //'),
+    ]
+    for line, words in causes:
+        (folder / 'rows.jsonl').write_text(''.join(line % i + '\n' for i in range(9)))
+        for command in ('init', folder / 'rows.jsonl', '-o', '-'), ('pack', write_job(folder, data=['rows.jsonl'])):
+            assert words in refused(BAD_DATA, *command), (line, words)
+    (folder / 'rows.jsonl').write_text(''.join('{a: %d, "y b": "c:d"}\n' % i for i in range(9)))
+    told = refused(BAD_DATA, 'pack', write_job(folder, data=['rows.jsonl']))
+    converted = subprocess.run(told.split('this converts most: ')[1].split(' > ')[0], shell=True, cwd=folder,
+                               capture_output=True, text=True, check=True).stdout
+    assert json.loads(converted.splitlines()[8]) == {'a': 8, 'y b': 'c:d'}, converted
 
 
 if __name__ == '__main__':

@@ -247,7 +247,8 @@ def names_that_are_numbers_are_taken_for_names(folder):
                        (['0', '1', '2'], lambda k: (k / 7, 'ab'[k % 2], k // 3 % 2))):
         table(folder / 'data.csv', names, row)
         text, result = proposed(folder)
-        assert 'header = yes' in text and f'label = "{names[-1]}"' in text and 'Labels: 0 (' in text, text
+        assert f'label = "{names[-1]}"' in text and 'Labels: 0 (' in text, text
+        assert ('header = yes' in text) == (names[0] == '0'), text  # years beside a name need no key
         assert result['features'] > 2, result
     table(folder / 'data.csv', ['1', '2', '3'], lambda k: (k % 7, k % 5, k // 3 % 2))
     assert 'header = no' in made(folder, 'data.csv', '-o', '-')
@@ -609,6 +610,25 @@ def what_cannot_be_proposed_is_told_and_nothing_is_written(folder):
         finished = dml('init', *arguments, cwd=folder)
         assert finished.status == status and word in finished.stderr, finished
     assert not (folder / 'same.conf').exists()
+
+
+@test
+def years_beside_names_are_names_of_columns(folder):
+    """Above numbers: a row may begin and end with years, too."""
+    rows = [f'{name},{i}.5,{i * 7 % 5},{i + 2}' for i, name in enumerate(('Chad', 'Peru', 'Mali', 'Iran', 'Cuba'))]
+    for head in 'country,2010,2011,2012', 'country,1990,1995,2000', '"country","2010","2011","2012"':
+        (folder / 'data.csv').write_text('\n'.join([head, *rows]) + '\n')
+        told = dml('init', 'data.csv', '-o', '-', cwd=folder)
+        last = head.split(',')[3].strip('"')
+        assert told.status == 0 and '# 5 rows' in told.stdout and f'label = "{last}"' in told.stdout, told
+    (folder / 'job.conf').write_text(told.stdout.replace('softmax', 'squared'))
+    result = train(folder / 'job.conf')
+    assert result['examples'] == 5, result
+    for rows in (['Chad,2010,2011,2012', 'Peru,2000,2005,2006'], ['Chad,2010,2011,2012', 'Peru,x,y,z'],
+                 ['Chad,2010,2011,2013', 'Peru,1,2,3'], ['1,2010,2011,2012', '2,1,2,3'], ['Chad,2010,a', 'Peru,1,b']):
+        (folder / 'data.csv').write_text('\n'.join(rows * 3) + '\n')
+        told = dml('init', 'data.csv', '-o', '-', cwd=folder)
+        assert '# 6 rows' in told.stdout or told.status, (rows, told)
 
 
 if __name__ == '__main__':
