@@ -204,9 +204,9 @@ def assert_end_means_the_optimum(job):
 
 @test
 def an_estimate_sees_what_collinear_columns_have_between_them(folder):
-    for job in (twin_columns(folder, 1e-2, precondition='none')[0], twin_columns(folder, 1e-6)[0],
-                spectra(folder, precondition='none')):
-        assert_end_means_the_optimum(job)
+    assert_end_means_the_optimum(twin_columns(folder, 1e-2, precondition='none')[0])
+    assert_end_means_the_optimum(twin_columns(folder, 1e-6)[0])
+    assert_end_means_the_optimum(spectra(folder, precondition='none'))
 
 
 @test
