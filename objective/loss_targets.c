@@ -130,6 +130,10 @@ static void quantile_complete(struct loss_parameters *parameters,
         parameters->value[QUANTILE_EPSILON] = left_to_data(share * width_of(labels));
 }
 
+static double quantile_smoothed(const struct loss_parameters *parameters) {
+    return parameters->value[QUANTILE_EPSILON];
+}
+
 static double quantile_typical_second(const struct loss_parameters *parameters, double unit,
                                       double margin) {
     (void)margin;
@@ -148,6 +152,7 @@ const struct objective objective_quantile = {
     .second = quantile_second,
     .second_bound = quantile_second_bound,
     .second_change = 1e-5,
+    .smoothed = quantile_smoothed,
     .typical_second = quantile_typical_second,
     .prediction = "value",
     .liblinear = "L2R_L2LOSS_SVR",

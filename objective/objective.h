@@ -156,6 +156,9 @@ struct objective {
     double (*loss)(const struct loss_parameters *parameters, size_t outputs, const double *margins,
                    double label);
 
+    /* The residual up to which a corner of the loss is smoothed; NULL: it has none. */
+    double (*smoothed)(const struct loss_parameters *parameters);
+
     /* NULL: the loss is not half the deviance of a distribution. */
     const struct distribution *distribution;
 

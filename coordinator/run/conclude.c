@@ -96,6 +96,17 @@ static void add_not_converged(struct training *run) {
     json_object_set_new(run->result, "shortfall", not_converged_json(&end));
 }
 
+/* Where rows are fitted more closely than a corner is smoothed, most of them lie within it, and the
+ * model is that of another loss. Labels alone cannot tell beforehand how close a fit will be. */
+static void warn_of_smoothing(const struct training *run) {
+    const struct objective *objective = objective_of(run->job->objective);
+    double smoothed = objective->smoothed ? objective->smoothed(&run->shape.loss) : 0;
+    if (run->answer.loss < smoothed)
+        log_warning("most residuals are smaller than %s.epsilon (%.3g), and are fitted as by "
+                    "squares: the mean loss is %.3g; a smaller %s.epsilon comes nearer",
+                    objective->name, smoothed, run->answer.loss, objective->name);
+}
+
 /* Makes the result of what is known now. The time before the run was resumed counts as training. */
 static int make_result(struct training *run) {
     struct store_run record;
@@ -125,6 +136,8 @@ static int make_result(struct training *run) {
     json_object_set_new(run->result, "converged", json_boolean(converged));
     if (reason_has_model(view.reason) && !converged)
         add_not_converged(run);
+    if (reason_has_model(view.reason))
+        warn_of_smoothing(run);
     refine_report(run);
     if (*run->start_model)
         result_add_start(run->result, run->start_model, run->start_run);

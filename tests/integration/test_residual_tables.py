@@ -127,6 +127,21 @@ def the_corner_of_a_quantile_hides_nothing_of_its_loss(folder):
 
 
 @test
+def a_corner_wider_than_the_residuals_is_told(folder):
+    rng = random.Random(34)
+    rows = [[rng.gauss(0, 1)] for _ in range(200)]
+    labels = [row[0] + 1e-6 * rng.gauss(0, 1) for row in rows]
+    finished = {}
+    for epsilon in ('auto', 1e-9):
+        result, _ = trained(folder, rows, labels, 'quantile', quantile={'tau': 0.9, 'epsilon': epsilon}, l2=0)
+        assert result['converged'], result
+        finished[epsilon] = dml('evaluate', Path(result['model']), 'd.csv', '--json', cwd=folder).json
+        log = dml('run', folder / 'job.conf', '--fresh').stderr
+        assert ('smaller than quantile.epsilon' in log) == (epsilon == 'auto'), log
+    assert abs(finished[1e-9]['coverage'] - 0.9) < 0.02, finished
+
+
+@test
 def huber_losses_are_found_soon_and_to_four_digits(folder):
     rng = random.Random(32)
     for number in range(TABLES):
