@@ -13,13 +13,9 @@
 
 /* ---- the calendar ---- */
 
-static bool is_leap(int32_t year) {
-    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-}
-
 static uint32_t days_of_month(int32_t year, uint32_t month) {
     static const uint8_t days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-    return month == 2 && is_leap(year) ? 29u : days[month - 1];
+    return month == 2 && date_is_leap(year) ? 29u : days[month - 1];
 }
 
 /* Days since 1970 of the date alone. */

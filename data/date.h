@@ -16,6 +16,10 @@ struct date {
     int32_t offset; /* of the zone's clock from UTC, in minutes; 0 if the text has no zone */
 };
 
+static inline bool date_is_leap(int64_t year) {
+    return year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+}
+
 /* What a format may be, beside a text with % in it. */
 #define DATE_FORMAT_ISO "iso"
 #define DATE_FORMAT_EPOCH "epoch"

@@ -47,9 +47,6 @@ static inline uint64_t dictionary_place(const struct dictionary *dictionary, uin
     return dictionary_hash(id) >> 20 & (dictionary->table_size - 1);
 }
 
-/* Ids below this have a table of their own, found without hashing: 64 MiB at most. */
-#define DICTIONARY_DIRECT_MAX (UINT64_C(1) << 24)
-
 /* Call it well before dictionary_number(). */
 static inline void dictionary_prefetch(const struct dictionary *dictionary, uint64_t id) {
     if (id < dictionary->direct_size)

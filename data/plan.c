@@ -332,6 +332,11 @@ static int cut_strips(struct chunk_plan *plan, const struct columns *columns,
 
 /* ---- the plan ---- */
 
+static bool is_dense(const struct chunk_plan *plan, const struct columns *columns) {
+    double cells = (double)plan->trained.rows * (double)columns->count;
+    return (double)plan->trained.values >= DENSE_SHARE * cells;
+}
+
 int chunk_plan_make(struct chunk_plan *plan, const struct split *split, struct columns *columns,
                     const struct chunk_extras *extras, const struct set_options *options) {
     *plan = (struct chunk_plan){.wide = columns->wide,
@@ -339,17 +344,14 @@ int chunk_plan_make(struct chunk_plan *plan, const struct split *split, struct c
                                 .key = permutation_key(options->shuffle_seed, 0)};
     part_make(&plan->trained, ROW_TRAINED, split, columns);
     /* Models in tiles are not scaled, so their sets have no centres. */
-    const double cells_before = (double)plan->trained.rows * (double)columns->count;
-    const bool dense_before = (double)plan->trained.values >= DENSE_SHARE * cells_before;
-    if (options->centred && !set_is_cut(options, dense_before, columns->count))
+    if (options->centred && !set_is_cut(options, is_dense(plan, columns), columns->count))
         columns_find_centres(columns, split, &plan->trained);
     if (columns->centre) { /* differences have another type, and rows more values */
         free(plan->trained.block);
         part_make(&plan->trained, ROW_TRAINED, split, columns);
     }
     part_make(&plan->held, ROW_HELD, split, columns);
-    double cells = (double)plan->trained.rows * (double)columns->count;
-    plan->dense = (double)plan->trained.values >= DENSE_SHARE * cells;
+    plan->dense = is_dense(plan, columns);
     plan->values = plan->dense ? plan->trained.rows * columns->count : plan->trained.values;
     if (plan->dense) { /* cells without a value are stored as 0: VALUE_ONES cannot say that */
         plan->trained.type = plan->trained.type == VALUE_ONES ? VALUE_FLOAT : plan->trained.type;

@@ -471,22 +471,10 @@ static const uint8_t *verify_piece(struct set *set, const struct piece *piece) {
     return verified ? piece_at(set, piece, verified) : NULL;
 }
 
-static int piece_damaged(const struct set *set, const char *what, uint32_t number) {
-    return error_set(
-        ERROR_DATA,
-        "%s: the checksum of %s %u is wrong; give the same command again: it makes the "
-        "file again",
-        set->container.path, what, number);
-}
-
-/* A chunk, or its head; NULL after an error. */
-static const uint8_t *verify_chunk(struct set *set, uint32_t number) {
+/* A chunk, or its head. */
+static struct piece chunk_piece(const struct set *set, uint32_t number) {
     const struct set_chunk *chunk = &set->chunk[number];
-    const uint8_t *data =
-        verify_piece(set, &(struct piece){chunk->offset, chunk->bytes, chunk->checksum, number});
-    if (!data)
-        piece_damaged(set, "chunk", number);
-    return data;
+    return (struct piece){chunk->offset, chunk->bytes, chunk->checksum, number};
 }
 
 static struct piece tile_piece(const struct set *set, uint32_t number) {
@@ -495,26 +483,34 @@ static struct piece tile_piece(const struct set *set, uint32_t number) {
                           (size_t)set->facts->chunks + number};
 }
 
+/* NULL after an error. */
+static const uint8_t *verify(struct set *set, struct piece piece, const char *what,
+                             uint32_t number) {
+    const uint8_t *data = verify_piece(set, &piece);
+    if (!data)
+        error_set(ERROR_DATA,
+                  "%s: the checksum of %s %u is wrong; give the same command again: it makes the "
+                  "file again",
+                  set->container.path, what, number);
+    return data;
+}
+
 int set_verify(struct set *set) {
     int code = look_at_file(set);
     if (code)
         return code;
     forget_verified(set);
     for (uint32_t i = 0; i < set->info.chunks; i++)
-        if (!verify_chunk(set, i))
+        if (!verify(set, chunk_piece(set, i), "chunk", i))
             return ERROR_DATA;
-    for (uint32_t i = 0; i < set_tiles(&set->info); i++) {
-        const struct piece piece = tile_piece(set, i);
-        if (!verify_piece(set, &piece))
-            return piece_damaged(set, "tile", i);
-    }
+    for (uint32_t i = 0; i < set_tiles(&set->info); i++)
+        if (!verify(set, tile_piece(set, i), "tile", i))
+            return ERROR_DATA;
     return 0;
 }
 
 static struct piece piece_numbered(const struct set *set, uint32_t number) {
-    const struct set_chunk *chunk = &set->chunk[number];
-    return set->tile ? tile_piece(set, number)
-                     : (struct piece){chunk->offset, chunk->bytes, chunk->checksum, number};
+    return set->tile ? tile_piece(set, number) : chunk_piece(set, number);
 }
 
 static unsigned verified_of(const struct set *set, size_t piece) {
@@ -544,8 +540,7 @@ static void forget_piece(struct set *set, size_t number) {
 static void look_at_heads(struct set *set, uint32_t first, uint32_t end) {
     for (uint32_t i = first; i < end; i++) {
         const uint32_t number = i % set->info.chunks;
-        const struct set_chunk *chunk = &set->chunk[number];
-        const struct piece head = {chunk->offset, chunk->bytes, chunk->checksum, number};
+        const struct piece head = chunk_piece(set, number);
         if (!is_in_memory(piece_at(set, &head, verified_of(set, number)), head.bytes))
             forget_piece(set, number);
     }
@@ -589,7 +584,7 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
         return error_set(ERROR_INTERNAL, "%s: there is no %schunk %u", set->container.path,
                          set->tile ? "whole " : "", number);
     const struct set_chunk *chunk = &set->chunk[number];
-    const uint8_t *data = verify_chunk(set, number);
+    const uint8_t *data = verify(set, chunk_piece(set, number), "chunk", number);
     if (!data)
         return ERROR_DATA;
     struct set_chunk_layout layout = set_chunk_layout(chunk, facts->dense);
@@ -640,13 +635,12 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     const uint32_t of_chunk = number % facts->chunks;
     const struct set_chunk *chunk = &set->chunk[of_chunk];
     const struct set_tile *tile = &set->tile[number];
-    const uint8_t *head = verify_chunk(set, of_chunk);
+    const uint8_t *head = verify(set, chunk_piece(set, of_chunk), "chunk", of_chunk);
     if (!head)
         return ERROR_DATA;
-    const struct piece piece = tile_piece(set, number);
-    const uint8_t *data = verify_piece(set, &piece);
+    const uint8_t *data = verify(set, tile_piece(set, number), "tile", number);
     if (!data)
-        return piece_damaged(set, "tile", number);
+        return ERROR_DATA;
     struct set_head_layout besides = set_head_layout(chunk);
     struct set_tile_layout layout = set_tile_layout(chunk, tile->values);
     *rows = (struct rows){

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "data/date.h"
 #include "data/number.h"
 
 #define ZONE_BYTES_MAX (1u << 20)
@@ -111,10 +112,6 @@ static bool read_rule(const char *at, struct zone *zone) {
     return read_change(&at, &zone->begin) && read_change(&at, &zone->end) && !*at;
 }
 
-static bool is_leap(int64_t year) {
-    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-}
-
 /* Days from 1970 to the first of January. */
 static int64_t days_to(int64_t year) {
     int64_t before = year - 1;
@@ -126,11 +123,11 @@ static int64_t change_day(const struct change *change, int64_t year) {
     static const int before[] = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334, 365};
     int64_t day = days_to(year);
     if (change->form == 'J')
-        return day + change->day - 1 + (is_leap(year) && change->day > 59);
+        return day + change->day - 1 + (date_is_leap(year) && change->day > 59);
     if (change->form == 'n')
         return day + change->day;
-    int64_t first = day + before[change->month - 1] + (is_leap(year) && change->month > 2);
-    int64_t next = day + before[change->month] + (is_leap(year) && change->month > 1);
+    int64_t first = day + before[change->month - 1] + (date_is_leap(year) && change->month > 2);
+    int64_t next = day + before[change->month] + (date_is_leap(year) && change->month > 1);
     int64_t weekday = ((first + 4) % 7 + 7) % 7; /* 1970 began on a Thursday */
     int64_t found = first + (change->day - weekday + 7) % 7 + 7 * (change->week - 1);
     return found < next ? found : found - 7;
