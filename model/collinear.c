@@ -418,7 +418,7 @@ static bool sort_out(struct collinear *c, double near, struct collinear_fit *fit
 int collinear_look(struct set *set, const struct model_layout *layout, const double *ridge,
                    double second, bool *near) {
     const uint64_t all = set_info(set)->rows, weights = model_rows(layout);
-    double *of_columns = memory_new(layout->features, sizeof *of_columns);
+    double *of_columns = memory_new(layout->features + 1, sizeof *of_columns); /* a bias has none */
     for (uint64_t j = 0; j < layout->features && ridge; j++)
         of_columns[j] = ridge[j * weights];
     struct collinear *c = new_of(set, layout, 1, 1, ridge ? of_columns : NULL);

@@ -45,9 +45,10 @@ KEYS = [('intercept', 20, [False]), ('standardise', 30, [True]), ('history', 40,
         ('gate', 20, ['loss <= 1.5 * live']), ('device', 6, ['emulated'])]
 
 # Members of a result that tell of processes and time, of attempts, and of the names of runs.
-OTHERS = {'run', 'replicas', 'shards', 'backup_copies', 'restarts', 'devices', 'seconds', 'model', 'live',
-          'shard_rounds', 'evaluations', 'safeguards', 'published', 'decision', 'decision_why', 'number',
-          'passes', 'continues', 'best_run', 'warm_start', 'minibatches_per_second', 'since_ms'}
+OTHERS = {'run', 'invocation', 'failures_before', 'replicas', 'shards', 'backup_copies', 'restarts', 'devices',
+          'seconds', 'model', 'live', 'shard_rounds', 'evaluations', 'safeguards', 'published', 'decision',
+          'decision_why', 'number', 'passes', 'continues', 'best_run', 'warm_start', 'minibatches_per_second',
+          'since_ms'}
 
 
 def label(rng, kind, margin):
