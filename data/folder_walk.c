@@ -36,8 +36,22 @@ static bool is_within(const struct place *place, const struct stat *folder) {
     return place;
 }
 
+/* Whether a folder is the state of a job, which may lie beside its data: a first run, and any
+ * other, must find the same files. */
+static bool is_state(const char *folder) {
+    struct stat status;
+    char *record = path_join(folder, "dml.db");
+    const bool is = stat(record, &status) == 0 && S_ISREG(status.st_mode);
+    free(record);
+    return is;
+}
+
 /* Takes ownership of the path. */
 static void take_file(struct walk *walk, char *path) {
+    if (name_ends(path, ".conf") && !name_ends(walk->pattern, ".conf")) { /* the job's own */
+        free(path);
+        return;
+    }
     if (pattern_is_whole(walk->pattern) && !pattern_takes_name(path)) {
         if (walk->others++ && strcmp(path, walk->other) >= 0) {
             free(path);
@@ -71,7 +85,7 @@ static int look_at(struct walk *walk, char *path, const struct place *place) {
     } else if (S_ISREG(status.st_mode) && fits) {
         take_file(walk, path);
         return 0;
-    } else if (S_ISDIR(status.st_mode) && leads && !is_within(place, &status)) {
+    } else if (S_ISDIR(status.st_mode) && leads && !is_within(place, &status) && !is_state(path)) {
         char *folder = memory_format("%s/", path);
         const struct place within = {place, status.st_dev, status.st_ino};
         code = walk_into(walk, folder, &within);

@@ -280,5 +280,23 @@ def init_looks_into_a_folder(folder):
     model_of(ended)
 
 
+@test
+def a_folder_of_data_may_hold_the_job_and_its_state(folder):
+    files(folder, {'v/a1.csv': {}, 'v/x/a2.csv': {}})
+    right = model_of(trained(folder, 'apart', ['v'], '--set', 'folds=2'))
+    for data, state in (['.'], 'st'), (['./**'], 'x/st'), (['**/*'], 'y/z/st'):
+        (folder / 'v' / state).parent.mkdir(parents=True, exist_ok=True)
+        write_job(folder / 'v', data=data, state=state, l2=1e-2, replicas=1, shards=1)
+        for again in False, True:
+            ended = dml('retrain', 'job.conf', '--json', *LABELLED, '--set', 'folds=2', cwd=folder / 'v')
+            assert ended.status == 0 and 'passed over' not in ended.stderr, ended
+            assert ended.json.get('model_sha256', right) == right, ended
+    ended = dml('predict', 'st', '.', cwd=folder / 'v')
+    assert ended.status == 0 and ended.stdout.count('\n') == 240 and not ended.stderr, ended
+    for path in 'v/a1.csv', 'v/x/a2.csv':
+        (folder / path).unlink()
+    refused(dml('predict', 'st', '.', cwd=folder / 'v'), 'is a folder, and no file of data is below it')
+
+
 if __name__ == '__main__':
     sys.exit(main())

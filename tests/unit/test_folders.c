@@ -93,6 +93,12 @@ static void an_entry_may_be_a_folder_or_have_folders_in_it(void **state) {
                                                      "d/y=2/part-00000", NULL});
     assert_means("d/y=2/m=1", (const char *const[]){"d/y=2/m=1/b.csv", "d/y=2/m=1/c.CSV.gz", NULL});
     assert_means("d/**/*.md", (const char *const[]){"d/README.md", NULL});
+    put("d/s/dml.db", "");
+    put("d/s/x.csv", "1,2\n");
+    put("d/job.conf", "data = d\n");
+    assert_means("d", all);
+    assert_means("d/**/*.conf", (const char *const[]){"d/job.conf", NULL});
+    assert_means("d/s", (const char *const[]){"d/s/x.csv", NULL}); /* as the user says */
     assert_refused("d/**/*.svm", "no file matches");
     assert_refused("d/.hidden/**/y.csv", "no file matches");
     put("empty/_SUCCESS", "");
