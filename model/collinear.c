@@ -573,6 +573,15 @@ int collinear_find(struct collinear *c, double least, const double *scale,
     return code;
 }
 
+int collinear_factor(struct collinear *c) {
+    struct collinear_fit fit = {0};
+    c->expected = true;
+    int code = take_rows(c, set_info(c->set)->rows);
+    if (!code)
+        sort_out(c, NEAR, &fit);
+    return code;
+}
+
 /* ---- after that ---- */
 
 void collinear_restate(const struct collinear *c, double *parameters) {
@@ -586,16 +595,20 @@ void collinear_restate(const struct collinear *c, double *parameters) {
     free(weight);
 }
 
-void collinear_solve(const struct collinear *c, const double *b, double *solution, double *energy) {
-    struct doubled *x = memory_new(c->order, sizeof *x);
-    *energy = 0;
+void collinear_solve(const struct collinear *c, const double *b, double *solution, double *energy,
+                     double *sampling) {
+    struct doubled *x = memory_new(c->order, sizeof *x), sum = doubled_of(0);
     for (size_t j = 0; j < c->order; j++)
         x[j] = doubled_of(b[element_of(c, j)]);
     orthogonal_solve_transposed(&c->factor, c->order, x);
     for (size_t j = 0; j < c->order; j++)
-        *energy += x[j].high * x[j].high;
+        sum = doubled_plus(sum, x[j], x[j]);
+    *energy = doubled_value(sum);
     orthogonal_solve(&c->factor, c->order, x);
-    for (size_t j = 0; j < c->order; j++)
+    for (size_t j = 0; j < c->order; j++) {
         solution[element_of(c, j)] = doubled_value(x[j]);
+        sum = doubled_minus(sum, doubled_times(doubled_of(ridge_at(c, j)), x[j]), x[j]);
+    }
+    *sampling = doubled_value(sum);
     free(x);
 }

@@ -62,6 +62,9 @@ struct collinear_fit {
 int collinear_find(struct collinear *collinear, double least, const double *scale,
                    struct collinear_fit *fit);
 
+/* In place of that: the parameters stay, and R is made at them. ERROR_DATA. */
+int collinear_factor(struct collinear *collinear);
+
 /* What element `element` of the run is. */
 enum collinear_kind collinear_kind_of(const struct collinear *collinear, uint64_t element);
 
@@ -69,9 +72,11 @@ enum collinear_kind collinear_kind_of(const struct collinear *collinear, uint64_
  * which are 0 where columns follow from others. */
 void collinear_restate(const struct collinear *collinear, double *parameters);
 
-/* After an optimum was found: solution = (H + Λ)⁻¹b over what does not follow from others, by the
- * run's elements, and *energy = bᵀ(H + Λ)⁻¹b; H as model/hessian.h has it. */
+/* After an optimum was found, or collinear_factor(): solution = (H + Λ)⁻¹b over what does not
+ * follow from others, by the run's elements, *energy = bᵀ(H + Λ)⁻¹b and *sampling = bᵀ(H + Λ)⁻¹H(H
+ * + Λ)⁻¹b, which doubles lose where columns follow from others and Λ is small; H as model/hessian.h
+ * has it. */
 void collinear_solve(const struct collinear *collinear, const double *b, double *solution,
-                     double *energy);
+                     double *energy, double *sampling);
 
 #endif

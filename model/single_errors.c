@@ -29,6 +29,7 @@ struct solver {
     bool centred;     /* the preconditioner knows what columns share with their bias */
     double *solution; /* owned, as are the next */
     double *residual, *direction, *changed, *product;
+    double sampling; /* of a direct solution */
     uint64_t products;
     uint32_t steps_most; /* of a solution */
 };
@@ -145,7 +146,8 @@ static double sum_of_gains(const double *gains) {
  * sum of what each step gained: NaN if it is beyond `most`, or did not settle. */
 static int solve(struct solver *solver, double most, double *energy) {
     if (solver->point->direct) {
-        collinear_solve(solver->point->direct, solver->residual, solver->solution, energy);
+        collinear_solve(solver->point->direct, solver->residual, solver->solution, energy,
+                        &solver->sampling);
         return 0;
     }
     double gains[DELAY] = {0}, left = begin(solver), sum = 0;
@@ -197,8 +199,8 @@ static int find_error(struct solver *solver, uint64_t element, struct single_err
     int code = solve(solver, INFLATION_MOST / own, &error->variance);
     if (code || isnan(error->variance))
         return code;
-    error->sampling = error->variance;
-    for (uint64_t i = 0; i < solver->count; i++)
+    error->sampling = solver->point->direct ? solver->sampling : error->variance;
+    for (uint64_t i = 0; i < solver->count && !solver->point->direct; i++)
         error->sampling -= ridge_at(solver, i) * solver->solution[i] * solver->solution[i];
     code = hessian_scores(solver->hessian, solver->solution, &sums);
     error->robust = sums.independent;

@@ -164,24 +164,28 @@ static void tell_aliased(struct notes *notes) {
 
 #define FAR_FROM_OPTIMUM 0.01 /* errors */
 
-/* Of a few columns errors are found otherwise, and the run did not go on to the very optimum. */
+/* Errors of a few columns are found otherwise, and the run did not go on to the very optimum. */
 static void tell_single(struct notes *notes) {
     double dispersion = number_of(json_object_get(notes->summary, "fit"), "dispersion");
     double distance = number_of(notes->covariance, "distance") / sqrt(dispersion);
+    const bool known = !json_object_get(notes->summary, "why");
+    const bool single = json_object_get(notes->covariance, "elements") != NULL;
     struct names names = {0};
     size_t i;
     json_t *row;
-    if (!json_object_get(notes->covariance, "elements"))
-        return;
-    add(notes, "Shown are the columns that summary_columns names; `export` has all estimates.");
-    json_array_foreach(notes->rows, i,
-                       row) if (!json_object_get(row, "aliased") && isnan(number_of(row, "error")))
-        name_row(&names, row);
+    if (single)
+        add(notes, "Shown are the columns that summary_columns names; `export` has all estimates.");
+    json_array_foreach(notes->rows, i, row) {
+        if (known && !json_object_get(row, "aliased") && isnan(number_of(row, "error")))
+            name_row(&names, row);
+    }
     if (names.count)
         add(notes,
             "No error was found for %s%s: what these columns say follows from others, or nearly.",
             names.text, and_more(&names));
     free(names.text);
+    if (!single)
+        return;
     if (json_object_get(notes->covariance, "uncounted"))
         add(notes, "So many columns follow from others that not all were found: there are fewer "
                    "parameters than are counted, and more degrees of freedom.");

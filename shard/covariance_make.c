@@ -1,5 +1,6 @@
 /* Makes errors of estimates of the sums that the registers hold. */
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -259,6 +260,20 @@ static int covariance(struct registers *registers, const struct operation *opera
 
 /* ---- SANDWICH ---- */
 
+/* An error that is a smaller multiple of the rounding of the product has too few digits. */
+#define LOST 1e5
+
+/* Where columns follow from others, or nearly, numbers as large as the squares of the inverse
+ * cancel. */
+static void mark_lost(const struct covariance *covariance, double *diagonal) {
+    double *inverse = memory_new(covariance->order, sizeof *inverse);
+    inverse_diagonal(covariance->order, covariance->triangle, inverse);
+    for (size_t r = 0; r < covariance->order; r++)
+        if (!(diagonal[r] >= LOST * DBL_EPSILON * inverse[r] * inverse[r]))
+            diagonal[r] = NAN;
+    free(inverse);
+}
+
 static int sandwich(struct registers *registers, const struct operation *operation,
                     const struct bounds *bounds) {
     const struct covariance *made = registers->covariance;
@@ -276,6 +291,7 @@ static int sandwich(struct registers *registers, const struct operation *operati
         by[r] = unit_of(registers, bounds->exponent[0], made->element[r]) / made->root[r];
     fill_triangle(made, registers, by, triangle);
     inverse_sandwich(n, made->triangle, triangle, diagonal);
+    mark_lost(made, diagonal);
     restate_biases(made, registers, triangle, diagonal);
     code = write_diagonal(made, registers, operation->a, diagonal);
     memory_unmap(triangle, covariance_triangle_bytes(n));

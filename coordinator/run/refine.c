@@ -114,8 +114,33 @@ int training_refine(struct training *run) {
         code = summary_parameters(run, &run->fit.parameters);
     if (code || !near)
         return code;
+    log_info(
+        "columns may nearly follow from others: looking for the optimum in twice the precision");
     run->collinear = collinear_new(run->set, &run->layout, run->fit.parameters, run->ridge);
     return find(run);
+}
+
+/* Whether a shard could not tell an error that there is. */
+static bool has_lost_errors(const struct training *run) {
+    const struct recorder *recorder = &run->recorder;
+    bool lost = false;
+    for (uint64_t i = 0; recorder->sampling && i < model_parameters(&run->layout); i++)
+        lost |= isnan(recorder->sampling[i]) && !isnan(recorder->variance[i]);
+    return lost;
+}
+
+int refine_prepare_errors(struct training *run) {
+    if (run->collinear || !has_lost_errors(run) || !collinear_can(set_info(run->set), &run->layout))
+        return 0;
+    free(run->ridge);
+    free(run->fit.parameters);
+    run->fit.parameters = NULL;
+    run->ridge = summary_ridge(run);
+    int code = summary_parameters(run, &run->fit.parameters);
+    if (code)
+        return code;
+    run->collinear = collinear_new(run->set, &run->layout, run->fit.parameters, run->ridge);
+    return collinear_factor(run->collinear);
 }
 
 void refine_report(const struct training *run) {

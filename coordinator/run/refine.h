@@ -11,6 +11,12 @@
  * ERROR_INTERNAL. */
 int training_refine(struct training *run);
 
+/* Before errors of estimates are shown. After a penalty those of columns that follow from others,
+ * or nearly, are differences of numbers so large that shards lose them (shard/covariance_make.c):
+ * if they did, and the model is small enough, run->collinear is there, at the run's own parameters.
+ * ERROR_DATA. */
+int refine_prepare_errors(struct training *run);
+
 /* Says in the log and in the result which columns were left out, as they follow from others but for
  * rounding. */
 void refine_report(const struct training *run);

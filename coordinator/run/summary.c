@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/resources.h"
+#include "coordinator/run/refine.h"
 #include "coordinator/run/summary_parts.h"
 #include "model/clusters.h"
 #include "model/single_errors.h"
@@ -236,6 +237,8 @@ static int summarise_all(struct training *run) {
     struct cluster_errors errors = {0};
     double trace = view.summary.trace;
     int code = find_clusters(run, &errors);
+    if (!code)
+        code = refine_prepare_errors(run);
     if (!code && run->collinear)
         code = refine_errors(run, errors.variance, &trace);
     bool *running = memory_new(model_parameters(&run->layout), sizeof *running);

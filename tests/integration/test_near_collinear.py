@@ -7,8 +7,9 @@ import itertools
 import math
 import random
 import sys
+from fractions import Fraction
 
-from exact_fits import close, least_squares, table, years
+from exact_fits import close, least_squares, solve, table, years
 from harness import dml, main, test, train
 
 
@@ -233,6 +234,50 @@ def the_model_is_the_same_with_other_workers_and_after_a_kill(folder):
         killed = dml('run', job, '--state', state, DML_FAILPOINT=f'coordinator.{place}:1:kill')
         assert killed.status < 0, killed
         assert train(job, '--state', state)['model_sha256'] == quiet, place
+
+
+def sampled_errors(rows, l2, dispersion):
+    """√diag((H + Λ)⁻¹H(H + Λ)⁻¹) of least squares by name, without rounding."""
+    names = [name for name in rows[0] if name != 'y']
+    x = [[Fraction(float(row[name])) for name in names] + [Fraction(1)] for row in rows]
+    p = len(names) + 1
+    h = [[sum(r[i] * r[j] for r in x) for j in range(p)] for i in range(p)]
+    ridge = [Fraction(l2) * len(rows)] * (p - 1) + [0]
+    penalised = [[h[i][j] + (ridge[i] if i == j else 0) for j in range(p)] for i in range(p)]
+    inverse = solve(penalised, [[Fraction(int(i == j)) for j in range(p)] for i in range(p)])
+    square = [sum(a * sum(b * c for b, c in zip(h[k], row)) for k, a in enumerate(row)) for row in inverse]
+    return {name: math.sqrt(dispersion * v) for name, v in zip(names + ['(intercept)'], square)}
+
+
+@test
+def after_a_penalty_columns_that_follow_from_others_have_errors_from_sample_to_sample(folder):
+    """What a shard has of them in doubles are differences of numbers that are 1e10 times as large."""
+    rng = random.Random(5)
+    values = [round(100 * rng.gauss(0, 1), 3) for _ in range(60)]
+    twins = [{'a': v, 'b': v, 'y': round(v / 100 + rng.gauss(0, 1), 3)} for v in values]
+    powers = years(rng, 60, 3)
+    for rows, l2s in (twins, (1e-6, 1e-2, 1)), (powers, (1e-7, 1e-5, 1e-3)):
+        job = table(folder, rows, objective='squared', summary='model')
+        for l2 in l2s:
+            result = train(job, '--fresh', '--set', f'l2={l2}')
+            shown = dml('summary', result['model'], '--json').json
+            expected = sampled_errors(rows, l2, shown['fit']['dispersion'])
+            for row in shown['rows']:
+                assert close(row['error'], expected[row['name']], 1e-4), (l2, row, expected)
+
+
+@test
+def errors_that_are_lost_in_a_model_of_many_columns_are_not_shown(folder):
+    rng = random.Random(6)
+    rows = [{**{f'x{k}': round(rng.gauss(0, 1), 3) for k in range(70)}, 'y': round(rng.gauss(0, 1), 3)}
+            for _ in range(200)]
+    rows = [{'a': 1e4 * row['x0'], **row} for row in rows]
+    job = table(folder, rows, objective='squared', summary='model', l2=1e-2)
+    model = train(job)['model']
+    shown = dml('summary', model, '--json').json
+    lost = {row['name'] for row in shown['rows'] if row['error'] is None}
+    assert lost == {'x0'}, lost
+    assert any('No error was found for' in note for note in shown['notes']), shown['notes']
 
 
 if __name__ == '__main__':
