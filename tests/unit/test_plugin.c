@@ -44,6 +44,11 @@ static char *beside(const char *name) {
     return path;
 }
 
+/* What shall be done within the limit takes much less, also on a busy machine. */
+static double seconds_for(const char *options) {
+    return !strcmp(options, "loop in open") ? 0.2 : !strcmp(options, "loop in chunk") ? 5 : 60;
+}
+
 static int start(const char *name, const char *options, const char *sha256,
                  struct plugin **plugin) {
     static char *path; /* outlives the plug-in */
@@ -53,7 +58,7 @@ static int start(const char *name, const char *options, const char *sha256,
                                          .library = path,
                                          .options = options,
                                          .sha256 = sha256,
-                                         .seconds = strncmp(options, "loop", 4) ? 60 : 0.2};
+                                         .seconds = seconds_for(options)};
     return plugin_start(&source, plugin);
 }
 
@@ -242,7 +247,7 @@ static void what_it_does_wrong_with_a_chunk_is_named(void **state) {
         const char *options, *words;
     } cases[] = {
         {"crash in chunk", "(test): crashed in chunk(): signal 11"},
-        {"loop in chunk", "(test): gave no answer within 0.2 seconds in chunk()"},
+        {"loop in chunk", "(test): gave no answer within 5 seconds in chunk()"},
         {"exit in chunk", "(test): ended its process in chunk(), with status 3"},
         {"refuse", "(test): these rows are not for me"},
         {"nan gradient", "element 0 of the gradient of a chunk"},
