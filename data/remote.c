@@ -386,29 +386,39 @@ static bool fits(const char *pattern, const char *key) {
     return !name_ends(key, "/") && pattern_fits(pattern, key);
 }
 
+/* The objects of a list that a pattern, of keys, asks for. */
+static size_t choose(const struct listing *listing, const char *pattern, const char *bucket,
+                     const char *asked, char **found) {
+    const char *other = NULL;
+    size_t count = 0;
+    unsigned long long others = 0;
+    for (size_t i = 0; i < listing->count; i++) {
+        if (!fits(asked, listing->key[i]))
+            continue;
+        if (!pattern_is_whole(asked) || pattern_takes_name(listing->key[i]))
+            found[count++] = memory_format("s3://%s/%s", bucket, listing->key[i]);
+        else if (!others++)
+            other = listing->key[i];
+    }
+    folder_warn_of_others(pattern, other, others);
+    qsort(found, count, sizeof *found, compare_bytewise);
+    return count;
+}
+
 int remote_list(const char *pattern, char ***paths) {
     const char *slash = strchr(pattern + 5, '/');
     if (!slash || slash == pattern + 5)
         return error_set(ERROR_DATA, "%s is no object: write s3://BUCKET/KEY", pattern);
     struct listing listing = {0};
+    const bool folder = name_ends(pattern, "/");
     char *bucket = memory_format("%.*s", (int)(slash - pattern - 5), pattern + 5),
          *prefix = memory_format("%.*s", (int)strcspn(slash + 1, "*?["), slash + 1),
-         *asked = memory_format("%s%s", slash + 1, name_ends(pattern, "/") ? "**" : ""), **found,
-         *other = NULL;
-    size_t count = 0;
-    unsigned long long others = 0;
+         *below = memory_format("%s%s**", slash + 1, folder ? "" : "/"), **found;
     int code = list_pages(pattern, prefix, &listing);
     found = memory_new(listing.count + 1, sizeof *found);
-    for (size_t i = 0; i < listing.count && !code; i++) {
-        if (!fits(asked, listing.key[i]))
-            continue;
-        if (!pattern_is_whole(asked) || pattern_takes_name(listing.key[i]))
-            found[count++] = memory_format("s3://%s/%s", bucket, listing.key[i]);
-        else if (!others++)
-            other = listing.key[i];
-    }
-    qsort(found, count, sizeof *found, compare_bytewise);
-    folder_warn_of_others(pattern, other, others);
+    size_t count = code || folder ? 0 : choose(&listing, pattern, bucket, slash + 1, found);
+    if (!code && !count && !pattern_is_whole(slash + 1)) /* what it matches are folders */
+        count = choose(&listing, pattern, bucket, below, found);
     if (!code && !count)
         code = error_set(ERROR_DATA, "no object matches %s", pattern);
     *paths = code ? NULL : found;
@@ -417,6 +427,6 @@ int remote_list(const char *pattern, char ***paths) {
     listing_release(&listing);
     free(bucket);
     free(prefix);
-    free(asked);
+    free(below);
     return code;
 }

@@ -62,22 +62,28 @@ static int add_match(struct path_list *list, const char *path) {
     return error_set_errno(ERROR_IO, "cannot look at %s", path);
 }
 
-/* glob() would sort by the locale. */
-static int add_matches(struct path_list *list, const char *pattern, const glob_t *matches) {
+static bool is_folder(const char *path) {
+    struct stat status;
+    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+/* glob() would sort by the locale. *folder: some match that is one; NULL: there is none. */
+static int add_matches(struct path_list *list, const glob_t *matches, const char **folder) {
     size_t first = list->count;
-    for (size_t i = 0; i < matches->gl_pathc; i++) {
-        int code = add_match(list, matches->gl_pathv[i]);
-        if (code)
-            return code;
+    int code = 0;
+    *folder = NULL;
+    for (size_t i = 0; i < matches->gl_pathc && !code; i++) {
+        code = add_match(list, matches->gl_pathv[i]);
+        *folder = is_folder(matches->gl_pathv[i]) ? matches->gl_pathv[i] : *folder;
     }
-    if (list->count > first) {
+    if (list->count > first)
         qsort(list->path + first, list->count - first, sizeof *list->path, compare_bytewise);
-        return 0;
-    }
+    return code;
+}
+
+static int refuse_matches(const char *pattern, const glob_t *matches) {
     if (matches->gl_pathc)
-        return error_set(ERROR_DATA,
-                         "%s is not a regular file; for all files below a folder write %s/**",
-                         matches->gl_pathv[0], matches->gl_pathv[0]);
+        return error_set(ERROR_DATA, "%s is not a regular file", matches->gl_pathv[0]);
     return error_set(ERROR_DATA, "no file matches %s%s", pattern, file_question(pattern, NULL));
 }
 
@@ -134,9 +140,17 @@ static char *glob_of(const char *pattern) {
     return glob;
 }
 
-static bool is_folder(const char *path) {
-    struct stat status;
-    return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
+/* Finds the files below `base` of a deep pattern, and of one that matches folders alone those below
+ * them, as if their names were written. */
+static int find_below(const char *base, const char *pattern, char ***found) {
+    int code = folder_walk(base, pattern, found);
+    if (code || **found || pattern_is_whole(pattern))
+        return code;
+    names_free(*found);
+    char *deep = memory_format("%s/**", pattern);
+    code = folder_walk(base, deep, found);
+    free(deep);
+    return code;
 }
 
 /* Adds the files below a folder: all of them if there is no pattern behind it. */
@@ -146,7 +160,7 @@ static int expand_below(struct path_list *list, const char *pattern, size_t fold
          *behind = memory_format("%s%s", pattern + folder,
                                  !pattern[folder] || name_ends(pattern, "/") ? "**" : ""),
          **found;
-    int code = folder_walk(base, behind, &found);
+    int code = find_below(base, behind, &found);
     for (char **path = found; !code && *path; path++)
         add_path(list, *path);
     if (!code && !*found)
@@ -160,23 +174,42 @@ static int expand_below(struct path_list *list, const char *pattern, size_t fold
     return code;
 }
 
+static bool is_named_by_key(const char *folder) {
+    const char *slash = strrchr(folder, '/');
+    return strchr(slash ? slash : folder, '=');
+}
+
+/* Adds the files that a pattern for glob() means. Where it matches files, those alone: `*` has
+ * always stood for them beside folders of other things. */
+static int expand_glob(struct path_list *list, const char *pattern, size_t folder) {
+    const size_t first = list->count;
+    const char *matched = NULL;
+    glob_t matches = {0};
+    char *asked = glob_of(pattern);
+    int answer = glob(asked, GLOB_NOSORT, stop_at, &matches);
+    int code = answer && answer != GLOB_NOMATCH
+                   ? error_set_errno(ERROR_IO, "cannot look for %s", pattern)
+                   : add_matches(list, &matches, &matched);
+    if (!code && list->count == first)
+        code = matched ? expand_below(list, pattern, folder) : refuse_matches(pattern, &matches);
+    else if (!code && matched && is_named_by_key(matched))
+        log_warning("%s: files match, so folders that match are passed over, such as %s; to take "
+                    "both add the entry %s/**",
+                    pattern, matched, pattern);
+    globfree(&matches);
+    free(asked);
+    return code;
+}
+
 static int expand(struct path_list *list, const char *pattern) {
     if (is_regular(pattern)) { /* whatever is in its name */
         add_path(list, pattern);
         return 0;
     }
     const size_t folder = folder_length(pattern);
-    if (!pattern[folder] || pattern_is_deep(pattern + folder))
-        return expand_below(list, pattern, folder);
-    glob_t matches = {0};
-    char *asked = glob_of(pattern);
-    int answer = glob(asked, GLOB_NOSORT, stop_at, &matches);
-    int code = answer && answer != GLOB_NOMATCH
-                   ? error_set_errno(ERROR_IO, "cannot look for %s", pattern)
-                   : add_matches(list, pattern, &matches);
-    globfree(&matches);
-    free(asked);
-    return code;
+    return !pattern[folder] || pattern_is_deep(pattern + folder)
+               ? expand_below(list, pattern, folder)
+               : expand_glob(list, pattern, folder);
 }
 
 /* Which file a path leads to: links and other spellings lead to the same. */

@@ -89,7 +89,9 @@ def folders_are_columns(folder, ending):
     assert expected.status == 0, expected
     for name, data, held in (('tree', ['tree'], ['more/tree/']),
                              ('glob', [f'tree/**/*.{ending}'], ['more/**/part-*']),
-                             ('stars', ['tree/month=*/*/kind=*/*'], ['more/tree/**'])):
+                             ('stars', ['tree/month=*/*/kind=*/*'], ['more/tree/**']),
+                             ('matched', ['tree/month=*'], ['more/tre?/*=*/']),
+                             ('deep', ['tree/**/town=*'], ['more/tr*'])):
         ended = trained(folder, name, data, holdout=held, test=held)
         assert ended.status == 0, ended
         assert 'columns of KEY=VALUE folders are taken: month, town, kind' in ended.stderr, ended
@@ -278,6 +280,13 @@ def init_looks_into_a_folder(folder):
     ended = dml('run', folder / 'sales.conf', '--json')
     assert 'columns of KEY=VALUE folders are taken: region' in ended.stderr, ended
     model_of(ended)
+
+
+@test
+def a_glob_that_matches_files_tells_of_the_folders_it_passes_over(folder):
+    files(folder, {'d/old.csv': {}, 'd/w=1/a.csv': {}})
+    ended = trained(folder, 'both', ['d/*'])
+    assert ended.json['examples'] == 120 and 'such as' in ended.stderr and 'd/w=1' in ended.stderr, ended
 
 
 @test

@@ -185,7 +185,7 @@ def a_prefix_means_the_objects_below_it_as_a_folder_means_its_files(folder):
             store.put('b/' + path, rows)
         store.put('b/tree/deep/', b'')
         expected = trained(folder, sorted(tree), {}, name='listed').json['model_sha256']
-        for entry in 'tree', 'tree/', 'tree/**', 's3://b/tree/', 's3://b/tree/**', 's3://b/t*e/':
+        for entry in 'tree', 'tree/', 'tree/**', 's3://b/tree/', 's3://b/tree/**', 's3://b/t*e/', 't*e', 's3://b/t*e':
             ended = trained(folder, [entry], store.environment())
             assert ended.status == 0 and ended.json['model_sha256'] == expected, (entry, ended)
             assert '1 file is passed over' in ended.stderr and 'deep/README.md' in ended.stderr, ended

@@ -97,6 +97,14 @@ static void an_entry_may_be_a_folder_or_have_folders_in_it(void **state) {
     put("d/s/x.csv", "1,2\n");
     put("d/job.conf", "data = d\n");
     assert_means("d", all);
+    const char *const years[] = {"d/y=10/m=1/a.csv", "d/y=2/m=1/b.csv", "d/y=2/m=1/c.CSV.gz",
+                                 "d/y=2/part-00000", NULL};
+    const char *const patterns[] = {"d/y=*", "d/y=*/", "d/y=*/**", "[d]/y=*", "**/y=*", "?/[xy]*"};
+    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
+        assert_means(patterns[i], years);
+    assert_means("d/y=2/*", (const char *const[]){"d/y=2/part-00000", NULL});
+    assert_means("d/y=2/m*", (const char *const[]){"d/y=2/m=1/b.csv", "d/y=2/m=1/c.CSV.gz", NULL});
+    assert_refused("d/[s]", "no file matches"); /* a state folder */
     assert_means("d/**/*.conf", (const char *const[]){"d/job.conf", NULL});
     assert_means("d/s", (const char *const[]){"d/s/x.csv", NULL}); /* as the user says */
     assert_refused("d/**/*.svm", "no file matches");

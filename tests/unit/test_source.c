@@ -436,13 +436,14 @@ static void only_what_was_written_is_a_pattern_and_no_folder_that_is_there(void 
 
 static void a_glob_without_match_is_an_error(void **state) {
     (void)state;
-    const char *const none[] = {"nothing-*", NULL}, *const folder[] = {"v[1]*", NULL};
+    const char *const none[] = {"nothing-*", NULL}, *const pipe[] = {"pip[e]", NULL};
     char **paths;
+    assert_int_equal(mkfifo(fixture_path("pipe"), 0600), 0);
     assert_int_equal(source_paths(fixture_folder, none, &paths), ERROR_DATA);
     assert_non_null(strstr(error_text(), "nothing-*"));
     error_clear();
-    assert_int_equal(source_paths(fixture_folder, folder, &paths), ERROR_DATA);
-    assert_non_null(strstr(error_text(), "v1 is not a regular file"));
+    assert_int_equal(source_paths(fixture_folder, pipe, &paths), ERROR_DATA);
+    assert_non_null(strstr(error_text(), "pipe is not a regular file"));
     error_clear();
 }
 
