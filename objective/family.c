@@ -39,16 +39,31 @@ void objective_read_layout(struct objective_shape *shape, const struct layout *l
 
 /* ---- what is left to the data ---- */
 
-/* The spread of three quarters of the labels, which is about 2.3 deviations, or else of all labels.
- * It is not rounded to a power of 2: then l2 would be four times as strong for some data as for
- * other data that hardly differ. */
-double objective_unit(const struct objective *objective, const struct label_summary *labels) {
+double labels_width(const struct label_summary *labels, size_t tails) {
     const size_t last = LABEL_QUANTILES - 1;
+    double width = 0;
+    for (size_t tail = last / tails; !(width > 0); tail /= 2) {
+        width = labels->quantile[last - tail] - labels->quantile[tail];
+        if (!tail)
+            break;
+    }
+    return width;
+}
+
+double labels_size(const struct label_summary *labels) {
+    const double size = fabs(labels->quantile[LABEL_QUANTILES / 2]);
+    return size > 0 ? size : 1;
+}
+
+/* The spread of three quarters of the labels, which is about 2.3 deviations, or else of more of
+ * them, or else their size. It is not rounded to a power of 2: then l2 would be four times as
+ * strong for some data as for other data that hardly differ. */
+double objective_unit(const struct objective *objective, const struct label_summary *labels) {
     if (!objective->has_unit || !labels)
         return 1;
-    double spread = labels->quantile[last - last / 8] - labels->quantile[last / 8];
+    double spread = labels_width(labels, 8);
     if (!(spread > 0))
-        spread = labels->quantile[last] - labels->quantile[0];
+        spread = labels_size(labels);
     bool valid = isnormal(spread) && abs(ilogb(spread)) < UNIT_EXPONENT_MAX;
     return valid ? spread : 1;
 }

@@ -47,12 +47,14 @@ static double huber_bound(const struct loss_parameters *parameters,
     return beyond ? 2 * largest : huber_limit(parameters);
 }
 
-/* The distance between the quartiles, or, if that is 0, between all labels. */
+/* Where all labels are one number, their width is this share of its size: so far from it may the
+ * prediction be. */
+#define WIDTH_SHARE 1e-6
+
+/* The distance between the quartiles, or, if that is 0, between quantiles further out. */
 static double width_of(const struct label_summary *labels) {
-    const size_t last = LABEL_QUANTILES - 1;
-    const double *quantile = labels->quantile;
-    double width = quantile[last * 3 / 4] - quantile[last / 4];
-    return width > 0 ? width : quantile[last] - quantile[0];
+    double width = labels_width(labels, 4);
+    return width > 0 ? width : WIDTH_SHARE * labels_size(labels);
 }
 
 /* A parameter that is left to the data: `width`, or 1 where that cannot be. */
@@ -114,10 +116,9 @@ static double quantile_start(const struct loss_parameters *parameters,
         ->quantile[(size_t)(parameters->value[QUANTILE_TAU] * (LABEL_QUANTILES - 1) + 0.5)];
 }
 
-/* ε, if it is left to the data: a share of the distance between the quartiles, or, if that is 0, of
- * the range. The optimum without smoothing has a row in the corner for each column. The more
- * columns there are, the more evaluations it takes to find out which rows these are, so the share
- * grows with them. */
+/* ε, if it is left to the data: a share of the labels' width. The optimum without smoothing has a
+ * row in the corner for each column. The more columns there are, the more evaluations it takes to
+ * find out which rows these are, so the share grows with them. */
 #define EPSILON_SHARE_COLUMN 2e-5
 #define EPSILON_SHARE_LEAST 2e-4
 #define EPSILON_SHARE_MOST 0.02

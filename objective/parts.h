@@ -48,6 +48,15 @@ double logistics_loss(enum logistics_side side, size_t outputs, const double *ma
                       double label);                     /* not of LOGISTICS_LISTED */
 void logistics_predict(size_t outputs, double *margins); /* the probability of each */
 
+/* How wide the middle of the labels is, without the share 1/`tails` of them on either side, or,
+ * where these are all one number, with shares that halve until it has a width. 0: all labels are
+ * one number. */
+double labels_width(const struct label_summary *labels, size_t tails);
+
+/* What a unit or a width may be a share of where all labels are one number: its size, or 1 for 0.
+ */
+double labels_size(const struct label_summary *labels);
+
 #define DATA_PARAMETER_LEAST 1e-100
 #define DATA_PARAMETER_MOST 1e100
 

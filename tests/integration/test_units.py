@@ -163,6 +163,34 @@ def a_line_of_any_slope_is_found_by_defaults(folder):
 
 
 @test
+def labels_of_one_number_are_predicted_at_every_tau_and_in_every_unit(folder):
+    for value in (90, -1e-6, 1e12, 0):
+        data = write_table(folder / 'd.csv', [(a, b, value) for a, b, _ in made_rows(LABELS['squared'])], 'a,b,y')
+        for settings in ({'objective': 'huber'}, *({'objective': 'quantile', 'quantile': {'tau': tau}}
+                                                   for tau in (0.01, 0.5, 0.9))):
+            result = train(write_job(folder, data=[data], **settings), '--fresh')
+            assert result['converged'], (value, settings, result)
+            assert all(math.isclose(found, value, rel_tol=1e-8, abs_tol=1e-8 * (not value))
+                       for found in predictions(folder, folder / data, result)), (value, settings)
+
+
+@test
+def labels_of_which_most_are_one_number_are_as_wide_as_the_others_next_to_them(folder):
+    """And not as the furthest one, or 1."""
+    rng = random.Random(8)
+    for unit in (1, 1e-9):
+        table = [(rng.gauss(0, 1), rng.gauss(0, 1), unit * (7 if i % 5 else rng.gauss(7, 1))) for i in range(400)]
+        table[0] = 0, 0, 1e9 * unit
+        data = write_table(folder / 'd.csv', table, 'a,b,y')
+        for objective, key, share in ('quantile', 'epsilon', 2e-4), ('huber', 'delta', 1):
+            result = train(write_job(folder, data=[data], objective=objective), '--fresh')
+            model = json.loads((folder / result['model'] / 'model.json').read_text())
+            width = model['objective_parameters'][key] / share / unit
+            assert result['converged'] and 0.1 < width < 8, (unit, objective, model['objective_parameters'])
+            assert 0.1 < 1 / (400 * unit * result['l2']) < 8 or objective == 'huber', (unit, result)
+
+
+@test
 def a_row_of_weight_3_is_three_rows_for_what_labels_decide(folder):
     rng = random.Random(7)
     rows = [(a, b, y, rng.choice((1, 1, 1, 5))) for a, b, y in made_rows(LABELS['squared'])]
