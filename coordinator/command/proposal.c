@@ -309,7 +309,11 @@ static int check_labels(const struct proposal *proposal) {
     if (!profile->label_count)
         return error_set(ERROR_DATA, "%s has no labels%s", proposal->data, how);
     if (profile->labels.different < 2)
-        return error_set(ERROR_DATA, "%s has the same label in all rows%s", proposal->data, how);
+        return error_set(ERROR_DATA, "%s has the same label in all rows%s", proposal->data,
+                         proposal->only ? ", and init reads the first of several files alone: name "
+                                          "one that has other labels, too, and then set data in "
+                                          "the job file to all of them"
+                                        : how);
     return 0;
 }
 
