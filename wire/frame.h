@@ -48,7 +48,6 @@ enum frame_flag {
     X(FRAME_BAD_PACKED, "packed bulk that is not of the length it says")                           \
     X(FRAME_BAD_SEGMENT, "bulk outside of shared memory, or in memory that can shrink")            \
     X(FRAME_BAD_DESCRIPTOR, "descriptors that no frame asks for, or a frame that lacks its own")   \
-    X(FRAME_NO_MEMORY, "no memory for the bulk announced")                                         \
     X(FRAME_CUT_SHORT, "closed within a frame")                                                    \
     X(FRAME_SLOW, "the rest of a frame did not come")                                              \
     X(FRAME_STRANGER, "a message that strangers may not send")                                     \

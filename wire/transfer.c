@@ -100,18 +100,21 @@ static enum inlet_state bad_message(struct inlet *inlet, const char *why) {
     return bad(inlet, FRAME_MALFORMED, why);
 }
 
-/* Makes room for `length` bytes in *buffer; its content is lost. */
-static bool make_room(uint8_t **buffer, size_t *capacity, size_t length) {
+/* Makes room for `length` bytes in *buffer; its content is lost. Strangers may ask for no bulk; so
+ * whoever asks for more than there is has proved who it is, and a want of memory ends the process,
+ * as any other does: of a connection that is dropped the other end could not say why. */
+static void make_room(uint8_t **buffer, size_t *capacity, size_t length) {
     if (*buffer && length <= *capacity)
-        return true;
+        return;
     free(*buffer);
     size_t page = length < HUGE_PAGE_BYTES ? BULK_ALIGNMENT : HUGE_PAGE_BYTES;
     size_t bytes = (length + page) / page * page;
     *buffer = aligned_alloc(page, bytes);
-    *capacity = *buffer ? length : 0;
-    if (*buffer && page == HUGE_PAGE_BYTES)
+    if (!*buffer)
+        memory_exhausted(1, bytes);
+    *capacity = length;
+    if (page == HUGE_PAGE_BYTES)
         (void)madvise(*buffer, bytes, MADV_HUGEPAGE);
-    return *buffer;
 }
 
 /* ---- segments ---- */
@@ -186,18 +189,10 @@ static enum frame_error header_is_there(struct inlet *inlet) {
     unsigned type = inlet->header.type;
     if (inlet->stranger && type != MESSAGE_HELLO && type != MESSAGE_GREET && type != MESSAGE_PING)
         return FRAME_STRANGER;
-    if (!make_room(&inlet->body, &inlet->body_capacity, inlet->header.body_length))
-        return FRAME_NO_MEMORY;
+    make_room(&inlet->body, &inlet->body_capacity, inlet->header.body_length);
     assert(inlet->body_capacity >= inlet->header.body_length);
     receive(inlet, INLET_BODY, inlet->body, inlet->header.body_length);
     return FRAME_FINE;
-}
-
-static bool make_room_for_packed(struct inlet *inlet) {
-    size_t capacity = 0;
-    assert(!inlet->packed);
-    return !(inlet->header.flags & FRAME_PACKED) ||
-           make_room(&inlet->packed, &capacity, inlet->header.packed_length + COMPACT_PADDING);
 }
 
 static enum frame_error body_is_there(struct inlet *inlet) {
@@ -212,9 +207,11 @@ static enum frame_error body_is_there(struct inlet *inlet) {
         if (error)
             return error;
     } else if (bulk) {
-        if (!make_room(&inlet->bulk, &inlet->bulk_capacity, header->bulk_length) ||
-            !make_room_for_packed(inlet))
-            return FRAME_NO_MEMORY;
+        size_t capacity = 0;
+        assert(!inlet->packed);
+        make_room(&inlet->bulk, &inlet->bulk_capacity, header->bulk_length);
+        if (header->flags & FRAME_PACKED)
+            make_room(&inlet->packed, &capacity, header->packed_length + COMPACT_PADDING);
         inlet->current.data = inlet->bulk;
     }
     assert(!bulk || inlet->bulk_capacity >= header->bulk_length);
@@ -289,9 +286,8 @@ static void drop_buffer(struct inlet *inlet) {
  * which is empty. So many small messages come with one call, and bulk comes without a copy. */
 static enum inlet_state read_more(struct inlet *inlet) {
     assert(inlet->buffer_at == inlet->buffer_end);
-    if (!make_room(&inlet->buffer, &inlet->buffer_bytes,
-                   inlet->stranger ? INLET_STRANGER_BYTES : INLET_BUFFER_BYTES))
-        return bad(inlet, FRAME_NO_MEMORY, NULL);
+    make_room(&inlet->buffer, &inlet->buffer_bytes,
+              inlet->stranger ? INLET_STRANGER_BYTES : INLET_BUFFER_BYTES);
     size_t lack = inlet->needed - inlet->got;
     struct iovec places[2] = {{inlet->place + inlet->got, lack},
                               {inlet->buffer, inlet->buffer_bytes}};

@@ -235,7 +235,7 @@ def want_of_memory_is_told_by_every_command_and_of_every_worker(folder):
                 # A worker makes as many requests as there are messages: it may be at its end by then, or want none.
                 late = once and program != 'dml-coordinator' and told.status == 0
                 assert late or told.status == 69, (program, at, once, str(told))
-                assert late or 'out of memory' in told.stderr or 'lack of memory' in told.stderr, (program, at, once, told)
+                assert late or 'out of memory' in told.stderr or 'lack of memory' in told.stderr, (program, at, once, str(told))
 
 
 if __name__ == '__main__':
