@@ -1,5 +1,6 @@
 /* Finds the classes, or the largest target, of a set. */
 #include <assert.h>
+#include <float.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 /* A full sample drops every other target, and takes half as many from then on. */
 #define SAMPLE_MAX 65536
 
-static void sample_residual(struct targets *targets, double residual, double weight) {
+static void sample_residual(struct targets *targets, struct weighed_residual residual) {
     if (!targets->sample) {
         targets->sample = memory_new(SAMPLE_MAX, sizeof *targets->sample);
         targets->stride = 1;
@@ -31,7 +32,15 @@ static void sample_residual(struct targets *targets, double residual, double wei
             targets->sample[i] = targets->sample[2 * (size_t)i];
     }
     assert(targets->sampled < SAMPLE_MAX);
-    targets->sample[targets->sampled++] = (struct weighed_residual){residual, weight};
+    targets->sample[targets->sampled++] = residual;
+}
+
+/* Target and offset are each rounded when they are read, and maybe when they were made. */
+#define ROUNDINGS 8
+
+static struct weighed_residual residual_of(double target, double offset, double weight) {
+    double size = offset != 0 ? fabs(target) + fabs(offset) : 0;
+    return (struct weighed_residual){target - offset, weight, ROUNDINGS * DBL_EPSILON * size};
 }
 
 /* Weights are scaled so that their sum cannot overflow; with huge targets `sum` can. */
@@ -40,20 +49,32 @@ static void add_target(struct targets *targets, double target, double offset, do
         targets->least = target;
     targets->sum += weight * target;
     targets->weights += weight;
-    sample_residual(targets, target - offset, weight);
+    sample_residual(targets, residual_of(target, offset, weight));
 }
 
 /* Residuals of one size are in the order of their weights, so that the sums of these are always the
- * same. */
+ * same, and then of their rounding. */
 static int compare_residuals(const void *a, const void *b) {
     const struct weighed_residual *x = a, *y = b;
     int order = (x->residual > y->residual) - (x->residual < y->residual);
-    return order ? order : (x->weight > y->weight) - (x->weight < y->weight);
+    if (!order)
+        order = (x->weight > y->weight) - (x->weight < y->weight);
+    return order ? order : (x->rounding > y->rounding) - (x->rounding < y->rounding);
+}
+
+/* Quantiles that differ from the median by rounding only become the median: else the labels would
+ * seem to have a spread, and a tiny one. */
+static void drop_rounding(struct label_summary *summary, const double *rounding) {
+    const uint32_t middle = LABEL_QUANTILES / 2;
+    const double median = summary->quantile[middle];
+    for (uint32_t k = 0; k < LABEL_QUANTILES; k++)
+        if (fabs(summary->quantile[k] - median) <= rounding[k] + rounding[middle])
+            summary->quantile[k] = median;
 }
 
 /* A row of weight 3 counts as three rows do, of which the lightest has weight 1. */
 static void find_quantiles(const struct targets *targets, struct label_summary *summary) {
-    double total = 0, lightest = INFINITY, before = 0;
+    double total = 0, lightest = INFINITY, before = 0, rounding[LABEL_QUANTILES];
     uint32_t at = 0;
     for (uint32_t i = 0; i < targets->sampled; i++) {
         total += targets->sample[i].weight;
@@ -64,7 +85,9 @@ static void find_quantiles(const struct targets *targets, struct label_summary *
         while (at + 1 < targets->sampled && before + targets->sample[at].weight <= share)
             before += targets->sample[at++].weight;
         summary->quantile[k] = targets->sample[at].residual;
+        rounding[k] = targets->sample[at].rounding;
     }
+    drop_rounding(summary, rounding);
 }
 
 void targets_finish(struct targets *targets, struct label_summary *summary) {

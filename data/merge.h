@@ -302,9 +302,9 @@ void columns_make_names(struct columns *columns);
 
 /* ---- labels ---- */
 
-/* A target less the offset of its row. */
+/* A target less the offset of its row, and how far rounding may have moved it. */
 struct weighed_residual {
-    double residual, weight;
+    double residual, weight, rounding;
 };
 
 /* Sums up targets one by one. Zeroed memory is empty. */

@@ -103,13 +103,18 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
     return settings;
 }
 
-/* Rates of 1e-8, counts of 1e6 and prices that hardly differ have null losses far from 1. */
+static bool are_one_number(const struct label_summary *labels) {
+    return labels->quantile[0] == labels->quantile[LABEL_QUANTILES - 1];
+}
+
+/* Rates of 1e-8, counts of 1e6 and prices that hardly differ have null losses far from 1. Where the
+ * labels are their offsets and a constant, the null loss is rounding. */
 int gap_find_least(const struct objective_shape *shape, struct set *set,
                    struct gap_settings *settings) {
     const struct objective *objective = objective_of(shape->kind);
     const struct set_info *data = set_info(set);
     if (!settings->known || objective->labels != LABEL_TARGET ||
-        (objective->has_unit && !data->has_offsets))
+        (objective->has_unit && (!data->has_offsets || are_one_number(data->targets))))
         return 0;
     double null, second = objective->has_unit ? 0 : sizing_second_first(data, shape);
     int code = null_loss_find(set, shape, &null);

@@ -191,6 +191,21 @@ def labels_of_which_most_are_one_number_are_as_wide_as_the_others_next_to_them(f
 
 
 @test
+def labels_that_are_their_offsets_and_a_constant_have_no_spread(folder):
+    """Though the differences of most are rounded; it is left to nobody to raise a huge l2."""
+    rng = random.Random(9)
+    for constant, size in ((3, 5), (-0.1, 1e6), (0, 5)):
+        offsets = [size * rng.gauss(0, 1) for _ in range(300)]
+        data = write_table(folder / 'd.csv', [(rng.gauss(0, 1), e, e + constant) for e in offsets], 'a,e,y')
+        for settings in ({'objective': 'huber'}, {'objective': 'quantile', 'quantile': {'tau': 0.9}}):
+            result = train(write_job(folder, data=[data], offset='e', **settings), '--fresh')
+            assert result['converged'] and result['l2'] < 1, (constant, settings, result)
+            found = predictions(folder, folder / data, result)
+            assert all(math.isclose(y, e + constant, rel_tol=1e-7, abs_tol=1e-6)
+                       for y, e in zip(found, offsets)), (constant, settings)
+
+
+@test
 def a_row_of_weight_3_is_three_rows_for_what_labels_decide(folder):
     rng = random.Random(7)
     rows = [(a, b, y, rng.choice((1, 1, 1, 5))) for a, b, y in made_rows(LABELS['squared'])]
