@@ -9,7 +9,8 @@ import sys
 
 import source
 
-DOCUMENTS = ['README.md', *sorted(f'doc/{path.name}' for path in (source.ROOT / 'doc').glob('*.md')),
+OF_THE_TOP = sorted(path.name for path in source.ROOT.glob('*.md'))
+DOCUMENTS = [*OF_THE_TOP, *sorted(path.relative_to(source.ROOT).as_posix() for path in (source.ROOT / 'doc').rglob('*.md')),
              'bench/NOTES.md', 'tests/fault/README.md', 'tests/hosts/README.md']
 PAGES = sorted(f'man/{path.name}' for path in (source.ROOT / 'man').glob('*.[1357]'))
 
@@ -57,7 +58,11 @@ SECTION = re.compile(r'\b((?:doc|bench)/\w+\.md)`?(?:,| \()\s+"([^"]+)"')
 LINK = re.compile(r'\]\(#([\w-]+)\)')
 HEADING = re.compile(r'^#+ (.*)', re.M)
 VERSION = re.compile(r'`(\w+_VERSION)`')
-TARGET = re.compile(r'make ((?:check|bench)-[\w-]+|fuzz|screenshots)')
+TARGET = re.compile(r'make ((?:check|bench|release)-[\w-]+|coverage|fuzz|screenshots|tidy)')
+# Of a line of code: a path, as from the root or from a build folder in it; a unit program with its suites.
+IN_CODE = re.compile(r'(?<![\w./-])(?:\.\.?/)?((?:[\w-]+/)+[\w-]+(?:\.[a-z]+)?)')
+SUITES = re.compile(r'tests/unit/(\w+_tests)((?: +[a-z]\w*)*)')
+FAILPOINTS = re.compile(r'\bDML_FAILPOINT=[\w.]*?(\w+):\d')
 
 
 def text_of(name):
@@ -79,7 +84,7 @@ def known_files():
     """Paths below the root of everything that a document may name."""
     return {path.relative_to(source.ROOT).as_posix()
             for folder in (*source.FOLDERS, 'man', 'doc', 'examples', 'completion', 'quickstart')
-            for path in (source.ROOT / folder).rglob('*') if path.is_file()} | {'NEWS', 'README.md'}
+            for path in (source.ROOT / folder).rglob('*') if path.is_file()} | {'NEWS', *OF_THE_TOP}
 
 
 def absent_files(documents, known):
@@ -161,6 +166,26 @@ def absent_targets(documents):
     return [f'{document} names make {target}' for document, text in documents
             for target in dict.fromkeys(TARGET.findall(text))
             if not re.search(rf'^{target}:', makefiles, re.M)]
+
+
+def absent_in_code(documents, known, makefiles):
+    """Paths in lines of code that begin with a folder of the sources, and that no file, folder or program has."""
+    there = known | {path[:at] for path in known for at, letter in enumerate(path) if letter == '/'} | \
+        set(re.findall(r'[\w./-]+', makefiles))
+    return [f'{document} has {path} in a command' for document, text in documents
+            for path in dict.fromkeys(IN_CODE.findall('\n'.join(CODE.findall(text))))
+            if path.split('/')[0] in source.FOLDERS and path not in there]
+
+
+def absent_suites(documents, suites):
+    return [f'{document} asks {program} for {suite}' for document, text in documents
+            for program, names in SUITES.findall('\n'.join(CODE.findall(text)))
+            for suite in names.split() if suite not in suites]
+
+
+def absent_failpoints(documents, failpoints):
+    return [f'{document} names the failpoint {name}' for document, text in documents
+            for name in dict.fromkeys(FAILPOINTS.findall(text)) if name not in failpoints]
 
 
 def absent_words(documents, words):
@@ -294,6 +319,9 @@ def planted():
         'a word that has another name': former_words([('a.md', 'an older epoch'), ('b.md', '')]),
         'another word that has another name': former_words([('a.md', 'trained in coordinates')]),
         'a target that is not there': absent_targets(document),
+        'a path in a command that is not there': absent_in_code([('a.md', '    ../base/gone.py a')], {'base/here.c'}, ''),
+        'a suite that is not there': absent_suites([('a.md', '    tests/unit/a_tests gone  # all')], {'here'}),
+        'a failpoint that is not there': absent_failpoints([('a.md', 'DML_FAILPOINT=shard0.gone:1:kill')], {'here'}),
         'a word in marks that is nowhere': absent_words([('a.md', '`gone = 1`')], {'here'}),
         'a section that is not there':
             [name for name in absent_sections(named, {'doc/B.md': ['Here']}) if 'names' in name],
@@ -323,6 +351,9 @@ def main():
     comments = comments_of(sources)
     others = [path for path in known if path.endswith(('.py', '.mk', '.html', '.css', '.js'))] + ['m4/cuda.m4', 'configure.ac']
     words = words_of_code(sources + [(name, text_of(name)) for name in others])
+    messages = re.findall(r'^MESSAGE\((\w+)', text_of('wire/messages.def'), re.M)
+    tests, failpoints = ('\n'.join(text for path, text in sources if re.search(pattern, path))
+                         for pattern in (r'^tests/unit/', r'failpoint\w*\.def$'))
     pages = [(name, text_of(name)) for name in PAGES]
     headings = {name: HEADING.findall(text)
                 for name, text in documents + [('bench/RESULTS.md', text_of('bench/RESULTS.md'))]}
@@ -339,6 +370,11 @@ def main():
         ('each stop of a life names its file', stops_without_a_file(text_of('doc/ARCHITECTURE.md'))),
         ('documents and comments call things by their present names', former_words(documents + comments)),
         ('targets that documents name are there', absent_targets(documents)),
+        ('commands name paths, suites and failpoints that are there',
+         absent_in_code(documents, known, fragments())
+         + absent_suites(documents, set(re.findall(r'^SUITE\((\w+)\)', tests, re.M)))
+         + absent_failpoints(documents, set(re.findall(r'^FAILPOINT\((\w+)', failpoints, re.M))
+                             | {f'{way}_{name}' for name in messages for way in ('send', 'receive')})),
         ('words in marks are somewhere in the tree', absent_words(documents, words_of_tree())),
         ('sections that documents and comments name are there',
          absent_sections(documents + comments, headings)),
