@@ -6,7 +6,9 @@ dist_man_MANS += \
 	man/dml-objective.3 \
 	man/dml.conf.5 \
 	man/dml-cluster.7 \
+	man/dml-figures.7 \
 	man/dml-protocol.7 \
 	man/dml-retrain.7 \
-	man/dml-tasks.7 \
-	man/dml-status.7
+	man/dml-status.7 \
+	man/dml-summaries.7 \
+	man/dml-tasks.7

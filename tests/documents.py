@@ -250,8 +250,8 @@ def keys_that_change(table):
 
 
 def untold_changes(table, page):
-    """Keys that may change when a run goes on, by the table and by dml.conf(5), if these differ."""
-    part = page.split('.Ss What may change when a run goes on')[1].split('.Sh ')[0]
+    """Keys that may change when a run is resumed, by the table and by dml.conf(5), if these differ."""
+    part = page.split('.Ss What may change when a run is resumed')[1].split('.Sh ')[0]
     told = {word for line in re.findall(r'^\.Ic (.*)', part, re.M) for word in line.split() if word not in ',.'}
     return [f'only one of both has {key}' for key in sorted(keys_that_change(table) ^ told)]
 
@@ -334,7 +334,7 @@ def planted():
         'a variable that no page has': untold_variables([('base/a.c', 'getenv("DML_GONE")')], page),
         'a kind that is not told': other_kinds('KIND(GONE, gone, 1, 1, NONE, "")', '| 1 | here |'),
         'a key that may change and is not told': untold_changes(
-            '    {"gone", KEY, CHANGES},\n', '.Ss What may change when a run goes on\n.Sh X\n'),
+            '    {"gone", KEY, CHANGES},\n', '.Ss What may change when a run is resumed\n.Sh X\n'),
         'a file that a list names and is not there': incomplete_lists(document, set()),
         'a file that a list lacks': unlisted('made_up', ['a.c'], [('b.c', 'case MADE_UP:')]),
         'a test that a list lacks':
@@ -384,7 +384,7 @@ def main():
         ('variables of the environment are on a manual page', untold_variables(sources, pages)),
         ('the protocol tells of all kinds of evaluation',
          other_kinds(text_of('wire/kinds.def'), text_of('doc/PROTOCOL.md'))),
-        ('dml.conf(5) has the keys that may change when a run goes on',
+        ('dml.conf(5) has the keys that may change when a run is resumed',
          untold_changes(text_of('coordinator/job/key_table.c'), text_of('man/dml.conf.5'))),
         ('lists of the files to change name what the example names',
          incomplete_lists(documents, known) if len(lists(documents)) > 1 else ['no list was found']),

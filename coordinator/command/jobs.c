@@ -26,7 +26,7 @@ static int figure_of(const struct options *options, const struct score_figure **
     *figure = options->sort ? score_figure_find(options->sort) : NULL;
     if (*figure || !options->sort)
         return 0;
-    return error_set(ERROR_USAGE, "there is no figure `%s`; dml-coordinator(1) lists them%s",
+    return error_set(ERROR_USAGE, "there is no figure `%s`; dml-figures(7) lists them%s",
                      options->sort, score_figure_question(options->sort));
 }
 
