@@ -164,8 +164,8 @@ struct column_scaling {
     double penalty; /* finite, not below 0; 0: no l2 acts on it */
     double square;  /* Σ w·(s_j·(x_j − m_j))²/Σ w over the rows; finite, not below 0. Only to
                        estimate how far the optimum is */
-    double centre;  /* finite; what the values of the data are above x_j (data/set.h), so that the
-                       model's biases are b_k − Σ_j centre_j·w_jk: for their errors alone */
+    double centre;  /* finite; what the values of the data are above x_j (data/set/set.h), so that
+                       the  model's biases are b_k − Σ_j centre_j·w_jk: for their errors alone */
 };
 _Static_assert(sizeof(struct column_scaling) == 40, "no padding");
 

@@ -14,7 +14,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "bench/plain_gpu.h"
-#include "data/set.h"
+#include "data/set/set.h"
 
 enum { PAIRS = 10, EVALUATIONS_MOST = 5000, TRIALS_MOST = 40 };
 

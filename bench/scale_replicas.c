@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/set.h"
+#include "data/set/set.h"
 #include "numeric/setup.h"
 #include "replica/compute.h"
 #include "replica/replica.h"

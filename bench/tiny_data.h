@@ -4,7 +4,7 @@
 #ifndef DML_BENCH_TINY_DATA_H
 #define DML_BENCH_TINY_DATA_H
 
-#include "data/set.h"
+#include "data/set/set.h"
 #include "objective/objective.h"
 
 enum { TINY_PATTERNS = 64 };

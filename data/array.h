@@ -7,9 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "data/batch.h"
-#include "data/blocks.h"
-#include "data/source.h"
+#include "data/source/batch.h"
+#include "data/source/blocks.h"
+#include "data/source/source.h"
 
 enum array_cell {
     CELL_U8,
@@ -57,7 +57,7 @@ int array_check_end(struct blocks *blocks, const struct array *array);
 /* ---- the reader ----
  *
  * Reads the rows of an array file, each with its label from an array file of its own, into batches:
- * what data/format.h does for text. */
+ * what data/csv/format.h does for text. */
 
 struct array_reader; /* opaque */
 

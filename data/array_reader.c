@@ -7,8 +7,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/format.h"
-#include "data/input.h"
+#include "data/csv/format.h"
+#include "data/source/input.h"
 
 /* About so many cells a block, so that they stay in the cache as doubles. Nothing else decides how
  * rows are split, so packs do not depend on the number of threads. */

@@ -6,7 +6,7 @@
  * holds one at a time, and takes the number of its block under the first: so the thread of each
  * earlier block is at work on it or waits for one before, and the wait for a turn always ends. */
 #define _GNU_SOURCE
-#include "data/source.h"
+#include "data/source/source.h"
 
 #include <assert.h>
 #include <pthread.h>
@@ -19,10 +19,10 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "data/array.h"
-#include "data/blocks.h"
-#include "data/format.h"
-#include "data/input.h"
-#include "data/parquet_reader.h"
+#include "data/csv/format.h"
+#include "data/parquet/parquet_reader.h"
+#include "data/source/blocks.h"
+#include "data/source/input.h"
 
 #define BEGINNING_BYTES 512 /* that tell what a file is */
 

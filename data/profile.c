@@ -8,8 +8,8 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/date.h"
-#include "data/number.h"
+#include "data/text/date.h"
+#include "data/text/number.h"
 
 /* All columns together count about so many different values. */
 #define DIFFERENT_OF_ALL 20000000u

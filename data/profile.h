@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "data/source.h"
+#include "data/source/source.h"
 
 /* From so many on different values of a column are not counted; in tables of very many columns
  * counting ends earlier (struct profile), so that memory stays in proportion to the file. */
@@ -32,7 +32,7 @@ struct column_profile {
     double words;            /* of texts: in the mean, so many follow a blank */
     uint64_t longest;        /* bytes of a text; of a category as many as it may have at most */
     bool foreign;            /* some text is not UTF-8 */
-    uint32_t dates;          /* the formats in which all texts are dates: data/date.h */
+    uint32_t dates;          /* the formats in which all texts are dates: data/text/date.h */
     uint64_t dated;          /* texts that are dates of some format */
     char undated[24];        /* the first that is none */
     uint64_t dressed;        /* texts that would be numbers without "$", "%", blanks, commas, or the

@@ -2,7 +2,7 @@
 #include <math.h>
 
 #include "base/text.h"
-#include "data/date.h"
+#include "data/text/date.h"
 #include "library/opened.h"
 #include "model/offsets.h"
 #include "model/response.h"

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/number.h"
+#include "data/text/number.h"
 #include "model/response.h"
 
 /* ---- which class a label means ---- */

@@ -12,8 +12,8 @@
 /* ---- which class a label in a data file means ----
  *
  * Labels and class names are compared as numbers if both are numbers ("1", "+1" and "1.0" are the
- * same) and no codes, as "007" is (data/number.h), else as texts. number_of_text() decides what a
- * number is, here and where the data is read: "inf" and "0x1" are texts. */
+ * same) and no codes, as "007" is (data/text/number.h), else as texts. number_of_text() decides
+ * what a number is, here and where the data is read: "inf" and "0x1" are texts. */
 
 #define LABEL_UNSEEN UINT32_MAX
 

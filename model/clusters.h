@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/set.h"
+#include "data/set/set.h"
 #include "model/model.h"
 
 /* Clusters times parameters, at most: the sums of scores take 8 bytes each. */

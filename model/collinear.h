@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/set.h"
+#include "data/set/set.h"
 #include "model/model.h"
 
 /* Parameters, at most; values of rows, and rows times parameters times parameters, that are no

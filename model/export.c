@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/number.h"
+#include "data/text/number.h"
 #include "model/family.h"
 #include "model/offsets.h"
 #include "model/onnx.h"

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/number.h"
+#include "data/text/number.h"
 #include "model/classes.h"
 #include "model/curves.h"
 #include "model/response.h"

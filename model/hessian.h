@@ -11,7 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/set.h"
+#include "data/set/set.h"
 #include "model/model.h"
 
 struct hessian; /* opaque */

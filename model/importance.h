@@ -20,7 +20,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "data/set.h"
+#include "data/set/set.h"
 #include "model/model.h"
 
 struct importance_column {

@@ -14,8 +14,8 @@
 #include "base/column_order.h"
 #include "base/layout.h"
 #include "base/process.h"
-#include "data/source.h"
-#include "data/table.h"
+#include "data/source/source.h"
+#include "data/table/table.h"
 #include "objective/objective.h"
 
 /* The version of both files, raised when an older reader could not read a newer one. Models of
@@ -74,7 +74,7 @@ struct model_layout {
     const struct model_kept *kept;      /* for writing: features to keep besides, or NULL */
     const struct response *response; /* what is made of the margins (model/response.h), or NULL */
     const double *idf; /* F: what a word weighs, 0 of other features; NULL: the table has no words
-                          that are weighed (data/table.h) */
+                          that are weighed (data/table/table.h) */
     bool needs[ROW_PROPERTIES]; /* of offsets and exposures: each row has one. They are a column of
                                    the table, or else in a file beside the data */
     const struct table *table;  /* how tables are prepared (model.json: `preparation`), or NULL:

@@ -8,8 +8,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/number.h"
-#include "data/spelling.h"
+#include "data/table/spelling.h"
+#include "data/text/number.h"
 #include "model/terms.h"
 
 /* Of the columns of a cross together; their weights are a table, which has one for each. */

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/number.h"
+#include "data/text/number.h"
 #include "model/response.h"
 #include "objective/objective.h"
 

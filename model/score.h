@@ -9,8 +9,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "data/holdout.h"
-#include "data/pack.h"
+#include "data/pack/pack.h"
+#include "data/set/holdout.h"
 #include "model/model.h"
 
 /* Of more classes than the first no confusion matrix is kept; more than the second are not listed

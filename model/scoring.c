@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/holdout.h"
+#include "data/set/holdout.h"
 #include "model/figures.h"
 #include "model/output.h"
 #include "model/ranking.h"

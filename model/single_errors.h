@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/set.h"
+#include "data/set/set.h"
 #include "model/collinear.h"
 #include "model/model.h"
 

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/set.h"
+#include "data/set/set.h"
 #include "model/fit.h"
 #include "model/model.h"
 
@@ -65,7 +65,7 @@ int summary_fit(struct set *set, const struct model_layout *layout, const double
                 double estimated, struct fit_statistics *statistics);
 
 /* The parameters of the data, as model_spread() leaves them, become those of a set with centres
- * (data/set.h), which is what everything takes that reads rows of the set; and back. */
+ * (data/set/set.h), which is what everything takes that reads rows of the set; and back. */
 void summary_to_set(const struct set_info *info, const struct model_layout *layout,
                     double *parameters);
 void summary_from_set(const struct set_info *info, const struct model_layout *layout,

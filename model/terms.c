@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/spelling.h"
+#include "data/table/spelling.h"
 #include "model/crosses.h"
 
 #define ROOM_FIRST 256

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "data/number.h"
+#include "data/text/number.h"
 #include "model/ranking.h"
 
 /* ---- the text of a rule ---- */

@@ -8,8 +8,8 @@
  * NIPS 2012.) It is synchronous: one minibatch at a time, which all replicas share, so the model is
  * the same whatever the number of workers.
  *
- * The rows of the set are shuffled, and its chunks have the same number of rows (data/set.h). With
- * C chunks, k of them in a minibatch and the key of an epoch, minibatch j begins at position
+ * The rows of the set are shuffled, and its chunks have the same number of rows (data/set/set.h).
+ * With C chunks, k of them in a minibatch and the key of an epoch, minibatch j begins at position
  * k·permutation_at(j, ⌈C/k⌉, key) and ends before C; position p is chunk (p + offset) mod C, with
  * offset = permutation_key(key, 1) mod C. So it is a run of chunks, or two, and each row is in one
  * minibatch of the epoch.

@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "data/set.h"
+#include "data/set/set.h"
 #include "device/find.h"
 #include "numeric/setup.h"
 #include "objective/family.h"

@@ -17,12 +17,12 @@ MAY_INCLUDE = {
              'numeric/places.h', 'numeric/special.h'],
     'plugin': ['base'],
     'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],
-    'model': ['base', 'data/holdout.h', 'data/number.h', 'data/pack.h', 'data/set.h',
-              'data/source.h', 'data/spelling.h', 'data/table.h', 'numeric/dense.h', 'numeric/exact.h',
+    'model': ['base', 'data/set/holdout.h', 'data/text/number.h', 'data/pack/pack.h', 'data/set/set.h',
+              'data/source/source.h', 'data/table/spelling.h', 'data/table/table.h', 'numeric/dense.h', 'numeric/exact.h',
               'numeric/inverse.h', 'numeric/orthogonal.h', 'numeric/tails.h', 'objective/distribution.h',
               'objective/family.h', 'objective/objective.h', 'plugin/plugin.h'],
     # What scoring takes, and of plug-ins what a library has in their place.
-    'library': ['base', 'data/blocks.h', 'data/date.h', 'data/format.h', 'data/number.h', 'model', 'objective/objective.h',
+    'library': ['base', 'data/source/blocks.h', 'data/text/date.h', 'data/csv/format.h', 'data/text/number.h', 'model', 'objective/objective.h',
                 'plugin/plugin.h'],
     'store': ['base'],
     # The types of programs and evaluations, and the algebra of small matrices.
@@ -62,7 +62,7 @@ HOLDS = {
 
 # The rooms of the coordinator: each may include those before it in this list, and the first two are
 # its state machine. What lies in coordinator/ itself counts as the machine's.
-ROOMS = {
+COORDINATOR_ROOMS = {
     'dispatch': 'plan, portions, backup copies, flushes, commit decisions, rounds: one evaluation',
     'machine': 'membership, set-up, recovery, the state that outlives a process, the whole; and which '
                'host a worker is started on',
@@ -75,6 +75,23 @@ ROOMS = {
     'publish': 'which model is live: the gate, the decision and its steps, which versions are kept',
     'command': 'the commands, and what several of them need',
 }
+
+# The rooms of data/, likewise. What lies in data/ itself knows all readers, and comes after them.
+DATA_ROOMS = {
+    'text': 'what a piece of text means, pure: numbers, dates, time zones, letters, JSON',
+    'table': 'what the columns of a table are and what their cells are as features: kinds, words, spellings',
+    'remote': 'where files lie: patterns of paths, folders, and objects behind addresses, read with libcurl',
+    'source': 'a source file: its name, options, bytes and blocks, its rows in batches, the features they have',
+    'csv': 'rows of tables from text: CSV and JSON Lines, what columns a file has, what a cell means for its row',
+    'parquet': 'rows of tables from Parquet files',
+    '': 'the reading pipeline over all readers; arrays of numbers; a look at a file for `init`',
+    'pack': 'packs, each a source file read once, and the container that packs and sets have in common',
+    'set': 'the packs of a run merged into one set: sides, columns, classes, weights, chunks, and what is computed '
+           'over them',
+}
+
+# Folders with rooms: the rooms in their order, and the one that files in the folder itself count as.
+ROOMS = {'coordinator': (COORDINATOR_ROOMS, 'machine'), 'data': (DATA_ROOMS, '')}
 
 # What a room may not include although its folder may: dispatch does not know what asks for
 # evaluations.
@@ -100,10 +117,10 @@ LIBRARIES = {
         r'|coordinator/run/(launch_processes|cluster_loop|cluster_links|loop)\.c|coordinator/status/(control|http)\.c',
     r'xxhash\.h': r'base/hash\.c',
     r'openssl/.*\.h': r'base/hash\.c|wire/tls\.c',
-    r'(zlib|zstd)\.h': r'data/',
-    r'(snappy-c|lz4)\.h': r'data/parquet_codec\.c',
-    r'curl/.*\.h': r'data/libcurl\.h',
-    r'uni(case|ctype)\.h': r'data/letters\.c',
+    r'(zlib|zstd)\.h': r'data/(source|parquet)/',
+    r'(snappy-c|lz4)\.h': r'data/parquet/parquet_codec\.c',
+    r'curl/.*\.h': r'data/remote/libcurl\.h',
+    r'uni(case|ctype)\.h': r'data/text/letters\.c',
     r'confuse\.h': r'coordinator/job/',
 }
 
@@ -171,10 +188,11 @@ def upward_includes(path, text):
             and name not in allowed and name.split('/')[0] not in allowed]
 
 
-def rank_in_coordinator(path):
-    """The place of a file's room among those of the coordinator."""
-    parts = path.split('/')
-    return list(ROOMS).index(parts[1] if len(parts) > 2 else 'machine')
+def rank_of_room(path):
+    """The place of a file's room among those of its folder."""
+    folder, *inner = path.split('/')
+    rooms, itself = ROOMS[folder]
+    return list(rooms).index(inner[0] if len(inner) > 1 else itself)
 
 
 def unseen_includes(path, text):
@@ -184,12 +202,12 @@ def unseen_includes(path, text):
 
 
 def inward_includes(path, text):
-    """Headers of the coordinator that a file of it may not include."""
-    if not path.startswith('coordinator/') or path == 'coordinator/main.c':
+    """Headers of later rooms of its folder that a file includes."""
+    folder = path.split('/')[0]
+    if folder not in ROOMS or path == 'coordinator/main.c':
         return []
     return [f'{path} includes {name}' for quote, name in includes(text)
-            if quote == '"' and name.startswith('coordinator/')
-            and rank_in_coordinator(name) > rank_in_coordinator(path)]
+            if quote == '"' and name.startswith(f'{folder}/') and rank_of_room(name) > rank_of_room(path)]
 
 
 def looks_inside(path, text):
@@ -314,9 +332,10 @@ def table():
         return f'`{name}`' if '.' in name else f'{name}/'
     folders = [f'| `{folder}/` | {HOLDS[folder]} | {", ".join(map(code, allowed)) or "nothing"} |'
                for folder, allowed in MAY_INCLUDE.items()]
-    rooms = [f'| `coordinator/{room}/` | {holds} |' for room, holds in ROOMS.items()]
+    rooms = [f'| `{folder}/{room}{"/" if room else ""}`{"" if room else " itself"} | {holds} |'
+             for folder, (rooms, _) in ROOMS.items() for room, holds in rooms.items()]
     return '\n'.join(['| folder | holds | may include, beside its own |', '|---|---|---|', *folders, '',
-                      '| room | holds; may include the rooms above it |', '|---|---|', *rooms])
+                      '| room | holds; may include the rooms of its folder above it |', '|---|---|', *rooms])
 
 
 def untold():
@@ -332,6 +351,8 @@ def planted(names):
         'wire that includes a role': upward_includes('wire/a.c', '#include "shard/b.h"\n'),
         'a state machine that includes its I/O shell':
             inward_includes('coordinator/dispatch/plan.c', '#include "coordinator/run/cluster.h"\n'),
+        'a room of data/ that includes a later one':
+            inward_includes('data/text/a.c', '#include "data/source/source.h"\n'),
         'sources that need one another, one by a header that has no source': circles(
             [('shard/a.c', '#include "shard/b.h"\n'), ('shard/a.h', ''),
              ('shard/b.c', '#include "shard/parts.h"\n'), ('shard/b.h', ''),
@@ -349,7 +370,7 @@ def planted(names):
         'a simulator that looks into the machine':
             looks_inside('tests/sim/a.c', '#include "coordinator/machine/machine.h"\n'),
         'an optimizer that knows the set':
-            upward_includes('optimizer/a.c', '#include "data/set.h"\n'),
+            upward_includes('optimizer/a.c', '#include "data/set/set.h"\n'),
         'a report that looks into the driver':
             looks_inside('coordinator/status/a.c', '#include "coordinator/driver.h"\n'),
         'a header not allowed alone': upward_includes('data/a.c', '#include "numeric/vector.h"\n'),
@@ -382,7 +403,7 @@ def main():
     return source.report([
         ('every rule notices a planted violation', planted(names)),
         ('folders include only what is below them', over(upward_includes)),
-        ('the coordinator is layered within', over(inward_includes)),
+        ('rooms include only rooms before them', over(inward_includes)),
         ('dispatch does not know what asks for evaluations', over(unseen_includes)),
         ('the coordinator\'s machine is closed', over(looks_inside)),
         ('each library is used in its one place', over(strange_libraries)),

@@ -15,9 +15,9 @@
 #include "coordinator/command/proposal.h"
 #include "coordinator/job/job.h"
 #include "coordinator/job/key.h"
-#include "data/address.h"
-#include "data/date.h"
-#include "data/number.h"
+#include "data/remote/address.h"
+#include "data/text/date.h"
+#include "data/text/number.h"
 
 /* ---- writing ---- */
 

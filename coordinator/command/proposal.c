@@ -14,8 +14,8 @@
 #include "base/text.h"
 #include "coordinator/command/proposal.h"
 #include "coordinator/command/proposal_cells.h"
-#include "data/date.h"
-#include "data/number.h"
+#include "data/text/date.h"
+#include "data/text/number.h"
 #include "model/score.h"
 
 /* ---- how columns are taken ---- */

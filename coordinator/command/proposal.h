@@ -7,7 +7,7 @@
 
 #include "coordinator/command/proposal_cells.h"
 #include "data/profile.h"
-#include "data/source.h"
+#include "data/source/source.h"
 
 /* Completes a proposal that has `data` and `reading`. Reads the file, some times if cells or labels
  * are spelt in ways that a job has to know. Errors of source_read(), and ERROR_DATA for labels that

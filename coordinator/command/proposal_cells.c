@@ -13,7 +13,7 @@
 #include "base/memory.h"
 #include "base/resources.h"
 #include "base/text.h"
-#include "data/number.h"
+#include "data/text/number.h"
 
 /* ---- reading the file ---- */
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "data/profile.h"
-#include "data/source.h"
+#include "data/source/source.h"
 
 /* A proposal while it is made, and as it was made. */
 struct proposal {

@@ -13,7 +13,7 @@
 #include "coordinator/command/summary_print.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/run_folder.h"
-#include "data/number.h"
+#include "data/text/number.h"
 
 static int read_level(const char *text, double *level) {
     double value = SUMMARY_LEVEL;

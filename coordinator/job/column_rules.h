@@ -10,7 +10,7 @@
 #include <stddef.h>
 
 #include "coordinator/job/job.h"
-#include "data/set.h"
+#include "data/set/set.h"
 
 #define PENALTY_RULE_ALLOWED                                                                       \
     "\"COLUMN = FACTOR\" or a list of them, with factors from 0 (free) to 1e6; COLUMN is a name, " \

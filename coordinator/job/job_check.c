@@ -12,7 +12,7 @@
 #include "coordinator/job/host_list.h"
 #include "coordinator/job/key.h"
 #include "coordinator/job/tiling.h"
-#include "data/set.h"
+#include "data/set/set.h"
 
 /* A key for another objective or optimizer than the job's has no effect: perhaps the one that it is
  * for was forgotten. */

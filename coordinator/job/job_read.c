@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "coordinator/job/family.h"
 #include "coordinator/job/key.h"
-#include "data/address.h"
+#include "data/remote/address.h"
 
 /* ---- questions about a job ---- */
 

@@ -1,5 +1,5 @@
 #include "coordinator/job/key.h"
-#include "data/address.h"
+#include "data/remote/address.h"
 
 #include <assert.h>
 #include <math.h>

@@ -12,8 +12,8 @@
 #include "coordinator/job/column_rules.h"
 #include "coordinator/job/gate.h"
 #include "coordinator/job/host_list.h"
-#include "data/date.h"
-#include "data/set.h"
+#include "data/text/date.h"
+#include "data/set/set.h"
 
 static bool is_name(const char *text) {
     return !strchr(text, '/') && strcmp(text, ".") && strcmp(text, "..");

@@ -7,7 +7,7 @@
 #include "coordinator/job/column_rules.h"
 #include "coordinator/job/job.h"
 #include "optimizer/preconditioner.h"
-#include "data/set.h"
+#include "data/set/set.h"
 #include "objective/objective.h"
 
 struct scaling {
@@ -28,8 +28,8 @@ static inline const struct column_scaling *scaling_of_data(const struct scaling 
     return scaling->of_data ? scaling->of_data : scaling->columns;
 }
 
-/* Whether a set for the job may have centres (data/set.h): what is left out of the values goes to
- * biases of the model, which the scaling of columns finds. */
+/* Whether a set for the job may have centres (data/set/set.h): what is left out of the values goes
+ * to biases of the model, which the scaling of columns finds. */
 bool job_may_centre(const struct job *job);
 
 /* The kind of scaling as a number, for files: 0 if there is none, else 1 if standardised, plus 2 if

@@ -3,7 +3,7 @@
 #define DML_COORDINATOR_JOB_SIZING_H
 
 #include "coordinator/job/job.h"
-#include "data/set.h"
+#include "data/set/set.h"
 #include "objective/objective.h"
 #include "optimizer/preconditioner.h"
 

@@ -3,7 +3,7 @@
 #define DML_COORDINATOR_JOB_TILING_H
 
 #include "coordinator/job/job.h"
-#include "data/set.h"
+#include "data/set/set.h"
 
 /* Why the data of the job cannot be in tiles, however wide it is: a constant that completes "has no
  * effect: "; NULL: it can. */

@@ -20,7 +20,7 @@
 #include "base/layout.h"
 #include "optimizer/optimizer.h"
 #include "coordinator/dispatch/output.h"
-#include "data/set.h"
+#include "data/set/set.h"
 #include "numeric/vector.h"
 #include "objective/objective.h"
 #include "store/store.h"

@@ -12,7 +12,7 @@
 #include "coordinator/run/loop.h"
 #include "coordinator/run/progress.h"
 #include "coordinator/status/run_folder.h"
-#include "data/number.h"
+#include "data/text/number.h"
 
 /* ---- both models on the holdout ---- */
 

@@ -16,8 +16,8 @@
 #include "base/memory.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/run_folder.h"
-#include "data/pack.h"
-#include "data/set.h"
+#include "data/pack/pack.h"
+#include "data/set/set.h"
 
 /* The names in a folder of the state; none if it cannot be listed, but for want of permission: what
  * the caller may not see is not known to be needless. */

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #include "base/layout.h"
-#include "data/set.h"
+#include "data/set/set.h"
 
 /* The most that are listed: those with the largest multipliers. */
 #define ACTIVE_BOUNDS_LISTED 1000

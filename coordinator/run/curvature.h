@@ -5,7 +5,7 @@
 #define DML_COORDINATOR_RUN_CURVATURE_H
 
 #include "base/layout.h"
-#include "data/container.h"
+#include "data/pack/container.h"
 #include "model/model.h"
 
 struct curvature_writer; /* opaque */

@@ -17,8 +17,8 @@
 #include "coordinator/job/scaling.h"
 #include "coordinator/job/tiling.h"
 #include "coordinator/run/state_folder.h"
-#include "data/holdout.h"
-#include "data/number.h"
+#include "data/set/holdout.h"
+#include "data/text/number.h"
 
 static unsigned threads_here(void) {
     unsigned count = cpus_usable();

@@ -3,8 +3,8 @@
 #define DML_COORDINATOR_RUN_DATASET_H
 
 #include "coordinator/job/job.h"
-#include "data/pack.h"
-#include "data/set.h"
+#include "data/pack/pack.h"
+#include "data/set/set.h"
 #include "model/score.h"
 
 /* Makes the state folder if it is missing. ERROR_CREATE, ERROR_PERMISSION. */

@@ -4,7 +4,7 @@
 #ifndef DML_COORDINATOR_RUN_KRONECKER_SCALING_H
 #define DML_COORDINATOR_RUN_KRONECKER_SCALING_H
 
-#include "data/set.h"
+#include "data/set/set.h"
 #include "objective/kronecker.h"
 
 /* Zeroed memory is none. */

@@ -2,7 +2,7 @@
 #ifndef DML_COORDINATOR_RUN_NULL_LOSS_H
 #define DML_COORDINATOR_RUN_NULL_LOSS_H
 
-#include "data/set.h"
+#include "data/set/set.h"
 #include "objective/objective.h"
 
 /* The mean loss, each row with its weight and its offset, where the intercept is at its start for

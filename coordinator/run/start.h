@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/layout.h"
-#include "data/container.h"
+#include "data/pack/container.h"
 #include "model/model.h"
 
 struct start {

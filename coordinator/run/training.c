@@ -22,7 +22,7 @@
 #include "coordinator/run/sets.h"
 #include "coordinator/run/state_folder.h"
 #include "coordinator/status/run_folder.h"
-#include "data/dictionary.h"
+#include "data/source/dictionary.h"
 #include "numeric/setup.h"
 #include "wire/channel.h"
 

@@ -16,7 +16,7 @@
 #include "coordinator/run/recorder.h"
 #include "coordinator/run/start.h"
 #include "coordinator/status/metrics.h"
-#include "data/set.h"
+#include "data/set/set.h"
 #include "coordinator/status/control.h"
 #include "coordinator/status/eta.h"
 #include "coordinator/status/http.h"

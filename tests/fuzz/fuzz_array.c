@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "data/array.h"
-#include "data/input.h"
+#include "data/source/input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/date.h"
+#include "data/text/date.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

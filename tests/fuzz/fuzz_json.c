@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <stdlib.h>
 
-#include "data/json.h"
+#include "data/text/json.h"
 #include "tests/fuzz/fuzz_text.h"
 
 static void check_value(const struct json_token *token, const json_t *value) {

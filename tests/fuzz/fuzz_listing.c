@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/listing.h"
+#include "data/remote/listing.h"
 
 #include <stdint.h>
 

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "data/input.h"
-#include "data/parquet.h"
-#include "data/parquet_reader.h"
+#include "data/parquet/parquet.h"
+#include "data/parquet/parquet_reader.h"
+#include "data/source/input.h"
 
 /* What says more rows than this, or has larger pages, takes too long to be tried often. */
 #define ROWS_MAX 20000

@@ -7,7 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/format.h"
+#include "data/csv/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/words.h"
+#include "data/table/words.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);
 

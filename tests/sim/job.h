@@ -7,7 +7,7 @@
 #include "base/rows.h"
 #include "optimizer/downpour.h"
 #include "optimizer/lbfgs.h"
-#include "data/set.h"
+#include "data/set/set.h"
 #include "numeric/vector.h"
 #include "objective/objective.h"
 

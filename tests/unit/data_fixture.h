@@ -19,8 +19,8 @@
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
-#include "data/pack.h"
-#include "data/source.h"
+#include "data/pack/pack.h"
+#include "data/source/source.h"
 
 static char fixture_folder[] = "/tmp/dml-data-XXXXXX";
 

@@ -1,7 +1,7 @@
 /* Arrays as data: IDX and .npy are read as they are, and what is wrong with them is named. */
 #include "tests/unit/suites.h"
-#include "data/pack_file.h"
-#include "data/set.h"
+#include "data/pack/pack_file.h"
+#include "data/set/set.h"
 #include "tests/unit/data_fixture.h"
 
 /* ---- files ---- */

@@ -4,7 +4,7 @@
 
 #include "tests/unit/suites.h"
 #include "tests/unit/data_fixture.h"
-#include "data/request.h"
+#include "data/remote/request.h"
 
 static int take_nothing(void *context, const struct source_rows *rows) {
     (void)context, (void)rows;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 
 #include "base/random.h"
-#include "data/bins.h"
+#include "data/set/bins.h"
 #include "tests/unit/suites.h"
 
 enum { MOST = 256, VALUES = 5000 };

@@ -1,7 +1,7 @@
 /* The column of the rows' weights in CSV files. */
 #include "tests/unit/suites.h"
-#include "data/holdout.h"
-#include "data/pack_file.h"
+#include "data/set/holdout.h"
+#include "data/pack/pack_file.h"
 #include "tests/unit/data_fixture.h"
 
 static int make_pack(const char *text, const struct source_options *options, struct pack **pack) {

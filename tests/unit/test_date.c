@@ -1,6 +1,6 @@
 #include "tests/unit/suites.h"
-#include "data/date.h"
-#include "data/zone.h"
+#include "data/text/date.h"
+#include "data/text/zone.h"
 
 #include <string.h>
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/limits.h"
-#include "data/dictionary.h"
+#include "data/source/dictionary.h"
 #include "tests/unit/suites.h"
 
 /* Beyond 32 bits, too. */

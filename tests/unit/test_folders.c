@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "data/pattern.h"
+#include "data/remote/pattern.h"
 #include "tests/unit/data_fixture.h"
 
 static void a_deep_pattern_passes_any_number_of_visible_folders(void **state) {

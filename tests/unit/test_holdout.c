@@ -1,9 +1,9 @@
 /* Which rows are held out, rows read back from packs, and figures over them. */
 #include "tests/unit/suites.h"
 #include "base/hash.h"
-#include "data/holdout.h"
+#include "data/set/holdout.h"
 
-#include "data/pack.h"
+#include "data/pack/pack.h"
 #include "model/score.h"
 #include "tests/unit/data_fixture.h"
 

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "data/request.h"
+#include "data/remote/request.h"
 #include "tests/unit/suites.h"
 
 #include <arpa/inet.h>

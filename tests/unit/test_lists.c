@@ -1,8 +1,8 @@
 /* Labels that are lists: how they are taken apart, read, and stored in sets. */
 #include "tests/unit/suites.h"
-#include "data/number.h"
+#include "data/text/number.h"
 
-#include "data/set.h"
+#include "data/set/set.h"
 #include "tests/unit/data_fixture.h"
 
 static void assert_parts(const char *list, char separator, const char *expected) {

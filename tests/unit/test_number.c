@@ -1,5 +1,5 @@
 #include "tests/unit/suites.h"
-#include "data/number.h"
+#include "data/text/number.h"
 
 #include "base/random.h"
 #include "tests/unit/data_fixture.h"

@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
 #include "tests/unit/failing_readdir.h"
 #include "tests/unit/suites.h"
-#include "data/pack.h"
+#include "data/pack/pack.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <malloc.h>
 #include <sys/stat.h>
 
-#include "data/pack_file.h"
+#include "data/pack/pack_file.h"
 #include "tests/unit/data_fixture.h"
 
 static const struct source_options plain_options;

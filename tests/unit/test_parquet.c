@@ -2,9 +2,9 @@
  * bench/parquet.py makes the files of tests/unit/parquet/ by pyarrow. */
 #include "tests/unit/suites.h"
 #include "base/random.h"
-#include "data/date.h"
-#include "data/parquet.h"
-#include "data/parquet_cell.h"
+#include "data/text/date.h"
+#include "data/parquet/parquet.h"
+#include "data/parquet/parquet_cell.h"
 #include "tests/unit/data_fixture.h"
 
 static const char *stored_file(const char *name) {

@@ -1,7 +1,7 @@
 /* Records of several lines: where they end, in a text and in its blocks. */
 #include "tests/unit/suites.h"
-#include "data/blocks.h"
-#include "data/format.h"
+#include "data/source/blocks.h"
+#include "data/csv/format.h"
 
 #include <malloc.h>
 #include <stdlib.h>

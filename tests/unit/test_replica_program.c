@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/set.h"
+#include "data/set/set.h"
 #include "numeric/exact.h"
 #include "numeric/fixed.h"
 #include "numeric/setup.h"

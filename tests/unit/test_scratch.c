@@ -10,7 +10,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/file.h"
-#include "data/set_file.h"
+#include "data/set/set_file.h"
 #include "tests/unit/folder_fixture.h"
 
 #define BYTES 300000

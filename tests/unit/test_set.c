@@ -1,10 +1,10 @@
 #include "tests/unit/suites.h"
-#include "data/set.h"
+#include "data/set/set.h"
 
 #include <jansson.h>
 
 #include "base/hash.h"
-#include "data/set_file.h"
+#include "data/set/set_file.h"
 #include "numeric/fixed.h"
 #include "tests/unit/data_fixture.h"
 

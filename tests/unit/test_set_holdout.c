@@ -1,8 +1,8 @@
 /* Sets with held-out rows: training gives the same as if the files did not have these rows. */
 #include "tests/unit/suites.h"
 #include "base/hash.h"
-#include "data/holdout.h"
-#include "data/set.h"
+#include "data/set/holdout.h"
+#include "data/set/set.h"
 #include "tests/unit/data_fixture.h"
 
 #define FILES_MAX 3

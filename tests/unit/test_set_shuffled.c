@@ -1,7 +1,7 @@
 /* Shuffled sets: the rows of the ordinary set, once each, in the documented order, 64 a chunk. */
 #include "tests/unit/suites.h"
 #include "base/limits.h"
-#include "data/set.h"
+#include "data/set/set.h"
 #include "tests/unit/data_fixture.h"
 
 #define FILES_MAX 4

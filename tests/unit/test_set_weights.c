@@ -4,9 +4,9 @@
 #include "tests/unit/suites.h"
 #include "base/bytes.h"
 #include "base/random.h"
-#include "data/pack_file.h"
-#include "data/set.h"
-#include "data/set_file.h"
+#include "data/pack/pack_file.h"
+#include "data/set/set.h"
+#include "data/set/set_file.h"
 #include "numeric/fixed.h"
 #include "tests/unit/data_fixture.h"
 
@@ -126,8 +126,8 @@ static double mean_of_units(double value[LONG][WIDE], const char *weights, int c
     return (double)sum / rows / unit;
 }
 
-/* As data/column_stats.c says: in units that the largest number has 62 bits of, cut off below. With
- * texts rows are sparse. */
+/* As data/set/column_stats.c says: in units that the largest number has 62 bits of, cut off below.
+ * With texts rows are sparse. */
 static void check_means(bool texts) {
     static double value[LONG][WIDE];
     struct random random;

@@ -1,7 +1,7 @@
 #include "tests/unit/suites.h"
 #include "base/file.h"
-#include "data/format.h"
-#include "data/source.h"
+#include "data/csv/format.h"
+#include "data/source/source.h"
 
 #include <stdatomic.h>
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 /* Numbers as they stand in LIBSVM text and in cells, where most are not read by number_parse(). */
 #include "tests/unit/suites.h"
-#include "data/source.h"
+#include "data/source/source.h"
 
 #include "base/random.h"
 #include "tests/unit/data_fixture.h"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "data/spelling.h"
+#include "data/table/spelling.h"
 #include "tests/unit/suites.h"
 
 static bool is_other(const char *text, const char *other) {

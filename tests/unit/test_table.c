@@ -1,7 +1,7 @@
 #include "tests/unit/suites.h"
-#include "data/table.h"
+#include "data/table/table.h"
 
-#include "data/set_file.h"
+#include "data/set/set_file.h"
 #include "tests/unit/data_fixture.h"
 
 /* What was handed out: a row is its label and its features by name. */

@@ -2,8 +2,8 @@
 #include <sys/stat.h>
 
 #include "tests/unit/suites.h"
-#include "data/set.h"
-#include "data/set_file.h"
+#include "data/set/set.h"
+#include "data/set/set_file.h"
 #include "tests/unit/data_fixture.h"
 
 #define ROWS 3000

@@ -1,9 +1,9 @@
 #include "tests/unit/suites.h"
-#include "data/words.h"
+#include "data/table/words.h"
 
 #include <math.h>
 
-#include "data/letters.h"
+#include "data/text/letters.h"
 #include "tests/unit/data_fixture.h"
 
 /* The n-grams of a text and their counts, as "word:1 other:2 ". */

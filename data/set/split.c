@@ -1,0 +1,326 @@
+/* Decides for every row whether it is trained on, held out or left out, and finds what it weighs in
+ * the set. */
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "data/set/holdout.h"
+#include "data/set/merge.h"
+#include "data/source/blocks.h"
+#include "data/text/number.h"
+#include "numeric/exact.h"
+
+struct side_finder {
+    double share;
+    const struct holdout_pick *fold; /* NULL: none is left out */
+    enum row_side held;              /* what a row that is held out becomes */
+    uint8_t *side;                   /* of the pack being read */
+    uint64_t row;                    /* of it: the next */
+    uint64_t held_out, of_fold;
+    struct twins *twins; /* or NULL */
+};
+
+static int find_sides(void *context, const struct source_rows *rows) {
+    struct side_finder *finder = context;
+    for (uint32_t row = 0; row < rows->count; row++) {
+        const struct row_hashes hashes = holdout_hashes(rows, row);
+        bool held_out = holdout_has(finder->share, hashes.row);
+        bool of_fold = finder->fold && holdout_picks(finder->fold, hashes.row);
+        if (finder->twins)
+            twins_note(finder->twins, &hashes);
+        finder->side[finder->row++] = held_out  ? (uint8_t)finder->held
+                                      : of_fold ? ROW_LEFT_OUT
+                                                : ROW_TRAINED;
+        finder->held_out += held_out;
+        finder->of_fold += of_fold;
+    }
+    return 0;
+}
+
+/* From this share on figures are far from those of new rows. */
+#define TWINS_TOLD 0.5
+
+static void warn_of_twins(const struct twins *twins, const struct set_options *options) {
+    if (twins_share(twins) >= TWINS_TOLD)
+        log_warning("`%s`: all rows have one of %u different values, most of them with several "
+                    "labels, and rows that are alike stay on one side: the model is judged by "
+                    "labels that it never met with these values, so figures are worse than on new "
+                    "rows; judge by files of their own, holdout = { FILE } or test = { FILE }",
+                    options->fold.folds ? "folds" : "holdout", twins->count);
+}
+
+static void split_packs(struct split *split, uint32_t count, const struct set_options *options) {
+    struct side_finder finder = {.share = options->holdout,
+                                 .fold = options->fold.folds ? &options->fold : NULL,
+                                 .held = options->keep_holdout ? ROW_HELD : ROW_LEFT_OUT};
+    if (options->fold.fold <= 1) /* once for all folds */
+        finder.twins = memory_new(1, sizeof *finder.twins);
+    for (uint32_t p = 0; p < count; p++) {
+        finder.side = split->side[p] = memory_new(split->packs[p]->facts->rows, 1);
+        finder.row = 0;
+        pack_read(split->packs[p], find_sides, &finder);
+    }
+    split->held_out = finder.held_out;
+    split->of_fold = finder.of_fold;
+    if (finder.twins)
+        warn_of_twins(finder.twins, options);
+    free(finder.twins);
+}
+
+/* Leaves out training rows of weight 0, whatever they hold, and notes whether others have weights.
+ */
+static void weigh_block(struct split *split, uint32_t p, uint32_t b) {
+    struct pack_rows rows = pack_rows(split->packs[p], b);
+    for (uint32_t row = 0; rows.weight && row < rows.rows; row++) {
+        enum row_side side = split_side(split, p, b, row);
+        double weight = rows.weight[row];
+        if (side == ROW_TRAINED && weight == 0) {
+            if (!split->side[p]) /* all are ROW_TRAINED */
+                split->side[p] = memory_new(split->packs[p]->facts->rows, 1);
+            split->side[p][split->packs[p]->block[b].first_row + row] = ROW_LEFT_OUT;
+            split->weightless++;
+        } else if (side != ROW_LEFT_OUT && weight != 1) {
+            split->weighted = true;
+            split->trained_weighted |= side == ROW_TRAINED;
+        }
+    }
+}
+
+static int weigh_rows(struct split *split) {
+    uint64_t rows = 0;
+    for (uint32_t p = 0; p < split->count; p++) {
+        const struct pack_facts *facts = split->packs[p]->facts;
+        rows += p < split->trained ? facts->rows : 0;
+        for (uint32_t b = 0; facts->weighted && b < facts->blocks; b++)
+            weigh_block(split, p, b);
+    }
+    uint64_t elsewhere = split->held_out + split->of_fold;
+    if (split->weightless && split->weightless + elsewhere == rows)
+        return error_set(ERROR_DATA, "%s: all rows that are trained on have a weight of 0",
+                         pack_source(split->packs[0]));
+    return 0;
+}
+
+static int check_sides(const struct split *split, uint32_t count,
+                       const struct set_options *options) {
+    double share = options->holdout;
+    uint64_t rows = 0;
+    for (uint32_t p = 0; p < count; p++)
+        rows += split->packs[p]->facts->rows;
+    if (options->fold.folds && (!split->of_fold || split->held_out + split->of_fold == rows))
+        return error_set(ERROR_DATA,
+                         "fold %u of %u has %s of the %llu rows: take fewer folds, or another seed",
+                         options->fold.fold, options->fold.folds, split->of_fold ? "all" : "none",
+                         (unsigned long long)(rows - split->held_out));
+    if (share == 0 || (split->held_out && split->held_out < rows))
+        return 0;
+    return error_set(ERROR_DATA,
+                     "a holdout of %g has %s of the %llu rows (rows that are alike stay together): "
+                     "take another share, files of their own, or none: holdout = { }",
+                     share, split->held_out ? "all" : "none", (unsigned long long)rows);
+}
+
+int split_make(struct split *split, struct pack *const *packs, uint32_t count,
+               const struct set_options *options) {
+    uint32_t all = count + options->holdout_count;
+    *split = (struct split){.count = all, .trained = count};
+    split->packs = memory_new(all, sizeof *split->packs);
+    split->side = memory_new(all, sizeof *split->side);
+    memcpy(split->packs, packs, count * sizeof *packs);
+    for (uint32_t p = count; p < all; p++) {
+        split->packs[p] = options->holdout_packs[p - count];
+        split->side[p] = memory_new(split->packs[p]->facts->rows, 1);
+        memset(split->side[p], ROW_HELD, split->packs[p]->facts->rows);
+    }
+    int code = 0;
+    if (options->holdout > 0 || options->fold.folds) {
+        split_packs(split, count, options);
+        code = check_sides(split, count, options);
+    }
+    return code ? code : weigh_rows(split);
+}
+
+void split_release(struct split *split) {
+    for (uint32_t p = 0; p < split->count; p++)
+        free(split->side[p]);
+    free(split->side);
+    free(split->packs);
+    *split = (struct split){0};
+}
+
+/* ---- class weights ---- */
+
+bool class_weight_parse(const char *text, size_t *label_length, double *weight) {
+    const char *equals = strrchr(text, '=');
+    if (!equals)
+        return false;
+    const char *number = equals + 1, *end = equals;
+    while (*number == ' ')
+        number++;
+    while (end > text && end[-1] == ' ')
+        end--;
+    *label_length = (size_t)(end - text);
+    return *label_length && number_of_text(number, weight) &&
+           property_is_valid(ROW_WEIGHT, *weight);
+}
+
+#define CLASSES_LISTED 5 /* in a message */
+
+/* Takes one LABEL = WEIGHT. `given` marks the classes that have theirs. */
+static int take_class_weight(struct row_weights *row_weights, const struct labels *labels,
+                             const char *text, bool *given) {
+    size_t length = 0;
+    double weight = 1;
+    if (!class_weight_parse(text, &length, &weight))
+        return error_set(ERROR_DATA, "\"%s\" is no class weight", text);
+    char *label = memory_format("%.*s", (int)length, text), *list = NULL;
+    uint32_t i = 0;
+    while (i < labels->classes && !label_means(labels, i, label))
+        i++;
+    int code = 0;
+    for (uint32_t k = 0; i == labels->classes && k < labels->classes && k < CLASSES_LISTED; k++) {
+        char *before = list;
+        list =
+            memory_format("%s%s\"%s\"", list ? list : "", list ? ", " : "", labels->class_name[k]);
+        free(before);
+    }
+    if (list)
+        code = error_set(ERROR_DATA,
+                         "no row that is trained on has the label \"%s\" of class_weight: the "
+                         "labels are %s%s",
+                         label, list, labels->classes > CLASSES_LISTED ? ", ..." : "");
+    else if (given[i])
+        code = error_set(ERROR_DATA, "class_weight has two weights for the label \"%s\"",
+                         labels->class_name[i]);
+    if (!code) {
+        row_weights->of_class[i] = weight;
+        given[i] = true;
+    }
+    free(label);
+    free(list);
+    return code;
+}
+
+/* ---- sums over rows ---- */
+
+/* Sums of weights before they are scaled; exact, so that no order of rows matters. */
+struct weight_sums {
+    struct exact all, held;
+    struct exact *of_class; /* of training rows; or NULL */
+    uint64_t rows;          /* trained on */
+};
+
+static void add_block_weights(const struct row_weights *row_weights, const struct split *split,
+                              const struct labels *labels, uint32_t p, uint32_t b,
+                              struct weight_sums *sums) {
+    struct pack_rows rows = pack_rows(split->packs[p], b);
+    for (uint32_t row = 0; row < rows.rows; row++) {
+        enum row_side side = split_side(split, p, b, row);
+        if (side == ROW_LEFT_OUT)
+            continue;
+        double label = label_of_row(labels, p, &rows, row);
+        double weight = row_weight_of(row_weights, &rows, row, label);
+        exact_add(side == ROW_HELD ? &sums->held : &sums->all, weight);
+        if (side == ROW_TRAINED && sums->of_class)
+            exact_add(&sums->of_class[(uint32_t)label], weight);
+        sums->rows += side == ROW_TRAINED;
+    }
+}
+
+static void add_weights(const struct row_weights *row_weights, const struct split *split,
+                        const struct labels *labels, struct weight_sums *sums) {
+    exact_init(&sums->all);
+    exact_init(&sums->held);
+    sums->rows = 0;
+    for (uint32_t i = 0; sums->of_class && i < labels->classes; i++)
+        exact_init(&sums->of_class[i]);
+    for (uint32_t p = 0; p < split->count; p++)
+        for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++)
+            add_block_weights(row_weights, split, labels, p, b, sums);
+}
+
+static int balance(struct row_weights *row_weights, const struct split *split,
+                   const struct labels *labels) {
+    struct weight_sums sums = {.of_class = memory_new(labels->classes, sizeof *sums.of_class)};
+    int code = 0;
+    add_weights(row_weights, split, labels, &sums);
+    double all = exact_value(&sums.all);
+    for (uint32_t i = 0; i < labels->classes && !code; i++) {
+        double own = exact_value(&sums.of_class[i]);
+        row_weights->of_class[i] = all / (labels->classes * own);
+        if (!property_is_valid(ROW_WEIGHT, row_weights->of_class[i]))
+            code =
+                error_set(ERROR_DATA,
+                          "class_weight = %s: the rows of the label \"%s\" weigh %g of %g: there "
+                          "is no weight that balances them",
+                          CLASS_WEIGHT_BALANCED, labels->class_name[i], own, all);
+    }
+    free(sums.of_class);
+    return code;
+}
+
+/* ---- both ---- */
+
+static int weigh_classes(struct row_weights *row_weights, const struct split *split,
+                         const struct labels *labels, const char *const *class_weight) {
+    row_weights->of_class = memory_new(labels->classes, sizeof *row_weights->of_class);
+    for (uint32_t i = 0; i < labels->classes; i++)
+        row_weights->of_class[i] = 1;
+    if (!strcmp(class_weight[0], CLASS_WEIGHT_BALANCED))
+        return balance(row_weights, split, labels);
+    bool *given = memory_new(labels->classes, sizeof *given);
+    int code = 0;
+    for (; *class_weight && !code; class_weight++)
+        code = take_class_weight(row_weights, labels, *class_weight, given);
+    free(given);
+    return code;
+}
+
+/* Scales weights to a mean from 1 to 2 by a power of two, so that sums are as large beside the
+ * values as they are without weights. */
+static int scale(struct row_weights *row_weights, const struct split *split,
+                 const struct labels *labels) {
+    struct weight_sums sums = {0};
+    add_weights(row_weights, split, labels, &sums);
+    double all = exact_value(&sums.all);
+    if (!(all > 0))
+        return error_set(ERROR_DATA, "%s: all rows that are trained on have a weight of 0",
+                         pack_source(split->packs[0]));
+    row_weights->exponent = -ilogb(fmax(all / (double)sums.rows, DBL_MIN));
+    add_weights(row_weights, split, labels, &sums);
+    row_weights->sum = exact_value(&sums.all);
+    row_weights->held_sum = exact_value(&sums.held);
+    return 0;
+}
+
+int row_weights_find(struct row_weights *row_weights, const struct split *split,
+                     const struct labels *labels, const char *const *class_weight) {
+    *row_weights = (struct row_weights){0};
+    bool of_class = class_weight && *class_weight && labels->classes;
+    if (!of_class && !split->weighted)
+        return 0;
+    int code = of_class ? weigh_classes(row_weights, split, labels, class_weight) : 0;
+    if (!code)
+        code = scale(row_weights, split, labels);
+    /* Unless all rows and classes weigh the same. */
+    row_weights->weighted = !code && split->weighted;
+    for (uint32_t i = 0; row_weights->of_class && i < labels->classes && !code; i++)
+        row_weights->weighted |= row_weights->of_class[i] != row_weights->of_class[0];
+    return code;
+}
+
+void row_weights_release(struct row_weights *row_weights) {
+    free(row_weights->of_class);
+    *row_weights = (struct row_weights){0};
+}
+
+uint64_t split_count_trained(const struct split *split, uint32_t p) {
+    uint64_t rows = split->packs[p]->facts->rows, trained = 0;
+    for (uint64_t row = 0; split->side[p] && row < rows; row++)
+        trained += split->side[p][row] == ROW_TRAINED;
+    return split->side[p] ? trained : rows;
+}
