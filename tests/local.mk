@@ -25,7 +25,7 @@ include tests/unit/coordinator.mk
 include tests/unit/shard.mk
 include tests/unit/replica.mk
 
-SOURCE_TESTS = tests/layering.py tests/style.py tests/shape.py tests/documents.py tests/targets.py tests/cuda_code.py
+SOURCE_TESTS = tests/layering.py tests/style.py tests/documents.py tests/targets.py tests/cuda_code.py
 TESTS += $(SOURCE_TESTS)
 EXTRA_DIST += $(SOURCE_TESTS) tests/source.py tests/survey.py tests/setup.sh
 

@@ -1,19 +1,17 @@
 #!/usr/bin/env python3
 """Prints the figures by which the shape of the tree is judged: sizes of files and functions, headers
-that serve one file, names that mean several things, assertions, circles of files, comments.
+that serve one file, names that mean several things, assertions, circles of files, comments, documents.
 
-    tests/survey.py            # of the tree it stands in
-    tests/survey.py TREE...    # of several trees side by side, as before and after a change
+    tests/survey.py            # the tree in which this script lies
+    tests/survey.py TREE...    # several trees side by side, as before and after a change
 
-shape.py holds limits; this only tells, so that a change of the whole can be compared."""
+No figure is a limit. A change of the whole tree is judged by two columns of figures."""
 
 import collections
 import pathlib
 import re
 import statistics
 import sys
-
-import shape
 
 PRODUCT = ('base', 'wire', 'device', 'numeric', 'data', 'plugin', 'objective', 'model', 'library',
            'store', 'optimizer', 'coordinator', 'shard', 'replica')
@@ -23,7 +21,82 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)
 STATIC = re.compile(r'^static (?!const|struct \w+ \w+ =)[^;{}=#]*?\b(\w+)\([^;{}=]*\) \{$', re.MULTILINE)
 STRUCT = re.compile(r'^struct (\w+) \{', re.MULTILINE)
 ASSERTION = re.compile(r'\b(?:static_assert|_Static_assert|assert|invariant)\s*\(')
-SHARED_BY_MANY = 5  # so many files with a static function of one name: grep no longer finds it
+SHARED_BY_MANY = 4  # grep no longer finds a static function whose name so many files share
+LONG_FUNCTION, LONG_FILE = 60, 600  # lines
+# Files that people read, apart from the code.
+DOCUMENTS = ('NEWS', '*.md', 'doc/**/*.md', 'man/*.[1357]', 'bench/*.md', 'examples/*.md', 'tests/*/*.md')
+
+# A function as clang-format lays it out: its head begins in the first column and ends with "{"; its
+# last brace stands alone in the first column.
+HEAD = re.compile(r'^(?!typedef\b|(?:static )?(?:const )?(?:struct|union|enum)\b[^(]*\{)'
+                  r'[A-Za-z_][^;{}=#]*\)[^;{}=()]*\{$', re.MULTILINE)
+
+# A comment that begins so takes its subject from another place, mostly from the comment above it.
+WITHOUT_SUBJECT = re.compile(r'(?:/\*|//)[\s*]*(Of\b|[Tt]he same\b|[Ll]ikewise\b)')
+
+# Parts of identifiers that name a mode or a phase of the optimizer.
+MODES = re.compile(r'(tile[ds]?|by_rows|common|products?_run|working|summary|polish|refreshing|stage|phase|measuring|'
+                   r'upper|patience|holdout|directions|orthants?|l1|preconditioned|unconditioned|scaled|'
+                   r'biases_due|limited)')
+IDENTIFIER = re.compile(r'[A-Za-z_]\w*')
+
+
+def functions(text):
+    """(name, lines) of each function."""
+    for head in HEAD.finditer(text):
+        end = text.find('\n}', head.end() - 1)
+        body = text[head.start():end if end > 0 else len(text)]
+        yield re.match(r'(?s).*?(\w+)\s*\(', head[0])[1], body.count('\n') + 2
+
+
+def comments_without_subject(text):
+    """(line, opening) of each comment that begins with "Of", "The same" or "Likewise"."""
+    return [(text.count('\n', 0, comment.start()) + 1, found[1]) for comment in COMMENT.finditer(text)
+            if (found := WITHOUT_SUBJECT.match(comment[0]))]
+
+
+def tests_of_modes(files):
+    """Conditions in optimizer/ that ask which mode or phase is on: each `if`, `while`, `?:`, && and ||
+    outside assertions, one a statement, that has an identifier which names a mode (MODES). What a table
+    or a switch decides does not count."""
+    found = 0
+    for path, text in files.items():
+        if path.startswith('optimizer/') and path.endswith('.c'):
+            code = re.sub(r'\bassert\(.*?\);', '', COMMENT.sub('', text), flags=re.DOTALL)
+            for statement in re.split(r'[;{}]', code):
+                # Of `condition ? a : b` and of `if (condition)\n action` only the condition asks.
+                condition = re.split(r'\s\? |\)\n', statement)[0]
+                asks = condition != statement or re.search(r'\b(if|while) \(|&&|\|\|', condition)
+                found += bool(asks and any(map(MODES.search, IDENTIFIER.findall(condition))))
+    return found
+
+
+def kinds_named_elsewhere(files):
+    """Files that name kinds of evaluations outside the table of kinds, wire/kinds.def."""
+    table = next((text for path, text in files.items() if path == 'wire/kinds.def'), '')
+    kinds = re.findall(r'^KIND\((\w+)', table, re.MULTILINE)
+    name = re.compile(rf'\bEVALUATION_({"|".join(kinds)})\b')
+    return [path for path, text in files.items() if kinds and name.search(COMMENT.sub('', text))]
+
+
+def words_of_documents(root):
+    return sum(len(path.read_text().split()) for pattern in DOCUMENTS for path in root.glob(pattern))
+
+
+def rooms(files):
+    """The files of each folder; those of the coordinator room by room."""
+    found = {}
+    for path, text in files.items():
+        parts = path.split('/')
+        room = '/'.join(parts[:2]) if parts[0] == 'coordinator' and len(parts) > 2 else parts[0]
+        found.setdefault(room, {})[path] = text
+    return found
+
+
+def assertions_per_thousand_lines(files):
+    sources = [text for path, text in files.items() if path.endswith('.c')]
+    lines = sum(text.count('\n') for text in sources)
+    return round(1000 * sum(len(ASSERTION.findall(text)) for text in sources) / lines, 1) if lines else 0
 
 
 def files_of(root, folders):
@@ -115,36 +188,48 @@ def called_once(files):
 def survey(root):
     files = files_of(root, PRODUCT)
     tests = files_of(root, ('tests', 'bench'))
+    sources = {path: text for path, text in files.items() if path.endswith('.c')}
     lines = [text.count('\n') for text in files.values()]
-    functions = [length for path, text in files.items() if path.endswith('.c')
-                 for _, length in shape.functions(text)]
-    statics = counted({path: text for path, text in files.items() if path.endswith('.c')}, STATIC)
+    lengths = [length for text in sources.values() for _, length in functions(text)]
+    statics = counted(sources, STATIC)
+    shared = {least: [count for count in statics.values() if count >= least] for least in (2, SHARED_BY_MANY)}
     users = served_by(files)
     groups = circles(files)
-    code_lines = sum(lines)
+    unclear = {path: len(comments_without_subject(text)) for path, text in {**files, **tests}.items()}
     return {
         'product files': len(files),
-        'product lines': code_lines,
+        'product lines': sum(lines),
         'lines of C in tests and bench': sum(text.count('\n') for text in tests.values()),
+        'words of documents': words_of_documents(root),
         'median file, lines': statistics.median(lines),
+        f'files of more than {LONG_FILE} lines': sum(count > LONG_FILE for count in lines),
         'longest file, lines': max(lines),
-        'functions': len(functions),
-        'median function, lines': statistics.median(functions),
-        'nine functions in ten have at most': round(statistics.quantiles(functions, n=10)[-1]),
-        'longest function, lines': max(functions),
+        'functions': len(lengths),
+        'functions a thousand lines of .c':
+            round(1000 * len(lengths) / sum(text.count('\n') for text in sources.values()), 1),
+        'median function, lines': statistics.median(lengths),
+        'nine functions in ten have at most': round(statistics.quantiles(lengths, n=10)[-1]),
+        f'functions of more than {LONG_FUNCTION} lines': sum(length > LONG_FUNCTION for length in lengths),
+        'longest function, lines': max(lengths),
         'static functions': sum(statics.values()),
-        'of these called once': called_once(files),
-        f'static names in {SHARED_BY_MANY} files or more':
-            sum(count >= SHARED_BY_MANY for count in statics.values()),
+        'static functions that are called once': called_once(files),
+        **{f'static functions named as in {least} files or more': f'{sum(counts) / sum(statics.values()):.1%}'
+           for least, counts in shared.items()},
         'struct names with two meanings': sum(count > 1 for count in counted(files, STRUCT).values()),
         'headers': len(users),
         'headers that serve one file beside their own': sum(len(u) == 1 for u in users.values()),
         'circles of files': len(groups),
         'files in the largest circle': len(groups[0]) if groups else 0,
+        'tests of a mode in optimizer/': tests_of_modes(files),
+        'files that name kinds of evaluations': len(kinds_named_elsewhere(files)),
+        'comments, share of lines of .c': f'{share_of_comments(files):.1%}',
+        'comments without a subject': sum(unclear.values()),
+        'comments without a subject, in the product': sum(unclear[path] for path in files),
         'assertions': sum(len(ASSERTION.findall(text)) for text in files.values()),
         'assertions a function': round(sum(len(ASSERTION.findall(text)) for text in files.values())
-                                       / len(functions), 3),
-        'comments, share of lines of .c': f'{share_of_comments(files):.1%}',
+                                       / len(lengths), 3),
+        **{f'assertions a thousand lines, {room}': assertions_per_thousand_lines(texts)
+           for room, texts in rooms(files).items()},
     }
 
 
@@ -152,8 +237,8 @@ def main():
     roots = [pathlib.Path(name) for name in sys.argv[1:]] or \
         [pathlib.Path(__file__).resolve().parents[1]]
     surveys = [survey(root) for root in roots]
-    for name in surveys[0]:
-        print(f'{name:<46}' + ''.join(f'{figures[name]:>12}' for figures in surveys))
+    for name in dict.fromkeys(name for figures in surveys for name in figures):
+        print(f'{name:<52}' + ''.join(f'{figures.get(name, "-"):>12}' for figures in surveys))
     return 0
 
 
