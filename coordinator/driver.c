@@ -142,7 +142,7 @@ static struct bounds scores_bounds(const struct coordinator *c, bool again) {
 
 static struct bounds seconds_bounds(const struct coordinator *c,
                                     const struct optimizer_request *request) {
-    return request->parts.items[0].kind == EVALUATION_SCORES
+    return kind_row(request->parts.items[0].kind)->hessian == HESSIAN_SCORES
                ? scores_bounds(c, request->again)
                : curvature_bounds(c, request->sampling.floor);
 }
@@ -174,7 +174,7 @@ void driver_send_program(struct coordinator *c, struct output *out) {
 /* Bounds of a request that tells how large what replicas get is. */
 static struct bounds told_bounds(const struct coordinator *c,
                                  const struct optimizer_request *request) {
-    bool derivatives = request->parts.items[0].kind == EVALUATION_TRANSPOSE;
+    bool derivatives = parts_take_rows(&request->parts);
     const struct maxima largest =
         maxima_of_all(c, derivatives ? objective_bound_of(&c->settings.shape, request->largest)
                                      : request->largest);

@@ -11,7 +11,9 @@ SOURCE = pathlib.Path(__file__).resolve().parents[1]
 
 MESSAGE = re.compile(r'MESSAGE\((\w+),\s*\w+,\s*(\d+),\s*(\w+),\s*([01]),\s*((?:"[^"]*"\s*)+),\s*'
                      r'((?:\w+\(\w+\)\s*)+)\)', re.DOTALL)
-KIND = re.compile(r'KIND\((\w+),\s*(\w+),\s*(\d+),\s*(\d+),\s*(\w+),\s*((?:"[^"]*"\s*)+)\)', re.DOTALL)
+KIND = re.compile(r'KIND\((\w+),\s*(\w+),\s*(\d+),\s*(TOTALS_\w+),\s*(SUMS_\w+),\s*(?:\w+,\s*){5}'
+                  r'((?:"[^"]*"\s*)+)\)', re.DOTALL)
+TOTALS = {'TOTALS_LOSS': 1, 'TOTALS_LOSS_AND_CORRECT': 2, 'TOTALS_ROWS': 1, 'TOTALS_HESSIAN': 4}
 SUMS = {'SUMS_NONE': 'no integer sums', 'SUMS_PARAMETERS': 'integer sums: one a parameter',
         'SUMS_ROWS': 'integer sums: one a row and output',
         'SUMS_TRIANGLE': 'integer sums: one a pair of parameters'}
@@ -82,7 +84,7 @@ def kinds():
     for _, name, number, totals, sums, what in sorted(found, key=lambda kind: int(kind[2])):
         what = roff(''.join(re.findall('"([^"]*)"', what)))
         lines += [f'.It Cm {name} Pq {number}', f'{what[0].upper()}{what[1:]}.',
-                  f'Totals: {totals}; {SUMS[sums]}.']
+                  f'Totals: {TOTALS[totals]}; {SUMS[sums]}.']
     return '\n'.join(lines) + '\n.El\n'
 
 

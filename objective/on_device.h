@@ -59,6 +59,7 @@ enum objective_device_kind {
     OBJECTIVE_DEVICE_CURVATURE, /* objective_curvature() */
     OBJECTIVE_DEVICE_PRODUCT,   /* objective_product(); the shape has products, as of the next */
     OBJECTIVE_DEVICE_TRANSPOSE, /* objective_transpose(); the point does not matter */
+    OBJECTIVE_DEVICE_NONE,      /* what no device computes; no work is of this */
 };
 
 /* Chunks [first, first + count), all for one kind: of an evaluation of several parts there is one

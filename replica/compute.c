@@ -22,26 +22,6 @@ static int curvature(const struct kernel_place *place, uint32_t number, const st
     return 0;
 }
 
-static int information(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                       int64_t *sums, struct chunk_result *found) {
-    assert(place->sample->seconds == SECONDS_EXPECTED);
-    return curvature(place, number, rows, sums, found);
-}
-
-static int scores(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                  int64_t *sums, struct chunk_result *found) {
-    assert(place->sample->seconds == SECONDS_SCORES);
-    return curvature(place, number, rows, sums, found);
-}
-
-/* The workspace of a thread is for blocks of listed columns, or for those of the first, in a run.
- */
-static int listed(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                  int64_t *sums, struct chunk_result *found) {
-    assert(place->sample->list);
-    return curvature(place, number, rows, sums, found);
-}
-
 int kernel_find_rows(const struct sums_sizes *sizes, uint32_t number, const struct rows *rows,
                      uint64_t *at) {
     if (rows->first > sizes->rows || rows->count > sizes->rows - rows->first)
@@ -175,10 +155,35 @@ static int upper(const struct kernel_place *place, uint32_t number, const struct
     return code;
 }
 
-static kernel *const kernels[] = {
-#define KIND(NAME, name, number, totals, sums, text) [number] = name,
+/* Of each row of the table, what the coordinator does not look at. */
+static const struct {
+    kernel *on_processor;
+    enum objective_device_kind on_device;
+} kernels[] = {
+#define KIND(NAME, name, number, totals, sums, point, strips, hessian, kernel, device, text)       \
+    [number] = {kernel, OBJECTIVE_DEVICE_##device},
 #include "wire/kinds.def"
 };
+
+enum objective_device_kind kind_on_device(uint32_t kind) {
+    assert(kind_row(kind));
+    return kernels[kind].on_device;
+}
+
+enum objective_seconds kind_seconds(uint32_t kind) {
+    assert(kind_row(kind));
+    switch (kind_row(kind)->hessian) {
+    case HESSIAN_EXPECTED:
+        return SECONDS_EXPECTED;
+    case HESSIAN_SCORES:
+        return SECONDS_SCORES;
+    case HESSIAN_NONE:
+    case HESSIAN_SAMPLED:
+    case HESSIAN_LISTED:
+        break;
+    }
+    return SECONDS_SAMPLED;
+}
 
 /* Once a bound was exceeded the sums are void, and nothing is added to them. */
 int kernel_run(const struct kernel_place *place, const struct evaluation_parts *parts,
@@ -186,76 +191,18 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
     uint32_t part = evaluation_part_at(parts, number);
     if (part == parts->count)
         return kernel_no_part(number);
+    const uint32_t kind = parts->items[part].kind;
+    const enum kind_hessian hessian = kind_row(kind)->hessian;
     struct chunk_result found = {.values = rows->values, .first = rows->first, .rows = rows->count};
-    int code = kernels[parts->items[part].kind](place, number, rows,
-                                                computed->exceeded ? NULL : place->sums, &found);
+    /* The workspace of a thread is for blocks of listed columns, or for those of the first, in a
+     * run. */
+    assert(hessian == HESSIAN_NONE || (place->sample->seconds == kind_seconds(kind) &&
+                                       (hessian != HESSIAN_LISTED || place->sample->list)));
+    int code = kernels[kind].on_processor(place, number, rows,
+                                          computed->exceeded ? NULL : place->sums, &found);
     if (!code)
         computed_add_chunk(computed, parts, part, &found);
     return code;
-}
-
-bool parts_take_rows(const struct evaluation_parts *parts) {
-    assert(parts->count > 0);
-    return parts->items[0].kind == EVALUATION_TRANSPOSE;
-}
-
-bool parts_take_no_point(const struct evaluation_parts *parts) {
-    for (uint32_t i = 0; i < parts->count; i++) {
-        uint32_t kind = parts->items[i].kind;
-        if (kind != EVALUATION_LABELS && kind != EVALUATION_WEIGHTS && kind != EVALUATION_OFFSETS &&
-            kind != EVALUATION_SIZES)
-            return false;
-    }
-    return true;
-}
-
-bool parts_mix_points(const struct evaluation_parts *parts) {
-    for (uint32_t i = 1; i < parts->count; i++)
-        if (parts->items[i].kind != EVALUATION_UPPER &&
-            (parts->items[i].kind == EVALUATION_TRANSPOSE) != parts_take_rows(parts))
-            return true;
-    return false;
-}
-
-bool part_is_upper(const struct evaluation_parts *parts, uint32_t part) {
-    assert(part < parts->count);
-    return parts->items[part].kind == EVALUATION_UPPER ||
-           parts->items[0].kind == EVALUATION_DERIVATIVES;
-}
-
-bool parts_are_upper(const struct evaluation_parts *parts) {
-    for (uint32_t i = 0; i < parts->count; i++)
-        if (part_is_upper(parts, i))
-            return true;
-    return false;
-}
-
-enum objective_seconds kind_seconds(uint32_t kind) {
-    return kind == EVALUATION_INFORMATION ? SECONDS_EXPECTED
-           : kind == EVALUATION_SCORES    ? SECONDS_SCORES
-                                          : SECONDS_SAMPLED;
-}
-
-bool kind_is_of_processor(uint32_t kind) {
-    switch ((enum evaluation_kind)kind) {
-    case EVALUATION_LABELS:
-    case EVALUATION_WEIGHTS:
-    case EVALUATION_OFFSETS:
-    case EVALUATION_SIZES:
-    case EVALUATION_LISTED:
-    case EVALUATION_INFORMATION:
-    case EVALUATION_SCORES:
-    case EVALUATION_DERIVATIVES:
-    case EVALUATION_UPPER:
-        return true;
-    case EVALUATION_GRADIENT:
-    case EVALUATION_LOSS:
-    case EVALUATION_CURVATURE:
-    case EVALUATION_PRODUCT:
-    case EVALUATION_TRANSPOSE:
-        break;
-    }
-    return false;
 }
 
 int kernel_no_part(uint32_t number) {
@@ -264,74 +211,51 @@ int kernel_no_part(uint32_t number) {
 
 /* ---- what was computed ---- */
 
-static void add_result(struct computed *computed, const struct objective_result *result,
-                       uint64_t values) {
-    maxima_merge(&computed->maxima, &result->maxima);
-    computed->exceeded |= result->exceeded;
-    computed->values += values;
-}
-
-static void add_rows(struct computed *computed, const struct chunk_result *found) {
-    computed->rows = row_range_join(computed->rows,
-                                    (struct row_range){found->first, found->first + found->rows});
+static void add_totals(struct exact *totals, enum kind_totals kind,
+                       const struct chunk_result *found) {
+    switch (kind) {
+    case TOTALS_LOSS:
+        exact_add(&totals[0], found->result.loss);
+        break;
+    case TOTALS_LOSS_AND_CORRECT:
+        exact_add(&totals[0], found->result.loss);
+        exact_add(&totals[1], found->result.correct);
+        break;
+    case TOTALS_ROWS:
+        exact_add(&totals[0], found->rows);
+        break;
+    case TOTALS_HESSIAN:
+        exact_add(&totals[0], found->hessian.trace_leverage);
+        exact_add(&totals[1], (double)found->hessian.sampled);
+        exact_add(&totals[2], (double)found->hessian.terms);
+        exact_add(&totals[3], found->hessian.trace);
+        break;
+    case KIND_TOTALS:
+        break;
+    }
 }
 
 void computed_add_chunk(struct computed *computed, const struct evaluation_parts *parts,
                         uint32_t part, const struct chunk_result *found) {
-    const struct objective_result *result = &found->result;
-    const struct objective_hessian *hessian = &found->hessian;
     assert(part < parts->count && computed->totals.count == evaluation_totals(parts));
-    struct exact *totals = &computed->totals.sum[evaluation_first_total(parts, part)];
-    switch ((enum evaluation_kind)parts->items[part].kind) {
-    case EVALUATION_GRADIENT:
-    case EVALUATION_UPPER:
-        /* The loss is the total. */
-        exact_add(&totals[0], result->loss);
-        add_result(computed, result, found->values);
-        break;
-    case EVALUATION_LOSS:
-        /* The loss, and the weight of the rows that are predicted correctly. Derivatives of these
-         * rows go into no sum, so no bound applies. */
-        exact_add(&totals[0], result->loss);
-        exact_add(&totals[1], result->correct);
-        break;
-    case EVALUATION_CURVATURE:
-    case EVALUATION_LISTED:
-    case EVALUATION_INFORMATION:
-    case EVALUATION_SCORES:
-        /* Second derivatives are of the rows that are sampled; the totals are over all rows. */
-        exact_add(&totals[0], hessian->trace_leverage);
-        exact_add(&totals[1], (double)hessian->sampled);
-        exact_add(&totals[2], (double)hessian->terms);
-        exact_add(&totals[3], hessian->trace);
-        if (parts->items[part].kind == EVALUATION_SCORES) {
-            const struct maxima largest = maxima_of_one(hessian->largest);
-            maxima_merge(&computed->maxima, &largest);
-        }
-        computed->exceeded |= hessian->exceeded;
+    const struct kind_row *kind = kind_row(parts->items[part].kind);
+    add_totals(&computed->totals.sum[evaluation_first_total(parts, part)], kind->totals, found);
+    if (kind->sums == SUMS_NONE) /* No derivative goes into a sum, so no bound applies. */
+        return;
+    if (kind->hessian == HESSIAN_SCORES) {
+        const struct maxima largest = maxima_of_one(found->hessian.largest);
+        maxima_merge(&computed->maxima, &largest);
+    }
+    if (kind->hessian == HESSIAN_NONE)
+        maxima_merge(&computed->maxima, &found->result.maxima);
+    computed->exceeded |=
+        kind->hessian == HESSIAN_NONE ? found->result.exceeded : found->hessian.exceeded;
+    if (kind->sums == SUMS_ROWS) { /* Each row has a value of the sums an output. */
+        computed->values += found->rows;
+        computed->rows = row_range_join(
+            computed->rows, (struct row_range){found->first, found->first + found->rows});
+    } else {
         computed->values += found->values;
-        break;
-    case EVALUATION_LABELS:
-    case EVALUATION_WEIGHTS:
-    case EVALUATION_OFFSETS:
-    case EVALUATION_SIZES:
-    case EVALUATION_PRODUCT:
-        /* Its rows; each has a value of the sums an output. */
-        exact_add(&totals[0], found->rows);
-        add_result(computed, result, found->rows);
-        add_rows(computed, found);
-        break;
-    case EVALUATION_DERIVATIVES:
-        /* The loss; its rows, as above. */
-        exact_add(&totals[0], result->loss);
-        add_result(computed, result, found->rows);
-        add_rows(computed, found);
-        break;
-    case EVALUATION_TRANSPOSE:
-        /* Its rows: the losses are the shards'. */
-        exact_add(&totals[0], found->rows);
-        add_result(computed, result, found->values);
-        break;
     }
 }
 

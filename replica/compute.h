@@ -8,6 +8,7 @@
 
 #include "numeric/exact.h"
 #include "objective/objective.h"
+#include "objective/on_device.h"
 #include "wire/evaluation.h"
 
 /* The work that a replica's state machine gives to its threads; `struct computed` is the answer. */
@@ -82,26 +83,12 @@ struct kernel_place {
 int kernel_run(const struct kernel_place *place, const struct evaluation_parts *parts,
                uint32_t number, const struct rows *rows, struct computed *computed);
 
-/* Whether the point of the evaluation is a vector of rows, the derivatives, in place of one of
- * parameters. Then it is so for all of its parts, or it is no evaluation: parts_mix_points(). But
- * the upper layers of a network, whose point is of both, may come beside them. */
-bool parts_take_rows(const struct evaluation_parts *parts);
-
-/* Whether it needs no point at all, as what it computes is of rows alone. */
-bool parts_take_no_point(const struct evaluation_parts *parts);
-bool parts_mix_points(const struct evaluation_parts *parts);
-
-/* Whether a part is of the layers above the first, and so needs their parameters, and the first
- * layer's margins: what comes beside derivatives, the loss of other rows, is, too; and whether any
- * part is. */
-bool part_is_upper(const struct evaluation_parts *parts, uint32_t part);
-bool parts_are_upper(const struct evaluation_parts *parts);
-
-/* Which second derivatives it adds up, if it does. */
+/* Which S its second derivatives are made of; SECONDS_SAMPLED if it adds up none. */
 enum objective_seconds kind_seconds(uint32_t kind);
 
-/* Whether the processor computes the kind even beside a device. */
-bool kind_is_of_processor(uint32_t kind);
+/* What a device computes for the kind; OBJECTIVE_DEVICE_NONE: the processor computes it, even
+ * beside a device. */
+enum objective_device_kind kind_on_device(uint32_t kind);
 
 /* Where the rows of chunk `number` are in a vector of rows: *at, in numbers. Those of the holdout
  * are in none: ERROR_INTERNAL. */

@@ -55,7 +55,7 @@ static const char *weights_fault(const struct replica *replica,
     const struct replica_setup *setup = &replica->setup;
     const struct layout_tensor *all = &setup->layout.tensor[0];
     bool wanted = setup->precondition == PRECONDITION_LISTED;
-    bool listed = parts->items[0].kind == EVALUATION_LISTED;
+    bool listed = kind_row(parts->items[0].kind)->hessian == HESSIAN_LISTED;
     if (evaluation_sums(parts) == SUMS_TRIANGLE && listed != wanted)
         return "asked for curvature by other parameters than was set up for";
     if (weights->length > (listed ? setup->block_columns : 0))
@@ -65,49 +65,45 @@ static const char *weights_fault(const struct replica *replica,
     return NULL;
 }
 
-/* How many strips the tiles of a part are of: a kind that looks at rows alone takes the tiles of
- * the first. */
-static uint32_t part_strips(const struct replica *replica, const struct evaluation_part *part) {
+/* How many strips the tiles of the first part are of. */
+static uint32_t strips_of_parts(const struct replica *replica,
+                                const struct evaluation_parts *parts) {
     const struct replica_setup *setup = &replica->setup;
-    bool all = part->kind == EVALUATION_PRODUCT || part->kind == EVALUATION_TRANSPOSE;
+    bool all = kind_row(parts->items[0].kind)->strips == STRIPS_ALL;
     return all ? layout_strips(&setup->layout, setup->strip_columns) : 1;
 }
 
-/* The gradient of the upper layers comes behind that of the first, as the tiles of one more strip;
- * the loss of held-out rows behind the derivatives of all others, in the same strip. */
-static bool is_of_network(const struct evaluation_parts *parts, uint32_t strips) {
-    const struct evaluation_part *first = &parts->items[0], *second = &parts->items[1];
-    if (parts->count != 2 || second->first != first->count)
-        return false;
-    if (first->kind == EVALUATION_DERIVATIVES)
-        return second->kind == EVALUATION_LOSS;
-    return first->kind == EVALUATION_TRANSPOSE && second->kind == EVALUATION_UPPER &&
-           second->count <= first->count / strips;
-}
-
-/* The tiles of each strip. */
+/* The tiles of each strip: where the first part is of upper layers, all parts lie in one strip. */
 static uint32_t strip_tiles(const struct evaluation_parts *parts, uint32_t strips) {
     const struct evaluation_part *first = &parts->items[0], *last = first + parts->count - 1;
-    return first->kind == EVALUATION_DERIVATIVES ? last->first + last->count
-                                                 : first->count / strips;
+    return part_is_upper(parts, 0) ? last->first + last->count : first->count / strips;
 }
 
-/* Of tiles one kind at a time is computed, over all strips or, of rows alone, over one. */
+/* In tiles an evaluation has one part, except for a network, which may have a second one: the
+ * gradient of the upper layers comes behind that of the first, as the tiles of one more strip; the
+ * loss of held-out rows comes behind the derivatives of all others, in the same strip. */
 static const char *tiles_fault(const struct replica *replica,
                                const struct evaluation_parts *parts) {
-    const struct replica_setup *setup = &replica->setup;
-    const struct evaluation_part *part = &parts->items[0];
-    if (!setup->strip_columns)
+    const struct evaluation_part *first = &parts->items[0], *second = first + 1;
+    if (!replica->setup.strip_columns)
         return NULL;
-    uint32_t strips = part_strips(replica, part), tiles = strip_tiles(parts, strips);
-    if ((parts->count > 1 && !is_of_network(parts, strips)) || part->first ||
-        part->kind == EVALUATION_UPPER)
+    enum kind_strips over = kind_row(first->kind)->strips;
+    uint32_t strips = strips_of_parts(replica, parts), tiles = strip_tiles(parts, strips);
+    if (parts->count > 1) {
+        enum kind_strips next = kind_row(second->kind)->strips;
+        bool beside = part_is_upper(parts, 0)
+                          ? next == STRIPS_HOLDOUT
+                          : over == STRIPS_ALL && next == STRIPS_UPPER && second->count <= tiles;
+        if (parts->count > 2 || second->first != first->count || !beside)
+            return "asked for parts of tiles";
+    }
+    if (first->first || over == STRIPS_UPPER)
         return "asked for parts of tiles";
     if (replica->chunk_row && tiles > replica->chunk_count)
         return "asked for more tiles than the set has";
-    if (strips == 1 && evaluation_sums(parts) != SUMS_ROWS)
+    if (over == STRIPS_NONE || over == STRIPS_HOLDOUT)
         return "asked for what tiles have not";
-    return part->count % strips ? "asked for strips of various numbers of tiles" : NULL;
+    return first->count % strips ? "asked for strips of various numbers of tiles" : NULL;
 }
 
 static void keep_weights(struct weight_list *list, const struct replica *replica,
@@ -183,7 +179,7 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
 /* Chunks: the tiles of each strip have as many numbers. */
 uint32_t replica_tiles_of_strip(const struct replica *replica) {
     const struct evaluation_parts *parts = &replica->evaluation.parts;
-    return strip_tiles(parts, part_strips(replica, &parts->items[0]));
+    return strip_tiles(parts, strips_of_parts(replica, parts));
 }
 
 uint32_t replica_strip_of(const struct replica *replica, const struct portion *portion) {
@@ -254,7 +250,8 @@ static struct range sums_accrued(const struct replica *replica, enum sums_layout
             layout_strip(&setup->layout, setup->strip_columns, evaluation->strip);
         return (struct range){span.first, span.count};
     }
-    if (evaluation->parts.items[0].kind == EVALUATION_LISTED && sums == SUMS_TRIANGLE)
+    if (sums == SUMS_TRIANGLE &&
+        kind_row(evaluation->parts.items[0].kind)->hessian == HESSIAN_LISTED)
         return (struct range){
             0, evaluation_listed_sums(sizes, setup->block_columns, evaluation->weights.count)};
     return (struct range){0, evaluation_sums_total(sums, sizes)};

@@ -194,8 +194,7 @@ static bool uses_few_weights(const struct replica *replica) {
     const struct evaluation_parts *parts = &replica->evaluation.parts;
     uint64_t outputs = replica->setup.layout.tensor[0].columns, chunks = 0;
     for (uint32_t i = 0; i < parts->count; i++) {
-        uint32_t kind = parts->items[i].kind;
-        if (kind != EVALUATION_GRADIENT && kind != EVALUATION_LOSS)
+        if (kind_row(parts->items[i].kind)->point != POINT_SCALED)
             return false;
         chunks += parts->items[i].count;
     }

@@ -122,14 +122,15 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
         .bounds = computation->bounds,
     };
     uint32_t kind = computation->parts.items[0].kind;
-    bool errors = kind == EVALUATION_INFORMATION || kind == EVALUATION_SCORES;
+    enum kind_hessian hessian = kind_row(kind)->hessian;
+    bool errors = hessian == HESSIAN_EXPECTED || hessian == HESSIAN_SCORES;
     use->sample = (struct objective_sample){
         .seconds = kind_seconds(kind),
         .exponent = errors ? workers->settings.finer : workers->settings.exponents,
         .examples = workers->settings.examples,
         .columns = workers->settings.block_columns,
         .shared = workers->settings.shared,
-        .list = kind == EVALUATION_LISTED ? &computation->weights : NULL,
+        .list = hessian == HESSIAN_LISTED ? &computation->weights : NULL,
         .derivative_exponent = computation->bounds.exponent[0],
         .sampling = computation->sampling,
     };
@@ -263,7 +264,7 @@ static void set_layout(struct workers *workers) {
     workers->sums = evaluation_sums_total(workers->layout, &workers->settings.sizes);
     if (workers->strips > 1 && workers->layout == SUMS_PARAMETERS)
         workers->sums = objective_parameters(&workers->shape[strip_shape(workers)]);
-    if (parts->items[0].kind == EVALUATION_LISTED)
+    if (kind_row(parts->items[0].kind)->hessian == HESSIAN_LISTED)
         workers->sums =
             evaluation_listed_sums(&workers->settings.sizes, workers->settings.block_columns,
                                    workers->computation.weights.count);

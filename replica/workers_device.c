@@ -14,31 +14,6 @@ static int device_chunk(void *context, uint32_t number, struct rows *rows) {
     return code;
 }
 
-static enum objective_device_kind kind_of(uint32_t kind) {
-    switch ((enum evaluation_kind)kind) {
-    case EVALUATION_LOSS:
-        return OBJECTIVE_DEVICE_LOSS;
-    case EVALUATION_CURVATURE:
-        return OBJECTIVE_DEVICE_CURVATURE;
-    case EVALUATION_PRODUCT:
-        return OBJECTIVE_DEVICE_PRODUCT;
-    case EVALUATION_TRANSPOSE:
-        return OBJECTIVE_DEVICE_TRANSPOSE;
-    case EVALUATION_GRADIENT:
-    case EVALUATION_LABELS:
-    case EVALUATION_WEIGHTS:
-    case EVALUATION_OFFSETS:
-    case EVALUATION_SIZES:
-    case EVALUATION_LISTED:
-    case EVALUATION_INFORMATION:
-    case EVALUATION_SCORES:
-    case EVALUATION_DERIVATIVES:
-    case EVALUATION_UPPER:
-        break;
-    }
-    return OBJECTIVE_DEVICE_GRADIENT;
-}
-
 /* Computes chunks [first, first + count) on the processor, beside the device. */
 static int compute_on_host(struct workers *workers, uint32_t first, uint32_t count) {
     struct worker *worker = workers->worker;
@@ -89,7 +64,7 @@ static int compute_on_device(struct workers *workers, uint32_t part, uint32_t fi
                              uint32_t count) {
     const struct computation *computation = &workers->computation;
     struct computed *computed = &workers->worker->computed;
-    enum objective_device_kind kind = kind_of(computation->parts.items[part].kind);
+    enum objective_device_kind kind = kind_on_device(computation->parts.items[part].kind);
     struct objective_device_work work = {
         .kind = kind,
         .first = first,
@@ -140,7 +115,7 @@ static int compute_leading_part(struct workers *workers, uint32_t first, uint32_
     }
     uint32_t part_end = parts->items[part].first + parts->items[part].count;
     *next = part_end < end ? part_end : end;
-    bool on_host = kind_is_of_processor(parts->items[part].kind);
+    bool on_host = kind_on_device(parts->items[part].kind) == OBJECTIVE_DEVICE_NONE;
     if (on_host && workers->layout != SUMS_ROWS)
         return refuse_kind(workers, parts->items[part].kind);
     if (on_host)

@@ -7,35 +7,36 @@
 
 #include "base/memory.h"
 
-struct kind {
-    const char *name; /* NULL: there is none of this number */
-    uint32_t totals;
-    enum sums_layout sums;
-};
-
-static const struct kind kinds[] = {
-#define KIND(NAME, name, number, totals, sums, text) [number] = {#name, totals, sums},
+static const struct kind_row kinds[] = {
+#define KIND(NAME, name, number, totals, sums, point, strips, hessian, kernel, device, text)       \
+    [number] = {#name, totals, sums, point, strips, hessian},
 #include "wire/kinds.def"
 };
 
-#define KIND(NAME, name, number, totals, sums, text)                                               \
-    static_assert((number) > 0 && (totals) <= EVALUATION_TOTALS_MAX && (sums) < SUMS_LAYOUTS,      \
-                  "a part of any kind makes an evaluation");
+static const uint32_t totals_count[KIND_TOTALS] = {
+    [TOTALS_LOSS] = 1, [TOTALS_LOSS_AND_CORRECT] = 2, [TOTALS_ROWS] = 1, [TOTALS_HESSIAN] = 4};
+
+static_assert(EVALUATION_TOTALS_MAX >= 4, "a part of any kind makes an evaluation");
+
+#define KIND(NAME, name, number, totals, sums, point, strips, hessian, kernel, device, text)       \
+    static_assert((number) > 0 && ((sums) == SUMS_TRIANGLE) == ((hessian) != HESSIAN_NONE) &&      \
+                      ((sums) == SUMS_TRIANGLE) == ((totals) == TOTALS_HESSIAN),                   \
+                  "second derivatives have sums and totals of their own");
 #include "wire/kinds.def"
 
-static const struct kind *kind_of(uint32_t number) {
+const struct kind_row *kind_row(uint32_t number) {
     return number < sizeof kinds / sizeof *kinds && kinds[number].name ? &kinds[number] : NULL;
 }
 
 const char *evaluation_kind_name(uint32_t kind) {
-    return kind_of(kind) ? kind_of(kind)->name : "?";
+    return kind_row(kind) ? kind_row(kind)->name : "?";
 }
 
 static const char *part_fault(const struct part_list *parts, uint32_t i) {
     assert(i < parts->length);
     const struct evaluation_part *part = &parts->items[i];
     uint64_t end_before = i ? (uint64_t)part[-1].first + part[-1].count : 0;
-    if (!kind_of(part->kind))
+    if (!kind_row(part->kind))
         return "a part of an unknown kind";
     if (!part->count || part->count > UINT32_MAX - part->first)
         return "a part without chunks or beyond the last number";
@@ -53,8 +54,8 @@ const char *evaluation_fault(const struct part_list *parts) {
         const char *why = part_fault(parts, i);
         if (why)
             return why;
-        const struct kind *kind = kind_of(parts->items[i].kind);
-        totals += kind->totals;
+        const struct kind_row *kind = kind_row(parts->items[i].kind);
+        totals += totals_count[kind->totals];
         if (kind->sums != SUMS_NONE && sums != SUMS_NONE && kind->sums != sums)
             return "parts whose sums have two layouts";
         sums = kind->sums == SUMS_NONE ? sums : kind->sums;
@@ -79,7 +80,7 @@ uint32_t evaluation_first_total(const struct evaluation_parts *parts, uint32_t i
     uint32_t totals = 0;
     assert(index <= parts->count && parts->count <= EVALUATION_PARTS_MAX);
     for (uint32_t i = 0; i < index; i++)
-        totals += kind_of(parts->items[i].kind)->totals;
+        totals += totals_count[kind_row(parts->items[i].kind)->totals];
     assert(totals <= EVALUATION_TOTALS_MAX);
     return totals;
 }
@@ -91,9 +92,45 @@ uint32_t evaluation_totals(const struct evaluation_parts *parts) {
 enum sums_layout evaluation_sums(const struct evaluation_parts *parts) {
     assert(parts->count <= EVALUATION_PARTS_MAX);
     for (uint32_t i = 0; i < parts->count; i++)
-        if (kind_of(parts->items[i].kind)->sums != SUMS_NONE)
-            return kind_of(parts->items[i].kind)->sums;
+        if (kind_row(parts->items[i].kind)->sums != SUMS_NONE)
+            return kind_row(parts->items[i].kind)->sums;
     return SUMS_NONE;
+}
+
+/* The point that a part by itself needs. */
+static enum kind_point point_of(const struct evaluation_parts *parts, uint32_t part) {
+    assert(part < parts->count && kind_row(parts->items[part].kind));
+    return kind_row(parts->items[part].kind)->point;
+}
+
+bool parts_take_rows(const struct evaluation_parts *parts) {
+    return point_of(parts, 0) == POINT_ROWS;
+}
+
+bool parts_mix_points(const struct evaluation_parts *parts) {
+    for (uint32_t i = 1; i < parts->count; i++)
+        if (point_of(parts, i) != POINT_UPPER &&
+            (point_of(parts, i) == POINT_ROWS) != parts_take_rows(parts))
+            return true;
+    return false;
+}
+
+bool parts_take_no_point(const struct evaluation_parts *parts) {
+    for (uint32_t i = 0; i < parts->count; i++)
+        if (point_of(parts, i) != POINT_NONE)
+            return false;
+    return true;
+}
+
+bool part_is_upper(const struct evaluation_parts *parts, uint32_t part) {
+    return point_of(parts, part) == POINT_UPPER || point_of(parts, 0) == POINT_UPPER;
+}
+
+bool parts_are_upper(const struct evaluation_parts *parts) {
+    for (uint32_t i = 0; i < parts->count; i++)
+        if (part_is_upper(parts, i))
+            return true;
+    return false;
 }
 
 uint64_t evaluation_block(const struct layout *layout, enum precondition precondition,

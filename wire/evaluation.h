@@ -28,9 +28,61 @@ enum sums_layout {
 };
 
 enum evaluation_kind {
-#define KIND(NAME, name, number, totals, sums, text) EVALUATION_##NAME = (number),
+#define KIND(NAME, name, number, totals, sums, point, strips, hessian, kernel, device, text)       \
+    EVALUATION_##NAME = (number),
 #include "wire/kinds.def"
 };
+
+/* Which exact sums of doubles a part yields. */
+enum kind_totals {
+    TOTALS_LOSS,             /* the loss */
+    TOTALS_LOSS_AND_CORRECT, /* the loss; the weight of the rows that are predicted correctly */
+    TOTALS_ROWS,             /* how many rows it has */
+    TOTALS_HESSIAN, /* trace times leverage over all rows; rows sampled; the terms that they
+                       added; the trace over all rows */
+    KIND_TOTALS,
+};
+
+/* What a replica must have to compute a part. Where the first part needs POINT_UPPER, all do. */
+enum kind_point {
+    POINT_NONE,    /* nothing: it looks at rows alone */
+    POINT_SCALED,  /* parameters, which may stay scaled where rows use few of them */
+    POINT_WEIGHTS, /* parameters as weights and biases; in tiles, those of a strip */
+    POINT_ROWS,    /* a vector of rows in the point's place: derivatives by margins */
+    POINT_UPPER,   /* the parameters of a network's layers above the first, and a vector of rows:
+                      the first layer's margins */
+};
+
+/* Of a set in tiles: the strips whose tiles a part is over. */
+enum kind_strips {
+    STRIPS_NONE,    /* there is no such part in tiles */
+    STRIPS_FIRST,   /* the first strip: a part that looks at the columns of no tile */
+    STRIPS_HOLDOUT, /* the strip of a part of upper layers, behind it: the held-out rows */
+    STRIPS_ALL,     /* every strip, each with as many tiles */
+    STRIPS_UPPER,   /* one more strip behind all others: the layers above a network's first */
+};
+
+/* Which second derivatives a part adds up. */
+enum kind_hessian {
+    HESSIAN_NONE,
+    HESSIAN_SAMPLED,  /* those of sampled rows, by the columns of the block */
+    HESSIAN_LISTED,   /* those of sampled rows, by listed weights and all biases */
+    HESSIAN_EXPECTED, /* what they are on average over labels, for the errors of estimates */
+    HESSIAN_SCORES,   /* products of scores in their place, for the errors of estimates */
+};
+
+/* A row of the table, but for what only replicas look at: kernel and device. */
+struct kind_row {
+    const char *name;
+    enum kind_totals totals;
+    enum sums_layout sums;
+    enum kind_point point;
+    enum kind_strips strips;
+    enum kind_hessian hessian;
+};
+
+/* NULL for a number that no kind has. */
+const struct kind_row *kind_row(uint32_t number);
 
 /* Whether, and how, the optimizer's directions are preconditioned. */
 enum precondition {
@@ -63,6 +115,20 @@ const char *evaluation_fault(const struct part_list *parts);
 /* A copy of a list that evaluation_fault() accepts, and a list that points into such a copy. */
 struct evaluation_parts evaluation_parts_of(const struct part_list *list);
 struct part_list evaluation_list(const struct evaluation_parts *parts);
+
+/* Whether the point of the evaluation is a vector of rows, the derivatives, in place of one of
+ * parameters. Then it is so for all of its parts, or it is no evaluation: parts_mix_points(). But
+ * the upper layers of a network, whose point is of both, may come beside them. */
+bool parts_take_rows(const struct evaluation_parts *parts);
+bool parts_mix_points(const struct evaluation_parts *parts);
+
+/* Whether no part needs a point. */
+bool parts_take_no_point(const struct evaluation_parts *parts);
+
+/* Whether a part is of the layers above the first, and so needs their parameters and the first
+ * layer's margins; and whether any part is. */
+bool part_is_upper(const struct evaluation_parts *parts, uint32_t part);
+bool parts_are_upper(const struct evaluation_parts *parts);
 
 /* How many totals all parts yield, and which of them is the first of part `index` ≤ count. */
 uint32_t evaluation_totals(const struct evaluation_parts *parts);
