@@ -84,7 +84,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/refine.c coordinator/run/refine.h \
 	coordinator/run/host_lookup.c coordinator/run/host_lookup.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
-	coordinator/run/training_columns.c coordinator/run/training_status.c coordinator/run/training.h \
+	coordinator/run/session.c coordinator/run/session.h \
+	coordinator/run/training_columns.c coordinator/run/session_status.c coordinator/run/training.h \
 	coordinator/run/training.c \
 	coordinator/run/workers.c \
 	coordinator/sweep/sweep.c coordinator/sweep/sweep.h \

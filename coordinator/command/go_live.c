@@ -15,7 +15,7 @@
 #include "coordinator/command/print.h"
 #include "coordinator/job/job.h"
 #include "coordinator/run/state_folder.h"
-#include "coordinator/run/training.h"
+#include "coordinator/run/session.h"
 #include "coordinator/status/run_folder.h"
 #include "model/model.h"
 
@@ -67,7 +67,7 @@ int go_live_open(const struct options *options, int first, struct go_live *live)
     if (!code)
         code = loop_open(&live->loop);
     if (!code)
-        code = store_open_existing(live->state, begin_may_upgrade, &live->store);
+        code = store_open_existing(live->state, session_may_upgrade, &live->store);
     if (!code)
         code = has_job_file ? take_job(live, place.operands[0]) : take_settings(live);
     return code;

@@ -16,7 +16,7 @@
 #include "coordinator/command/print.h"
 #include "coordinator/publish/prune.h"
 #include "coordinator/run/state_folder.h"
-#include "coordinator/run/training.h"
+#include "coordinator/run/session.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/status/past_metrics.h"
 #include "model/score.h"
@@ -304,7 +304,7 @@ static int prune_open(const struct options *options, const char *state,
     if (!options->dry_run) {
         *reader = (struct record_reader){.state = state, .lock = -1};
         int code = state_lock_existing(state, STATE_READS, &reader->lock);
-        return code ? code : store_open_existing(state, begin_may_upgrade, &reader->store);
+        return code ? code : store_open_existing(state, session_may_upgrade, &reader->store);
     }
     int code = record_reader_open(state, reader);
     if (!code && reader->maybe_live)

@@ -26,6 +26,7 @@
 #include "numeric/setup.h"
 
 struct retrain {
+    struct session session;
     struct training training;
     struct publisher publisher;
     char *identity;     /* job_identity() */
@@ -47,9 +48,9 @@ static int add_warm_start(const struct retrain *r) {
     const struct training *training = &r->training;
     double evaluations = (double)coordinator_view(training->coordinator).evaluations;
     int64_t cold;
-    if (!*training->start_model || training->job->optimizer == JOB_DOWNPOUR)
+    if (!*training->start_model || r->session.job->optimizer == JOB_DOWNPOUR)
         return 0;
-    int code = past_cold_evaluations(training->store, r->identity, &cold);
+    int code = past_cold_evaluations(r->session.store, r->identity, &cold);
     json_t *warm = json_pack("{s:I}", "evaluations", (json_int_t)evaluations);
     if (cold) {
         json_object_set_new(warm, "cold_evaluations", json_integer(cold));
@@ -65,10 +66,10 @@ static int add_warm_start(const struct retrain *r) {
 
 static int train(struct retrain *r, struct set *set, const char *start_from, bool fresh) {
     struct training *training = &r->training;
-    struct options options = *training->options;
-    const struct options *given = training->options;
+    struct options options = *r->session.options;
+    const struct options *given = r->session.options;
     options.fresh = fresh;
-    training->options = &options;
+    r->session.options = &options;
     training->start_from = start_from;
     training->started_ns = clock_monotonic_ns();
     training->started_ms = clock_wall_ms();
@@ -86,9 +87,9 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
         r->scored = r->now.holdout != NULL;
     }
     if (!code)
-        status_last(training);
+        status_last(&r->session);
     training_release(training, code);
-    training->options = given;
+    r->session.options = given;
     return code;
 }
 
@@ -102,7 +103,7 @@ static int train_many(struct retrain *r, const struct dataset *data, const char 
 }
 
 static int train_anew(struct retrain *r) {
-    struct job *job = r->training.job;
+    struct job *job = r->session.job;
     char *start = job->warm_start ? publish_live_folder(job->state) : NULL;
     int code = job_has_sweep(job) ? train_many(r, &r->now, start, true)
                                   : train(r, r->now.set, start, true);
@@ -135,7 +136,7 @@ static void find_data_of_sweep(struct retrain *r) {
     free(judged);
     if (r->last.has_data)
         return;
-    if (sweep_recall(&r->training, r->last.sources, r->last.data, &r->earlier)) {
+    if (sweep_recall(&r->session, r->last.sources, r->last.data, &r->earlier)) {
         log_warning("sweep %lld cannot be finished: %s", (long long)r->last.sweep, error_text());
         error_clear();
     }
@@ -145,15 +146,15 @@ static void find_data_of_sweep(struct retrain *r) {
 static void find_data(struct retrain *r) {
     r->last.has_data = strcmp(r->last.data, fingerprint(r)) == 0;
     if (!r->last.has_data)
-        r->earlier.set = sets_find(r->training.job->state, r->last.data);
+        r->earlier.set = sets_find(r->session.job->state, r->last.data);
     r->last.has_data |= r->earlier.set != NULL;
 }
 
 /* Reads what was done last, and finds the data of an unfinished run or sweep. */
 static int look_back(struct retrain *r) {
-    struct job *job = r->training.job;
+    struct job *job = r->session.job;
     struct sweep_shape shape = sweep_shape_of(job);
-    int code = last_run_read(r->training.store, job->state, r->identity,
+    int code = last_run_read(r->session.store, job->state, r->identity,
                              job_has_sweep(job) ? &shape : NULL, &r->last);
     dataset_release(&r->earlier);
     if (!code && last_run_is_open(&r->last))
@@ -171,7 +172,7 @@ static int look_back(struct retrain *r) {
 static char *words_of_refusals(struct retrain *r, int64_t run, const struct history *history) {
     struct history_refusals refusals = history_refusals(history);
     const struct history_item *last = refusals.last;
-    int64_t live = history_current(r->training.job->state);
+    int64_t live = history_current(r->session.job->state);
     if (!last || last->run != run || last != &history->items[history->count - 1])
         return memory_copy_string("");
     json_object_set_new(r->outcome.result, "refusals",
@@ -190,7 +191,7 @@ static char *words_of_refusals(struct retrain *r, int64_t run, const struct hist
 /* Adds to the outcome for how long the gate has been refusing, if it has refused the last run. */
 static int tell_refusals(struct retrain *r) {
     struct history history;
-    int code = history_read(r->training.store, &history);
+    int code = history_read(r->session.store, &history);
     if (!code) {
         char *words = words_of_refusals(r, r->last.run, &history);
         const struct history_item *item = history_of(&history, r->last.run);
@@ -209,11 +210,11 @@ static int tell_refusals(struct retrain *r) {
 /* ---- one task ---- */
 
 static int decide(struct retrain *r) {
-    const struct options *options = r->training.options;
-    const struct job *job = r->training.job;
+    const struct options *options = r->session.options;
+    const struct job *job = r->session.job;
     int64_t run = r->last.run;
-    r->training.invocation.run = run;
-    int code = store_run_label(r->training.store, run, options->tag, options->note);
+    r->session.invocation.run = run;
+    int code = store_run_label(r->session.store, run, options->tag, options->note);
     if (code)
         return code;
     if (job->publish == JOB_PUBLISH_NEVER)
@@ -230,7 +231,7 @@ static int decide(struct retrain *r) {
 }
 
 static int do_task(struct retrain *r, enum task task) {
-    const bool progress = !r->training.options->quiet;
+    const bool progress = !r->session.options->quiet;
     int code = 0;
     assert(task != TASK_NONE && (task != TASK_DECIDE || r->last.run));
     if (r->outcome.code) /* of the task before this one */
@@ -254,7 +255,7 @@ static int do_task(struct retrain *r, enum task task) {
 
 /* A label is of the run that a command makes. Who says the same every night is not told so. */
 static void tell_label(const struct retrain *r) {
-    const struct options *options = r->training.options;
+    const struct options *options = r->session.options;
     const char *option = options->tag ? "tag" : "note";
     if (options->cron || (!options->tag && !options->note))
         return;
@@ -267,12 +268,12 @@ static void tell_label(const struct retrain *r) {
 }
 
 static int do_all(struct retrain *r) {
-    const char *state = r->training.job->state;
+    const char *state = r->session.job->state;
     int code = look_back(r);
     if (code)
         return code;
-    enum task task = r->training.options->fresh ? TASK_TRAIN : task_next(&r->last, fingerprint(r));
-    code = sets_prune(&r->training.loop, state, fingerprint(r), r->last.data);
+    enum task task = r->session.options->fresh ? TASK_TRAIN : task_next(&r->last, fingerprint(r));
+    code = sets_prune(&r->session.loop, state, fingerprint(r), r->last.data);
     if (task == TASK_NONE) {
         r->idle = true;
         tell_label(r);
@@ -282,7 +283,7 @@ static int do_all(struct retrain *r) {
                                   : r->last.kept  ? ", which is kept and not live"
                                                   : ""));
         r->outcome.result =
-            json_pack("{s:o, s:I, s:s, s:b}", "job", text_to_json(r->training.job->name), "run",
+            json_pack("{s:o, s:I, s:s, s:b}", "job", text_to_json(r->session.job->name), "run",
                       (json_int_t)r->last.run, "reason", NO_NEW_DATA, "published", false);
         code = code ? code : tell_refusals(r);
     }
@@ -299,9 +300,9 @@ static int do_all(struct retrain *r) {
 /* ---- the command ---- */
 
 static int prune(struct retrain *r) {
-    const struct job *job = r->training.job;
-    struct store *store = r->training.store;
-    struct loop *loop = &r->training.loop;
+    const struct job *job = r->session.job;
+    struct store *store = r->session.store;
+    struct loop *loop = &r->session.loop;
     int code = versions_prune(loop, store, job->state, job->keep_models);
     if (!code)
         code = versions_prune_checkpoints(loop, store, job->state, r->last.run);
@@ -311,10 +312,10 @@ static int prune(struct retrain *r) {
 }
 
 static int work(struct retrain *r) {
-    const struct job *job = r->training.job;
-    int code = training_open(&r->training);
-    r->publisher = (struct publisher){.loop = &r->training.loop,
-                                      .store = r->training.store,
+    const struct job *job = r->session.job;
+    int code = session_open(&r->session);
+    r->publisher = (struct publisher){.loop = &r->session.loop,
+                                      .store = r->session.store,
                                       .state = job->state,
                                       .job = job->name,
                                       .on_publish = job->on_publish};
@@ -322,7 +323,7 @@ static int work(struct retrain *r) {
         code = publish_settle_earlier(&r->publisher, NULL);
     char *live = code ? NULL : publish_live_folder(job->state);
     if (!code)
-        code = training_read(&r->training, live, &r->now);
+        code = session_read(&r->session, live, &r->now);
     if (!code)
         code = do_all(r);
     free(live);
@@ -330,16 +331,16 @@ static int work(struct retrain *r) {
 }
 
 static void show(struct retrain *r) {
-    const struct options *options = r->training.options;
+    const struct options *options = r->session.options;
     json_t *result = r->outcome.result;
-    char *live = publish_live_folder(r->training.job->state);
+    char *live = publish_live_folder(r->session.job->state);
     json_object_set_new(result, "live", live ? text_to_json(live) : json_null());
     if (options->json)
-        invocation_add(&r->training.invocation, r->training.store, r->outcome.code, result);
+        invocation_add(&r->session.invocation, r->session.store, r->outcome.code, result);
     if (options->json || !r->idle) {
         result_show(result, options->json, options->cron);
     } else if (!options->cron && !r->outcome.code) {
-        escape_put(r->training.job->name, stdout);
+        escape_put(r->session.job->name, stdout);
         fputs(": ", stdout);
         escape_put(r->outcome.text, stdout);
         putchar('\n');
@@ -356,10 +357,10 @@ static int conclude(struct retrain *r, int code) {
     if (!code && r->outcome.code)
         code = error_set(r->outcome.code, "%s", r->outcome.text);
     if (!code)
-        code = not_converged_strict(r->outcome.result, r->training.options->strict);
-    if (r->training.options->cron)
-        notice_send(r->training.job->name, code != 0, code ? error_text() : r->outcome.text);
-    invocation_end(&r->training.invocation, r->training.store, code, done,
+        code = not_converged_strict(r->outcome.result, r->session.options->strict);
+    if (r->session.options->cron)
+        notice_send(r->session.job->name, code != 0, code ? error_text() : r->outcome.text);
+    invocation_end(&r->session.invocation, r->session.store, code, done,
                    code ? error_text() : r->outcome.text);
     return code;
 }
@@ -370,26 +371,26 @@ static void retrain_release(struct retrain *r) {
     outcome_release(&r->outcome);
     dataset_release(&r->earlier);
     dataset_release(&r->now);
-    training_close(&r->training);
+    session_close(&r->session);
     free(r->identity);
 }
 
 int command_retrain(const struct options *options) {
     struct options quiet = *options;
-    struct retrain r = {.training = {.options = &quiet,
-                                     .command = "retrain",
-                                     .lock = -1,
-                                     .started_ns = clock_monotonic_ns(),
-                                     .started_ms = clock_wall_ms()}};
+    struct retrain r = {
+        .session = {.options = &quiet, .command = "retrain", .lock = -1, .training = &r.training},
+        .training = {.session = &r.session,
+                     .started_ns = clock_monotonic_ns(),
+                     .started_ms = clock_wall_ms()}};
     quiet.quiet |= options->cron; /* the workers too */
     numeric_setup();
     int code = memory_suffices();
     if (!code)
         code = job_read(options->operands[0], options->settings, options->settings_count,
-                        options->state, &r.training.job);
+                        options->state, &r.session.job);
     if (code)
         return code;
-    r.identity = job_identity(r.training.job);
+    r.identity = job_identity(r.session.job);
     progress_open(!quiet.quiet);
     code = work(&r);
     progress_close();

@@ -54,7 +54,7 @@ static void choose_last(const struct last_run *last, struct chosen *chosen,
 /* Whether it started from the model that the command names, if it names one. */
 static int starts_alike(struct training *training, const struct last_run *last, bool *alike) {
     struct model *model;
-    int code = training_open_model(training, training->options->start, &model);
+    int code = training_open_model(training, training->session->options->start, &model);
     *alike = !model || !strcmp(last->start_model, model->sha256);
     model_close(model);
     return code;
@@ -73,7 +73,7 @@ static bool has_folder(const struct job *job, int64_t run) {
 static void choose_among(const struct training *training, const struct last_run *last,
                          const struct history_item *settled, struct chosen *chosen,
                          struct outcome *outcome) {
-    const struct job *job = training->job;
+    const struct job *job = training->session->job;
     bool decided = settled->publication && settled->run == last->run;
     if (last_run_is_at_limit(last, job) && has_folder(job, last->run)) {
         log_info("run %lld has ended at its %s, which is not raised: %s; --fresh trains anew",
@@ -94,13 +94,13 @@ static int choose_ended(struct training *training, const struct dataset *data,
                         const struct history_item *settled, struct chosen *chosen,
                         struct outcome *outcome) {
     struct last_run last = {0};
-    struct job *job = training->job;
+    struct job *job = training->session->job;
     bool alike = true;
-    if (training->options->fresh)
+    if (training->session->options->fresh)
         return 0;
     struct sweep_shape shape = sweep_shape_of(job);
     char *identity = job_identity(job);
-    int code = last_run_read(training->store, job->state, identity,
+    int code = last_run_read(training->session->store, job->state, identity,
                              job_has_sweep(job) ? &shape : NULL, &last);
     bool ended = !code && last.run && last.concluded && is_of_data(&last, data);
     if (ended)
@@ -114,7 +114,7 @@ static int choose_ended(struct training *training, const struct dataset *data,
 
 static int train_one(struct training *training, const struct dataset *data, struct chosen *chosen,
                      struct outcome *outcome) {
-    training->start_from = training->options->start;
+    training->start_from = training->session->options->start;
     int code = training_run(training, data, data->set);
     if (!code)
         code = training_conclude(training);
@@ -126,7 +126,7 @@ static int train_one(struct training *training, const struct dataset *data, stru
 
 static int train_many(struct training *training, const struct dataset *data, struct chosen *chosen,
                       struct outcome *outcome) {
-    const struct options *options = training->options;
+    const struct options *options = training->session->options;
     struct sweep_outcome swept;
     int code = sweep_train(training, data, options->start, options->fresh, &swept);
     *chosen = (struct chosen){.run = swept.winner};
@@ -137,10 +137,10 @@ static int train_many(struct training *training, const struct dataset *data, str
 /* Columns have the numbers of the model that the run starts from, else of the one that the gate
  * compares it with. Whether the gate is asked this time changes no data. */
 static int read_data(struct training *training, struct dataset *data) {
-    const struct job *job = training->job;
-    const char *start = training->options->start;
+    const struct job *job = training->session->job;
+    const char *start = training->session->options->start;
     char *live = !start && job->gate[0] ? publish_live_folder(job->state) : NULL;
-    int code = training_read(training, start ? start : live, data);
+    int code = session_read(training->session, start ? start : live, data);
     free(live);
     return code;
 }
@@ -150,10 +150,10 @@ static int read_data(struct training *training, struct dataset *data) {
 static int decide(struct training *training, const struct publisher *publisher,
                   const struct dataset *data, const struct chosen *chosen,
                   struct outcome *outcome) {
-    const struct options *options = training->options;
-    const struct job *job = training->job;
+    const struct options *options = training->session->options;
+    const struct job *job = training->session->job;
     int64_t live = history_current(job->state), run = chosen->run;
-    training->invocation.run = run;
+    training->session->invocation.run = run;
     assert(run > 0);
     if (live == run || (chosen->decided && !options->publish)) { /* a sweep may choose it again */
         gate_recall(publisher, live == run ? DECISION_PUBLISHED : chosen->decision, run, outcome);
@@ -184,15 +184,16 @@ static int decide(struct training *training, const struct publisher *publisher,
 }
 
 static int conclude(struct training *training, struct outcome *outcome) {
-    const struct options *options = training->options;
-    char *live = publish_live_folder(training->job->state);
+    struct session *session = training->session;
+    const struct options *options = session->options;
+    char *live = publish_live_folder(session->job->state);
     json_object_set_new(outcome->result, "live", live ? text_to_json(live) : json_null());
     free(live);
     if (options->json)
-        invocation_add(&training->invocation, training->store, outcome->code, outcome->result);
+        invocation_add(&session->invocation, session->store, outcome->code, outcome->result);
     result_show(outcome->result, options->json, options->cron);
     not_converged_log(outcome->result);
-    status_last(training);
+    status_last(session);
     if (outcome->code)
         return error_set(outcome->code, "%s", outcome->text);
     return not_converged_strict(outcome->result, options->strict);
@@ -203,14 +204,15 @@ static int conclude(struct training *training, struct outcome *outcome) {
 /* A killed command may have left a publication unsettled. That is settled first, because a run may
  * take long. */
 static int train(struct training *training, struct dataset *data, struct outcome *outcome) {
+    struct session *session = training->session;
     struct chosen chosen = {0};
     struct history_item settled = {0};
-    const struct options *options = training->options;
-    struct publisher publisher = {.store = training->store,
-                                  .loop = &training->loop,
-                                  .state = training->job->state,
-                                  .job = training->job->name,
-                                  .on_publish = training->job->on_publish};
+    const struct options *options = session->options;
+    struct publisher publisher = {.store = session->store,
+                                  .loop = &session->loop,
+                                  .state = session->job->state,
+                                  .job = session->job->name,
+                                  .on_publish = session->job->on_publish};
     int code = publish_settle_earlier(&publisher, &settled);
     if (!code)
         code = workers_prepare(training);
@@ -219,46 +221,45 @@ static int train(struct training *training, struct dataset *data, struct outcome
     if (!code)
         code = choose_ended(training, data, &settled, &chosen, outcome);
     if (!code && !chosen.run)
-        code = (job_has_sweep(training->job) ? train_many : train_one)(training, data, &chosen,
-                                                                       outcome);
+        code = (job_has_sweep(session->job) ? train_many : train_one)(training, data, &chosen,
+                                                                      outcome);
     if (!code)
-        code = store_run_label(training->store, chosen.run, options->tag, options->note);
+        code = store_run_label(session->store, chosen.run, options->tag, options->note);
     if (!code)
         code = decide(training, &publisher, data, &chosen, outcome);
     if (!code)
         code = conclude(training, outcome);
     if (!code)
-        code = sets_keep(&training->loop, training->job->state, set_info(data->set)->fingerprint,
-                         training->job->keep_sets);
+        code = sets_keep(&session->loop, session->job->state, set_info(data->set)->fingerprint,
+                         session->job->keep_sets);
     return code;
 }
 
 int command_run(const struct options *options) {
     if (options->dry_run)
         return command_check(options);
-    struct training training = {.options = options,
-                                .command = "run",
-                                .lock = -1,
-                                .started_ns = clock_monotonic_ns(),
-                                .started_ms = clock_wall_ms()};
+    struct session session = {.options = options, .command = "run", .lock = -1};
+    struct training training = {
+        .session = &session, .started_ns = clock_monotonic_ns(), .started_ms = clock_wall_ms()};
+    session.training = &training;
     struct dataset data = {0};
     struct outcome outcome = {0};
     numeric_setup();
     int code = memory_suffices();
     if (!code)
         code = job_read(options->operands[0], options->settings, options->settings_count,
-                        options->state, &training.job);
+                        options->state, &session.job);
     if (code)
         return code;
     progress_open(!options->quiet);
-    code = training_open(&training);
+    code = session_open(&session);
     if (!code)
         code = train(&training, &data, &outcome);
-    invocation_end(&training.invocation, training.store, code, outcome.result,
+    invocation_end(&session.invocation, session.store, code, outcome.result,
                    code ? error_text() : outcome.text);
     outcome_release(&outcome);
     training_release(&training, code);
     dataset_release(&data);
-    training_close(&training);
+    session_close(&session);
     return code;
 }

@@ -26,7 +26,8 @@ static int new_uuid(char uuid[37]) {
 }
 
 static void name_shards_folder(struct training *run, int64_t number) {
-    run->shards_folder = memory_format("%s/shards/%lld", run->job->state, (long long)number);
+    run->shards_folder =
+        memory_format("%s/shards/%lld", run->session->job->state, (long long)number);
 }
 
 /* ---- the starting point ---- */
@@ -44,7 +45,8 @@ static int work_on_opening(void *context) {
 
 int training_open_model(struct training *run, const char *folder, struct model **model) {
     struct opening opening = {.folder = folder};
-    int code = folder ? loop_beside(&run->loop, STAGE_STARTING, work_on_opening, &opening) : 0;
+    int code =
+        folder ? loop_beside(&run->session->loop, STAGE_STARTING, work_on_opening, &opening) : 0;
     *model = opening.model;
     return code;
 }
@@ -62,7 +64,7 @@ static int work_on_start(void *context) {
         run->member.sweep && !run->member.is_start; /* by rows that it shall not know */
     struct scaling_walk walk = {0};
     const struct start_options options = {
-        .keeps = run->job->vanished == VANISHED_KEEP && !judged_only &&
+        .keeps = run->session->job->vanished == VANISHED_KEEP && !judged_only &&
                  !family_of(&run->shape)->own_tensors,
         .pairs_most = run->preconditioner.form ? 0 : run->sizing.history,
         .form = scaling_form(&run->scaling, set_info(run->set), run->shape.network.unit),
@@ -94,7 +96,8 @@ static int open_model(struct training *run, struct model **model) {
     int code = training_open_model(run, run->start_from, model);
     if (code || !*model || !model_fits(*model, &run->layout))
         return code;
-    if (run->options->start && strcmp(run->options->start, run->start_from) == 0) {
+    if (run->session->options->start &&
+        strcmp(run->session->options->start, run->start_from) == 0) {
         code = refuse_start(run);
     } else {
         log_warning("%s is nothing to start from: %s; this run starts from zero", run->start_from,
@@ -137,13 +140,13 @@ static int find_largest_model(const char *state, int64_t *largest) {
  * lost, a run with the number of an existing model would replace that model. */
 static int choose_number(const struct training *run, int64_t *number) {
     int64_t largest;
-    int code = find_largest_model(run->job->state, &largest);
+    int code = find_largest_model(run->session->job->state, &largest);
     if (!code)
-        code = store_run_next(run->store, number);
+        code = store_run_next(run->session->store, number);
     if (!code && *number <= largest) {
         *number = largest + 1;
         log_warning("%s/models has a model of run %lld that dml.db does not know: this is run %lld",
-                    run->job->state, (long long)largest, (long long)*number);
+                    run->session->job->state, (long long)largest, (long long)*number);
     }
     return code;
 }
@@ -162,7 +165,7 @@ static int prepare_folder(struct training *run, const struct model *model, int64
     if (!model)
         return 0;
     struct starting starting = {.run = run, .model = model};
-    return loop_beside(&run->loop, STAGE_STARTING, work_on_start, &starting);
+    return loop_beside(&run->session->loop, STAGE_STARTING, work_on_start, &starting);
 }
 
 /* Records the files that the run is trained on, without those of the holdout. */
@@ -171,7 +174,7 @@ static int record_sources(struct training *run) {
     for (uint32_t i = 0; !code && i < run->data->sources.count; i++) {
         const struct dataset_source *source = &run->data->sources.items[i];
         if (source->use == USE_TRAINING)
-            code = store_source(run->store, run->recorder.run,
+            code = store_source(run->session->store, run->recorder.run,
                                 &(struct store_source){.position = i,
                                                        .path = source->path,
                                                        .fingerprint = source->fingerprint,
@@ -182,24 +185,25 @@ static int record_sources(struct training *run) {
 }
 
 static int begin_new(struct training *run, struct store_run *record, const struct model *model) {
+    struct session *session = run->session;
     int code = new_uuid(run->uuid);
     if (!code)
         code = prepare_folder(run, model, &record->run);
     run->start_model = memory_copy_string(model ? model->sha256 : "");
     if (!code && model)
-        code = store_model_run(run->store, model->sha256, &run->start_run);
+        code = store_model_run(session->store, model->sha256, &run->start_run);
     record->uuid = run->uuid;
     record->data = set_info(run->set)->fingerprint;
     record->build = numeric_description();
     record->started_ms = run->started_ms;
-    record->command = run->command;
-    run->retrains = strcmp(run->command, "retrain") == 0;
+    record->command = session->command;
+    run->retrains = strcmp(session->command, "retrain") == 0;
     record->start_model = run->start_model;
     record->start_run = run->start_run;
     record->sweep = run->member.sweep;
     record->member = run->member.number;
     if (!code)
-        code = store_run_begin(run->store, record);
+        code = store_run_begin(session->store, record);
     run->recorder.run = record->run;
     if (!code)
         code = record_sources(run);
@@ -211,14 +215,14 @@ static int begin_new(struct training *run, struct store_run *record, const struc
 
 static void explain_difference(const struct training *run, const struct store_run *last) {
     json_t *settings = json_loads(last->settings, 0, NULL);
-    const char *key = settings ? job_first_difference(run->job, settings) : NULL;
+    const char *key = settings ? job_first_difference(run->session->job, settings) : NULL;
     if (key)
         log_info("run %lld is unfinished, but has another `%s`: a new run starts",
                  (long long)last->run, key);
     else if (strcmp(last->data, set_info(run->set)->fingerprint))
         log_info("run %lld is unfinished, but has other data: a new run starts",
                  (long long)last->run);
-    else if (!run->options->fresh)
+    else if (!run->session->options->fresh)
         log_info("run %lld is unfinished, but started from %s: a new run starts",
                  (long long)last->run, *last->start_model ? "another model" : "zero");
     json_decref(settings);
@@ -230,7 +234,7 @@ static void explain_new_run(const struct training *run) {
     bool found;
     if (run->member.sweep)
         return;
-    if (store_run_last(run->store, &last, &found))
+    if (store_run_last(run->session->store, &last, &found))
         error_clear();
     else if (found && !last.reason && last.sweep)
         log_info("run %lld is unfinished, but belongs to sweep %lld: a new run starts",
@@ -245,36 +249,8 @@ static void explain_new_run(const struct training *run) {
 /* What the run goes on from. It is looked at before the record says that the run goes on, so that
  * the program that began it finds all as it left it. */
 static int read_saved(struct training *run) {
-    int code = store_saved_read(run->store, run->recorder.run, &run->saved);
+    int code = store_saved_read(run->session->store, run->recorder.run, &run->saved);
     return code ? code : coordinator_check_saved(&run->saved, run->recorder.run);
-}
-
-/* A program that cannot end the newest run of a job leaves the record to the program that can,
- * which would refuse one that was brought up to date. A run whose record is damaged is nobody's to
- * end. */
-static int leave_to_other(void *context, const struct store_run *run) {
-    struct store_saved saved;
-    bool has_model = reason_has_model(reason_of(run->reason));
-    if (run->reason && (has_model || !reason_text_can_resume(run->reason)))
-        return 0;
-    if (store_saved_read(context, run->run, &saved)) {
-        error_clear();
-        return 0;
-    }
-    int code = coordinator_check_saved(&saved, run->run);
-    store_saved_release(&saved);
-    if (!code)
-        return 0;
-    char *why = memory_copy_string(error_text()), *folder = store_folder(context);
-    error_clear();
-    code = error_set(code, "%s; until then %s stays as it is, so nothing was changed", why, folder);
-    free(folder);
-    free(why);
-    return code;
-}
-
-int begin_may_upgrade(struct store *preview) {
-    return store_runs_newest(preview, leave_to_other, preview);
 }
 
 /* A run that has a model keeps it, as it may be live, or in somebody's hands: what goes on from its
@@ -284,21 +260,21 @@ static int begin_from_end_of(struct training *run, const struct store_run *found
     struct store_run record = {.settings = settings,
                                .build = numeric_description(),
                                .started_ms = run->started_ms,
-                               .command = run->command};
+                               .command = run->session->command};
     int code = choose_number(run, &record.run);
     if (!code)
-        code = store_run_continue(run->store, found, &run->saved, &record);
+        code = store_run_continue(run->session->store, found, &run->saved, &record);
     if (code)
         return code;
     run->recorder.run = record.run;
-    run->retrains = strcmp(run->command, "retrain") == 0;
+    run->retrains = strcmp(run->session->command, "retrain") == 0;
     run->continues = found->run;
     return 0;
 }
 
 static int resume(struct training *run, const struct store_run *found, const char *settings) {
     run->started_ms = found->started_ms;
-    return store_run_resume(run->store, found->run, settings);
+    return store_run_resume(run->session->store, found->run, settings);
 }
 
 static void log_going_on(const struct training *run, const struct store_run *found) {
@@ -349,7 +325,7 @@ static bool is_meant(const struct training *run, const struct model *model,
     if (model && strcmp(found->start_model, model->sha256))
         return false;
     if (!reason_has_model(reason_of(found->reason)) ||
-        limit_has_checkpoints(run->job->state, found->origin))
+        limit_has_checkpoints(run->session->job->state, found->origin))
         return true;
     log_info("run %lld has ended at a limit, and its checkpoints were removed: a new run starts",
              (long long)found->run);
@@ -362,11 +338,11 @@ static int find_unfinished(struct training *run, const char *identity, const str
     bool found;
     *unfinished = (struct store_run){0};
     if (run->member.sweep)
-        return store_run_of_member(run->store, run->member.sweep, run->member.number,
+        return store_run_of_member(run->session->store, run->member.sweep, run->member.number,
                                    reason_text_can_resume, unfinished, &found);
-    if (run->options->fresh)
+    if (run->session->options->fresh)
         return 0;
-    int code = store_run_unfinished(run->store, identity, set_info(run->set)->fingerprint,
+    int code = store_run_unfinished(run->session->store, identity, set_info(run->set)->fingerprint,
                                     reason_text_can_resume, unfinished, &found);
     if (!code && found && !is_meant(run, model, unfinished))
         store_run_release(unfinished);
@@ -375,31 +351,34 @@ static int find_unfinished(struct training *run, const char *identity, const str
 
 /* A sweep has one label, for the model that it comes to. */
 static int label(const struct training *run) {
-    const struct options *options = run->options;
+    const struct options *options = run->session->options;
     return run->member.sweep || (!options->tag && !options->note)
                ? 0
-               : store_run_label(run->store, run->recorder.run, options->tag, options->note);
+               : store_run_label(run->session->store, run->recorder.run, options->tag,
+                                 options->note);
 }
 
 int training_begin(struct training *run) {
+    struct session *session = run->session;
     char *identity =
-        run->member.sweep ? memory_copy_string(run->member.identity) : job_identity(run->job);
-    json_t *settings = job_settings(run->job);
+        run->member.sweep ? memory_copy_string(run->member.identity) : job_identity(session->job);
+    json_t *settings = job_settings(session->job);
     char *text = json_dumps(settings, JSON_COMPACT);
     struct store_run unfinished = {0};
     struct model *model = NULL;
-    run->recorder.store = run->store;
+    run->recorder.store = session->store;
     int code = open_model(run, &model);
     if (!code)
         code = find_unfinished(run, identity, model, &unfinished);
     if (!code && unfinished.run) {
         code = take_up(run, &unfinished, text);
     } else if (!code) {
-        struct store_run record = {.job = run->job->name, .identity = identity, .settings = text};
+        struct store_run record = {
+            .job = session->job->name, .identity = identity, .settings = text};
         explain_new_run(run);
         code = begin_new(run, &record, model);
     }
-    run->invocation.run = run->recorder.run;
+    session->invocation.run = run->recorder.run;
     if (!code)
         code = label(run);
     store_run_release(&unfinished);

@@ -32,7 +32,8 @@
 static bool has_converged(const struct training *run, const struct coordinator_view *view) {
     if (!run->gap.known || view->reason == REASON_EARLY_STOPPING)
         return reason_has_converged(view->reason);
-    return gap_is_small(&run->gap) && !convergence_is_separable(run->job, set_info(run->set), view);
+    return gap_is_small(&run->gap) &&
+           !convergence_is_separable(run->session->job, set_info(run->set), view);
 }
 
 /* The sizes of columns may stand in the way. Their squares tell them, too, and are known as a rule:
@@ -74,7 +75,7 @@ static int work_on_gap(void *context) {
     if (code || has_converged(run, &view))
         return code;
     code = find_sizes(run);
-    if (!code && convergence_may_run_away(run->job, set_info(run->set), view.reason))
+    if (!code && convergence_may_run_away(run->session->job, set_info(run->set), view.reason))
         code = find_runaways(run);
     return code;
 }
@@ -83,8 +84,8 @@ static int work_on_gap(void *context) {
 
 static void add_not_converged(struct training *run) {
     const struct not_converged end = {.coordinator = run->coordinator,
-                                      .job = run->job,
-                                      .command = run->command,
+                                      .job = run->session->job,
+                                      .command = run->session->command,
                                       .data = set_info(run->set),
                                       .moments = &run->moments,
                                       .scaling = &run->scaling,
@@ -99,7 +100,7 @@ static void add_not_converged(struct training *run) {
 /* Where rows are fitted more closely than a corner is smoothed, most of them lie within it, and the
  * model is that of another loss. Labels alone cannot tell beforehand how close a fit will be. */
 static void warn_of_smoothing(const struct training *run) {
-    const struct objective *objective = objective_of(run->job->objective);
+    const struct objective *objective = objective_of(run->session->job->objective);
     double smoothed = objective->smoothed ? objective->smoothed(&run->shape.loss) : 0;
     if (run->answer.loss < smoothed)
         log_warning("most residuals are smaller than %s.epsilon (%.3g), and are fitted as by "
@@ -109,9 +110,10 @@ static void warn_of_smoothing(const struct training *run) {
 
 /* Makes the result of what is known now. The time before the run was resumed counts as training. */
 static int make_result(struct training *run) {
+    struct session *session = run->session;
     struct store_run record;
     bool found;
-    int code = store_run_find(run->store, run->recorder.run, &record, &found);
+    int code = store_run_find(session->store, run->recorder.run, &record, &found);
     if (code)
         return code;
     struct result_restarts restarts = {.coordinator = record.restarts,
@@ -120,12 +122,12 @@ static int make_result(struct training *run) {
     store_run_release(&record);
     run->seconds.train += run->seconds_before;
     run->seconds.total = training_seconds(run);
-    run->result = result_json(run->coordinator, run->job, run->recorder.run, &run->answer,
+    run->result = result_json(run->coordinator, session->job, run->recorder.run, &run->answer,
                               &run->seconds, &restarts);
     json_object_set_new(run->result, "hosts", hosts_json(run->recorder.hosts));
-    json_object_set_new(run->result, "weights", weights_json(set_info(run->set), run->job));
+    json_object_set_new(run->result, "weights", weights_json(set_info(run->set), session->job));
     json_object_set_new(run->result, "offsets", row_offsets_json(set_info(run->set)));
-    if (job_has_bounds(run->job)) {
+    if (job_has_bounds(session->job)) {
         const struct active_bounds_settings bounds =
             recorder_bounds(coordinator_settings(run->coordinator));
         json_object_set_new(run->result, "active_bounds",
@@ -148,9 +150,9 @@ static int make_result(struct training *run) {
 
 static json_t *model_details(const struct training *run) {
     struct source_options alike =
-        source_options_alike(&run->job->source, &run->data->sources.shape);
+        source_options_alike(&run->session->job->source, &run->data->sources.shape);
     return json_pack("{s:O, s:o, s:o, s:s, s:s, s:O*}", "result", run->result, "settings",
-                     job_settings(run->job), "source", score_options_json(&alike),
+                     job_settings(run->session->job), "source", score_options_json(&alike),
                      "data_fingerprint", set_info(run->set)->fingerprint, "build",
                      numeric_description(), "start", json_object_get(run->result, "start"));
 }
@@ -168,7 +170,7 @@ static int work_on_holdout(void *context) {
 
 /* This comes before the model is written, because its details contain the figures. */
 static int score_holdout(struct training *run) {
-    int code = loop_beside(&run->loop, STAGE_SCORING, work_on_holdout, run);
+    int code = loop_beside(&run->session->loop, STAGE_SCORING, work_on_holdout, run);
     if (!code && run->response)
         response_summarise(run->response, run->result);
     if (!code && run->data->holdout)
@@ -179,10 +181,10 @@ static int score_holdout(struct training *run) {
 
 static int record_model(struct training *run, const char *sha256) {
     const json_t *holdout = json_object_get(run->result, "holdout");
-    int code = store_model(run->store, run->recorder.run, run->model_folder, sha256);
+    int code = store_model(run->session->store, run->recorder.run, run->model_folder, sha256);
     if (!code && holdout) {
         char *text = json_dumps(holdout, JSON_COMPACT);
-        code = store_model_figures(run->store, run->recorder.run, text);
+        code = store_model_figures(run->session->store, run->recorder.run, text);
         free(text);
     }
     return code;
@@ -228,7 +230,7 @@ static int work_on_model(void *context) {
     recorder->curvature = NULL;
     if (!code)
         code = model_writer_finish(recorder->writer, writing->details);
-    if (!code && writing->run->job->summary)
+    if (!code && writing->run->session->job->summary)
         code = training_summarise(writing->run);
     if (code)
         return code;
@@ -246,7 +248,7 @@ static int work_on_model(void *context) {
 
 static int write_model(struct training *run) {
     struct writing writing = {.run = run, .details = model_details(run)};
-    int code = loop_beside(&run->loop, STAGE_WRITING, work_on_model, &writing);
+    int code = loop_beside(&run->session->loop, STAGE_WRITING, work_on_model, &writing);
     json_decref(writing.details);
     if (code)
         return code;
@@ -276,7 +278,7 @@ static int score_test(struct training *run) {
     struct testing testing = {.run = run};
     if (!run->data->test)
         return 0;
-    int code = loop_beside(&run->loop, STAGE_SCORING, work_on_test, &testing);
+    int code = loop_beside(&run->session->loop, STAGE_SCORING, work_on_test, &testing);
     if (!code)
         json_object_set_new(run->result, "test", score_figures_json(&testing.figures));
     score_figures_release(&testing.figures);
@@ -286,10 +288,10 @@ static int score_test(struct training *run) {
 static int end_run(struct training *run, enum reason reason) {
     struct coordinator_view view = coordinator_view(run->coordinator);
     char *text = json_dumps(run->result, JSON_COMPACT);
-    int code = store_run_progress(run->store, run->recorder.run, run->seconds.total);
+    int code = store_run_progress(run->session->store, run->recorder.run, run->seconds.total);
     if (!code)
-        code = store_run_end(run->store, run->recorder.run, reason_text(reason), text, view.step,
-                             view.evaluations, view.started ? run->answer.loss : NAN,
+        code = store_run_end(run->session->store, run->recorder.run, reason_text(reason), text,
+                             view.step, view.evaluations, view.started ? run->answer.loss : NAN,
                              view.started ? run->answer.gradient_max : NAN);
     free(text);
     return code;
@@ -309,7 +311,7 @@ static int remove_checkpoints(struct training *run) {
 static int not_finite(const struct training *run, const struct coordinator_view *view) {
     if (view->downpour.done)
         return convergence_diverged(&view->downpour);
-    return convergence_not_finite(set_info(run->set), run->job, *run->start_model);
+    return convergence_not_finite(set_info(run->set), run->session->job, *run->start_model);
 }
 
 static int stopped(const struct coordinator_view *view) {
@@ -339,7 +341,7 @@ static int end_without_model(struct training *run) {
         code = remove_checkpoints(run);
     if (code)
         return code;
-    result_show(run->result, run->options->json, run->options->cron);
+    result_show(run->result, run->session->options->json, run->session->options->cron);
     return reason == REASON_NOT_FINITE ? not_finite(run, &view) : stopped(&view);
 }
 
@@ -349,11 +351,11 @@ static int work_on_levels(void *context) {
 
 static int end_done(struct training *run) {
     enum reason reason = coordinator_view(run->coordinator).reason;
-    int code = loop_beside(&run->loop, STAGE_SCORING, work_on_gap, run);
+    int code = loop_beside(&run->session->loop, STAGE_SCORING, work_on_gap, run);
     if (!code)
         code = make_result(run);
     if (!code)
-        code = loop_beside(&run->loop, STAGE_WRITING, work_on_levels, run);
+        code = loop_beside(&run->session->loop, STAGE_WRITING, work_on_levels, run);
     if (!code)
         code = score_holdout(run);
     if (!code)
@@ -375,7 +377,7 @@ static int end_done(struct training *run) {
 }
 
 int training_conclude(struct training *run) {
-    if (!run->store)
+    if (!run->session->store)
         return state_lock_lost();
     run->answer = coordinator_view(run->coordinator).answer;
     return run->cancelled ? end_without_model(run) : end_done(run);

@@ -58,7 +58,7 @@ struct splitting {
 };
 
 static bool splits_freely(const struct training *run) {
-    const struct job *job = run->job;
+    const struct job *job = run->session->job;
     return run->layout.table && run->layout.intercept && job_family(job)->family->convex &&
            !(job->l2.value > 0) && !(job->l1.value > 0) && !job_has_bounds(job) &&
            !set_info(run->set)->strip_columns;

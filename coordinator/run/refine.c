@@ -13,7 +13,7 @@
 
 /* Whether the run has come to where its job wants to stop, and that is its optimum. */
 static bool is_meant(const struct training *run) {
-    const struct job *job = run->job;
+    const struct job *job = run->session->job;
     const struct coordinator_view view = coordinator_view(run->coordinator);
     bool ended = reason_claims_optimum(view.reason) || view.reason == REASON_STALLED;
     return ended && view.answer.step == view.step && job->optimizer == JOB_LBFGS &&

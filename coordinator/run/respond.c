@@ -7,7 +7,7 @@
 
 /* The rows of a fold judge what was trained without them: nothing is found on them. */
 static struct response_wanted wanted_of(const struct training *run) {
-    struct response_wanted wanted = job_response(run->job);
+    struct response_wanted wanted = job_response(run->session->job);
     bool fold = set_info(run->set)->fold > 0;
     if (fold && threshold_is_found(&wanted.threshold))
         wanted.threshold.kind = THRESHOLD_AUTO;
@@ -34,7 +34,7 @@ int training_find_response(struct training *run) {
     const struct objective *objective = objective_of(run->shape.kind);
     struct response_wanted wanted = wanted_of(run);
     struct response *response = response_new(run->layout.outputs);
-    if (data->class_weight && run->job->prior_correction && response_has_prior(objective))
+    if (data->class_weight && run->session->job->prior_correction && response_has_prior(objective))
         response_set_prior(response, objective, data->class_weight, data->classes);
     int code = fit(run, &wanted, response);
     if (code || response_is_plain(response)) {

@@ -26,7 +26,7 @@ static int work_on_tensors(void *context) {
     int code = plugin_start(&own->source, &plugin);
     if (code)
         return code;
-    code = plugin_tensors(plugin, &data, run->job->plugin.seed, &own->tensors);
+    code = plugin_tensors(plugin, &data, run->session->job->plugin.seed, &own->tensors);
     plugin_stop(plugin);
     return code;
 }
@@ -58,12 +58,12 @@ static void order_columns(struct training *run) {
 static int add_plugin(struct training *run) {
     if (!family_of(&run->shape)->own_tensors)
         return 0;
-    run->plugin = (struct model_plugin){.name = run->job->plugin.description.name,
-                                        .own = {.source = job_plugin_source(run->job)}};
+    run->plugin = (struct model_plugin){.name = run->session->job->plugin.description.name,
+                                        .own = {.source = job_plugin_source(run->session->job)}};
     order_columns(run);
     run->shape.plugin = &run->plugin.own;
     run->layout.plugin = &run->plugin;
-    return loop_beside(&run->loop, STAGE_STARTING, work_on_tensors, run);
+    return loop_beside(&run->session->loop, STAGE_STARTING, work_on_tensors, run);
 }
 
 void training_release_plugin(struct training *run) {
@@ -90,20 +90,21 @@ static void find_exponents(struct training *run) {
 }
 
 static int refuse_size(const struct training *run) {
-    const struct job_family *family = job_family(run->job);
+    const struct job_family *family = job_family(run->session->job);
     if (!family->too_large)
         return error_set(ERROR_DATA,
                          "%llu features of %u outputs each are more than the %llu parameters that "
                          "a model may have",
                          (unsigned long long)run->shape.features, run->shape.outputs,
                          (unsigned long long)PARAMETERS_MAX);
-    char *why = family->too_large(run->job, &run->shape);
+    char *why = family->too_large(run->session->job, &run->shape);
     error_set(ERROR_DATA, "%s", why);
     free(why);
     return ERROR_DATA;
 }
 
 static void describe_model(struct training *run) {
+    struct session *session = run->session;
     const struct set_info *info = set_info(run->set);
     run->layout = (struct model_layout){
         .objective = objective_name(run->shape.kind),
@@ -111,7 +112,7 @@ static void describe_model(struct training *run) {
         .outputs = run->shape.outputs,
         .shared = objective_of(run->shape.kind)->shares_weights,
         .intercept = run->shape.intercept,
-        .network = job_shape(run->job).network,
+        .network = job_shape(session->job).network,
         .features = info->features,
         .feature_id = info->feature_id,
         .original_order = info->original_order,
@@ -120,13 +121,14 @@ static void describe_model(struct training *run) {
         .table = info->table,
         .classes = info->classes,
         .class_names = info->class_names,
-        .separator = run->job->source.separator,
-        .needs = {[ROW_OFFSET] = job_has(run->job, ROW_OFFSET),
-                  [ROW_EXPOSURE] = job_has(run->job, ROW_EXPOSURE)},
+        .separator = session->job->source.separator,
+        .needs = {[ROW_OFFSET] = job_has(session->job, ROW_OFFSET),
+                  [ROW_EXPOSURE] = job_has(session->job, ROW_EXPOSURE)},
     };
 }
 
 static void tell_sizes(const struct training *run) {
+    struct session *session = run->session;
     const struct set_info *info = set_info(run->set);
     log_info("data: %llu examples, %llu features, %llu values in %u chunks",
              (unsigned long long)info->rows, (unsigned long long)info->features,
@@ -134,17 +136,17 @@ static void tell_sizes(const struct training *run) {
     if (info->strip_columns)
         log_info("tiles: %u strips of %u columns; a replica holds one at a time", set_strips(info),
                  info->strip_columns);
-    else if (tiling_refused(run->job, info))
+    else if (tiling_refused(session->job, info))
         log_info("no tiles, so that a replica holds all parameters: %s",
-                 tiling_refused(run->job, info));
+                 tiling_refused(session->job, info));
     if (info->has_offsets)
         log_info("rows have offsets from %.6g to %.6g", info->offsets.least, info->offsets.most);
     if (info->weighted)
         log_info("rows have weights, %.12g in all", info->weight_total);
-    if (run->job->l2.automatic)
-        log_info("l2 is %.6g: %.6g/(sum of the weights of the rows)", run->job->l2.value,
-                 run->job->l2.value * info->weight_total);
-    const struct job_family *family = job_family(run->job);
+    if (session->job->l2.automatic)
+        log_info("l2 is %.6g: %.6g/(sum of the weights of the rows)", session->job->l2.value,
+                 session->job->l2.value * info->weight_total);
+    const struct job_family *family = job_family(session->job);
     char *words = family->words_of_shape ? family->words_of_shape(&run->shape) : NULL;
     if (words)
         log_info("%s", words);
@@ -155,10 +157,11 @@ static void tell_sizes(const struct training *run) {
  * it is not known what they have. */
 static void check_memory(struct training *run) {
     struct sizing likely = run->sizing; /* what the run will have is not known yet */
-    sizing_directions(run->job, set_info(run->set), &run->shape, run->preconditioner.form, &likely);
-    run->need = memory_need_of(run->job, layout_parameters(&run->parameters), &likely,
+    sizing_directions(run->session->job, set_info(run->set), &run->shape, run->preconditioner.form,
+                      &likely);
+    run->need = memory_need_of(run->session->job, layout_parameters(&run->parameters), &likely,
                                sizing_block(&run->shape, &run->preconditioner));
-    char *why = run->hosts.count ? NULL : memory_need_exceeds(&run->need);
+    char *why = run->session->hosts.count ? NULL : memory_need_exceeds(&run->need);
     if (why)
         log_warning("memory may not suffice: %s; `dml-coordinator check` says what each process "
                     "needs",
@@ -167,23 +170,25 @@ static void check_memory(struct training *run) {
 }
 
 static int check_clusters(const struct training *run) {
-    const struct job *job = run->job;
+    const struct job *job = run->session->job;
     uint64_t sums = job_inverts(job) ? layout_parameters(&run->parameters) : 1;
     return job->source.cluster ? clusters_check(run->set, job->file, sums) : 0;
 }
 
 /* What follows from the data: shape, layout of the model, sizes. */
 int training_shape(struct training *run) {
+    struct session *session = run->session;
     const struct set_info *info = set_info(run->set);
-    if (run->job->early_stopping && !(info->holdout_weight_sum > 0))
+    if (session->job->early_stopping && !(info->holdout_weight_sum > 0))
         return error_set(ERROR_DATA,
                          "%s: key `early_stopping`: the holdout has no row with a label that "
                          "training knows%s; give it others, or set early_stopping = off",
-                         run->job->file, info->holdout_rows ? " and a weight other than 0" : "");
-    int code = shape_of_data(run->job, info, &run->shape);
+                         session->job->file,
+                         info->holdout_rows ? " and a weight other than 0" : "");
+    int code = shape_of_data(session->job, info, &run->shape);
     if (code)
         return code;
-    job_complete_l2(run->job, info->weight_total,
+    job_complete_l2(session->job, info->weight_total,
                     objective_typical_second(&run->shape, info->targets));
     describe_model(run);
     code = add_plugin(run);
@@ -200,13 +205,13 @@ int training_shape(struct training *run) {
     find_exponents(run);
     tell_sizes(run);
     uint64_t parameters = layout_parameters(&run->parameters);
-    code = sizing_precondition(run->job, info, &run->shape, &run->preconditioner);
+    code = sizing_precondition(session->job, info, &run->shape, &run->preconditioner);
     if (!code)
-        code = sizing_of(run->job, info, parameters, cpus_usable(), &run->sizing);
+        code = sizing_of(session->job, info, parameters, cpus_usable(), &run->sizing);
     if (!code)
-        code = hosts_look_up(run->job, &run->loop, &run->hosts);
-    if (!code && run->hosts.count)
-        sizing_on_hosts(run->job, info, parameters, run->hosts.count, &run->sizing);
+        code = hosts_look_up(session->job, &session->loop, &session->hosts);
+    if (!code && session->hosts.count)
+        sizing_on_hosts(session->job, info, parameters, session->hosts.count, &run->sizing);
     if (!code)
         check_memory(run);
     return code;
@@ -232,7 +237,7 @@ static void warn_of_size(const struct job *job, uint64_t rows) {
 
 static double row_floor_of(const struct training *run) {
     const struct objective *objective = objective_of(run->shape.kind);
-    return job_has_units(run->job) && objective_has_classes(objective) ? ROW_FLOOR : 0;
+    return job_has_units(run->session->job) && objective_has_classes(objective) ? ROW_FLOOR : 0;
 }
 
 /* As many as are asked for, while going over all parameters at each of them costs an epoch little.
@@ -241,11 +246,11 @@ static uint32_t steps_least_of(const struct training *run) {
     const struct set_info *data = set_info(run->set);
     double products = (double)data->values * run->shape.outputs;
     double most = fmax(PARAMETERS_AN_EPOCH, products) / (double)layout_parameters(&run->parameters);
-    return (uint32_t)fmin(job_steps_least(run->job), most);
+    return (uint32_t)fmin(job_steps_least(run->session->job), most);
 }
 
 struct downpour_settings training_downpour(const struct training *run) {
-    const struct job *job = run->job;
+    const struct job *job = run->session->job;
     if (!job_has_minibatches(job))
         return (struct downpour_settings){0};
     if (job->optimizer != JOB_DOWNPOUR && run->start_model && *run->start_model) {

@@ -18,7 +18,7 @@ static double count_parameters(const struct training *run,
                                const struct summary_covariance *covariance) {
     if (!covariance || !covariance->variance)
         return NAN;
-    bool effective = run->job->l2.value > 0 && !covariance->elements;
+    bool effective = run->session->job->l2.value > 0 && !covariance->elements;
     return effective ? covariance->trace : (double)summary_estimated(covariance);
 }
 
@@ -121,7 +121,7 @@ double *summary_ridge(const struct training *run) {
     const struct set_info *info = set_info(run->set);
     const struct column_scaling *scaling = run->scaling.columns;
     double weight = ldexp(info->weight_sum, -info->weight_exponent);
-    double l2 = objective_loss_unit(&run->shape) * run->job->l2.value * weight;
+    double l2 = objective_loss_unit(&run->shape) * run->session->job->l2.value * weight;
     uint32_t outputs = model_rows(&run->layout);
     if (!(l2 > 0))
         return NULL;
@@ -135,7 +135,7 @@ double *summary_ridge(const struct training *run) {
 }
 
 static int find_clusters(const struct training *run, struct cluster_errors *errors) {
-    if (!run->job->source.cluster)
+    if (!run->session->job->source.cluster)
         return 0;
     double *parameters, *ridge = summary_ridge(run);
     int code = summary_parameters(run, &parameters);
@@ -261,7 +261,7 @@ static int summarise_all(struct training *run) {
         .sampling = sampling,
         .robust = robust,
         .clustered = clustered,
-        .cluster = run->job->source.cluster,
+        .cluster = run->session->job->source.cluster,
         .clusters = errors.clusters,
         .single_rows = errors.single_rows,
         .aliased = aliased,
@@ -283,5 +283,5 @@ static int summarise_all(struct training *run) {
 }
 
 int training_summarise(struct training *run) {
-    return job_inverts(run->job) ? summarise_all(run) : summarise_columns(run);
+    return job_inverts(run->session->job) ? summarise_all(run) : summarise_columns(run);
 }

@@ -57,8 +57,8 @@ static struct choice choose_named(const struct training *run, uint64_t *fitting)
     struct choice choice = {0};
     for (uint64_t element = 0; element < count; element++) {
         bool any = false;
-        for (size_t i = 0; run->job->summary_columns[i]; i++) {
-            bool found = fits(&run->layout, element, run->job->summary_columns[i]);
+        for (size_t i = 0; run->session->job->summary_columns[i]; i++) {
+            bool found = fits(&run->layout, element, run->session->job->summary_columns[i]);
             fitting[i] += found;
             any |= found;
         }
@@ -69,7 +69,7 @@ static struct choice choose_named(const struct training *run, uint64_t *fitting)
 }
 
 int training_check_columns(const struct training *run) {
-    char *const *pattern = run->job->summary_columns;
+    char *const *pattern = run->session->job->summary_columns;
     size_t patterns = 0;
     int code = 0;
     if (!pattern[0])
@@ -83,12 +83,12 @@ int training_check_columns(const struct training *run) {
             code = error_set(ERROR_CONFIG,
                              "%s: key `summary_columns`: \"%s\" fits no column; names are as "
                              "`export` prints them",
-                             run->job->file, pattern[i]);
+                             run->session->job->file, pattern[i]);
     if (!code && choice.count > SUMMARY_COLUMNS_MAX)
         code = error_set(ERROR_CONFIG,
                          "%s: key `summary_columns`: more than %d estimates are named, each of "
                          "which takes passes over the data; name fewer",
-                         run->job->file, SUMMARY_COLUMNS_MAX);
+                         run->session->job->file, SUMMARY_COLUMNS_MAX);
     free(choice.list);
     free(fitting);
     return code;
@@ -238,7 +238,7 @@ static void lists_release(struct lists *lists) {
 static int write_errors(struct training *run, const struct choice *choice, const bool *aliased,
                         const double *restated, const bool *runs_away,
                         const struct single_error *errors, const struct single_totals *totals) {
-    const struct job *job = run->job;
+    const struct job *job = run->session->job;
     struct lists lists = lists_of(run, choice, aliased, runs_away, errors);
     const double *shown = totals->dependent ? restated : NULL;
     double *estimate = summary_estimates_in_order(run, shown);
@@ -272,7 +272,7 @@ int summarise_columns(struct training *run) {
     bool *runs_away = memory_new(layout_parameters(&run->parameters), sizeof *runs_away);
     double *restated = memory_new(layout_parameters(&run->parameters), sizeof *restated);
     size_t patterns = 0;
-    while (run->job->summary_columns[patterns])
+    while (run->session->job->summary_columns[patterns])
         patterns++;
     uint64_t *fitting = memory_new(patterns, sizeof *fitting);
     struct choice choice = choose_named(run, fitting);

@@ -1,4 +1,4 @@
-/* The stages of a run, from the lock on the state folder to the last slice of the model. */
+/* The stages of a run, from its data to the last slice of the model. */
 #include "coordinator/run/training.h"
 
 #include <assert.h>
@@ -32,117 +32,12 @@
  * the worker that a restart does not mend. */
 #define RESTARTS_MAX 10
 
-/* ---- acquiring ---- */
+/* ---- before workers start ---- */
 
 /* A first signal, or `cancel`, ends a training at a point from which it can be resumed. */
 static void stop(void *context) {
-    struct training *run = context;
-    cluster_cancel(run->cluster);
-}
-
-static void leave(void *context, const char *why) {
-    struct training *run = context;
-    status_end(run);
-    invocation_end(&run->invocation, run->store, ERROR_AGAIN, NULL, why);
-    if (run->launch.base && guard_holds())
-        launch_leave(&run->launch);
-}
-
-int training_open(struct training *run) {
-    int code = dataset_make_state(run->job);
-    if (!code) /* it may wait, which a signal ends at once as long as there is no loop */
-        code = state_lock(run->job->state, STATE_WORKS, &run->lock);
-    if (!code)
-        code = loop_open(&run->loop);
-    run->loop.context = run;
-    run->loop.leave = leave;
-    if (!code)
-        code = store_open(run->job->state, run->options->fresh ? NULL : begin_may_upgrade,
-                          &run->store);
-    if (!code)
-        code = invocation_begin(&run->invocation, run->store, run->command);
-    if (!code)
-        code = status_begin(run);
-    if (!code)
-        code = devices_check(run->job);
-    if (!code)
-        code = hosts_look_up(run->job, &run->loop, &run->hosts); /* before hours of packing */
-    return code;
-}
-
-struct dataset_read {
-    const struct job *job;
-    const char *model;
-    struct dataset *data;
-};
-
-/* For each column of `now` the one of `before` in its place, if that is called so too or either
- * table has no names; else the first that is called so; COLUMN_NOWHERE: there is none. Free them.
- * A table may have a million columns. */
-static uint32_t *counterparts(const struct table *before, const struct table *now) {
-    const bool named = table_is_named(before) && table_is_named(now);
-    uint32_t *then = memory_new(now->columns, sizeof *then);
-    uint32_t *first = memory_new(before->columns, sizeof *first); /* of each name */
-    struct text_dictionary names;
-    text_dictionary_init(&names);
-    for (uint32_t i = 0; named && i < before->columns; i++) {
-        uint32_t known = names.count, name = text_dictionary_add(&names, before->column[i].name);
-        if (name == known)
-            first[name] = i;
-    }
-    for (uint32_t i = 0; i < now->columns; i++) {
-        uint32_t name = named ? text_dictionary_find(&names, now->column[i].name) : DICTIONARY_NONE;
-        then[i] = name != DICTIONARY_NONE ? first[name] : COLUMN_NOWHERE;
-        if (i < before->columns && (!named || !strcmp(before->column[i].name, now->column[i].name)))
-            then[i] = i;
-    }
-    text_dictionary_release(&names);
-    free(first);
-    return then;
-}
-
-/* Warns of columns that were numbers in the model before and are texts now, or the reverse: one
- * stray text in an export does that, and the model is another one then. Cron hears it, too, as no
- * error may follow. */
-static void warn_of_kinds(const struct table *before, const struct table *now) {
-    char name[COLUMN_TEXT];
-    if (!before || !now)
-        return;
-    uint32_t *places = counterparts(before, now);
-    for (uint32_t i = 0; i < now->columns; i++) {
-        const struct table_column *column = &now->column[i];
-        if (places[i] == COLUMN_NOWHERE || column->is_part || !table_uses(column))
-            continue;
-        const struct table_column *then = &before->column[places[i]];
-        const bool numbers = column->kind == COLUMN_NUMBER;
-        if (!table_uses(then) || numbers == (then->kind == COLUMN_NUMBER))
-            continue;
-        log_line(LOG_WARNING,
-                 "%s holds %s now, and %s in the data of the model before: if that is a fault of "
-                 "the data, list it in %s, and such data is %s",
-                 table_describe(now, i, name), numbers ? "numbers" : "texts",
-                 numbers ? "texts" : "numbers", numbers ? "csv.categories" : "csv.numbers",
-                 numbers ? "read as before" : "an error");
-    }
-    free(places);
-}
-
-/* A model that cannot be opened is told of when it is needed. */
-static int work_on_data(void *context) {
-    struct dataset_read *reading = context;
-    struct model *model = NULL;
-    if (reading->model && model_open(reading->model, &model))
-        error_clear();
-    int code = dataset_open(reading->job, model ? model->layout.table : NULL, reading->data);
-    if (!code && model)
-        warn_of_kinds(model->layout.table, set_info(reading->data->set)->table);
-    model_close(model);
-    return code;
-}
-
-int training_read(struct training *run, const char *model, struct dataset *data) {
-    struct dataset_read reading = {.job = run->job, .model = model, .data = data};
-    return loop_beside(&run->loop, STAGE_PACKING, work_on_data, &reading);
+    const struct session *session = context;
+    cluster_cancel(session->training->cluster);
 }
 
 /* Rows that cannot be scored must be found now, not after hours of training. */
@@ -155,10 +50,11 @@ static int work_on_checks(void *context) {
 
 /* Without its pack, a run that goes on has no rows to compare its model with. */
 static void take_sample(struct training *run) {
-    const struct sample_options options = {.folds = run->job->folds,
-                                           .fold_seed = run->job->seed,
-                                           .shuffle_seed = run->job->downpour.seed};
-    char *packs = path_join(run->job->state, "packs");
+    struct session *session = run->session;
+    const struct sample_options options = {.folds = session->job->folds,
+                                           .fold_seed = session->job->seed,
+                                           .shuffle_seed = session->job->downpour.seed};
+    char *packs = path_join(session->job->state, "packs");
     if (sample_take(run->set, packs, &options, &run->sample)) {
         log_debug("the model will not be compared with rows: %s", error_text());
         error_clear();
@@ -182,7 +78,7 @@ static int work_on_scaling(void *context) {
 
 /* Workers on hosts have other working folders. */
 static void find_places(struct training *run) {
-    if (!run->hosts.count)
+    if (!run->session->hosts.count)
         return;
     char *folder = path_absolute(run->shards_folder);
     free(run->shards_folder);
@@ -195,7 +91,7 @@ static void find_places(struct training *run) {
  * left out, since another host may see the same folder on another one. */
 static void name_run(struct training *run) {
     struct stat status = {0};
-    (void)stat(run->job->state, &status);
+    (void)stat(run->session->job->state, &status);
     snprintf(run->name, sizeof run->name, "%s~%llx", run->uuid, (unsigned long long)status.st_ino);
 }
 
@@ -210,8 +106,8 @@ static uint32_t pairs_to_keep(const struct training *run) {
     uint64_t bytes = 2 * sizeof(float) * layout_parameters(&run->parameters);
     uint32_t history = run->sizing.history;
     bool small = history * bytes <= CURVATURE_BYTES_SMALL;
-    bool needed =
-        run->member.sweep ? run->member.is_start : run->job->warm_start && (run->retrains || small);
+    bool needed = run->member.sweep ? run->member.is_start
+                                    : run->session->job->warm_start && (run->retrains || small);
     if (!needed)
         return 0;
     uint64_t most = CURVATURE_BYTES_MAX / bytes;
@@ -221,7 +117,7 @@ static uint32_t pairs_to_keep(const struct training *run) {
 /* How many curvature pairs the run begins with: none if they are of another scaling or if no L-BFGS
  * begins with them. */
 static uint32_t pairs_to_load(const struct training *run) {
-    bool used = !run->kronecker.factors && run->job->optimizer == JOB_LBFGS;
+    bool used = !run->kronecker.factors && run->session->job->optimizer == JOB_LBFGS;
     return used ? run->start.pairs : 0;
 }
 
@@ -245,7 +141,7 @@ static const double *start_of(const struct training *run) {
 
 /* Losses are in this unit of the labels. */
 static struct optimizer_settings optimizer_of(const struct training *run, double unit) {
-    const struct job *job = run->job;
+    const struct job *job = run->session->job;
     return (struct optimizer_settings){
         .memory = run->sizing.history,
         .l1 = job->l1.value,
@@ -273,14 +169,15 @@ static struct optimizer_settings optimizer_of(const struct training *run, double
 
 /* What the coordinator must know of its workers. */
 static void add_workers(const struct training *run, struct coordinator_settings *settings) {
-    const struct job *job = run->job;
+    struct session *session = run->session;
+    const struct job *job = session->job;
     assert(run->sizing.shards > 0 && run->sizing.replicas > 0);
     settings->shards = run->sizing.shards;
     settings->replicas = run->sizing.replicas;
     settings->threads = run->sizing.threads;
     settings->portion_chunks = job->portion_chunks;
     settings->backup_copies = job->backup_copies;
-    settings->flush_ms = run->hosts.count
+    settings->flush_ms = session->hosts.count
                              ? sizing_flush_ms(job, (uint64_t)run->sizing.held, &run->sizing)
                              : job->flush_ms;
     settings->device = job->device;
@@ -293,12 +190,12 @@ static void add_workers(const struct training *run, struct coordinator_settings 
     settings->restarts_max = RESTARTS_MAX;
     settings->by_hand[0] = job->shard_addresses[0] != NULL;
     settings->by_hand[1] = job->replica_addresses[0] != NULL;
-    settings->on_hosts = run->hosts.count;
-    settings->replica_threads = run->hosts.threads;
+    settings->on_hosts = session->hosts.count;
+    settings->replica_threads = session->hosts.threads;
 }
 
 static int make_coordinator(struct training *run) {
-    const struct job *job = run->job;
+    const struct job *job = run->session->job;
     double unit = objective_loss_unit(&run->shape);
     double l2 = unit * job->l2.value;
     assert(l2 >= 0);
@@ -329,7 +226,7 @@ static int make_coordinator(struct training *run) {
         .saved = run->resumed ? &run->saved : NULL,
     };
     add_workers(run, &settings);
-    int code = store_term_next(run->store, &settings.term);
+    int code = store_term_next(run->session->store, &settings.term);
     if (!code && !(run->coordinator = coordinator_new(&settings)))
         code = ERROR_DATA;
     return code;
@@ -343,7 +240,7 @@ static int prepare_model(struct training *run) {
     run->recorder.writer = NULL;
     recorder_drop_errors(&run->recorder);
     free(run->model_folder);
-    run->model_folder = run_model_folder(run->job->state, run->recorder.run);
+    run->model_folder = run_model_folder(run->session->job->state, run->recorder.run);
     run->recorder.kronecker = run->kronecker.factors ? &run->kronecker : NULL;
     if (run->scaling.columns)
         scaling_walk_begin(&run->recorder.walk, &run->parameters, scaling_of_data(&run->scaling));
@@ -375,7 +272,7 @@ static int on_record(void *context, const struct coordinator *coordinator,
 
 static int on_commit(void *context) {
     struct training *run = context;
-    int code = run->store ? store_flush(run->store) : 0;
+    int code = run->session->store ? store_flush(run->session->store) : 0;
     if (!code)
         failpoint(FAILPOINT_state_journal);
     return code;
@@ -383,38 +280,40 @@ static int on_commit(void *context) {
 
 static int on_tick(void *context, const struct coordinator *coordinator) {
     struct training *run = context;
-    if (failpoint_hit(FAILPOINT_lock_released) && run->store) {
+    struct session *session = run->session;
+    if (failpoint_hit(FAILPOINT_lock_released) && session->store) {
         /* For the test of fencing: as if the locks had been lost, while this process goes on. */
-        store_close(run->store);
-        close(run->lock);
-        run->store = run->recorder.store = NULL;
-        run->lock = -1;
+        store_close(session->store);
+        close(session->lock);
+        session->store = run->recorder.store = NULL;
+        session->lock = -1;
     }
-    if (!run->store)
+    if (!session->store)
         return 0;
     double seconds = training_seconds(run);
     struct coordinator_view view = coordinator_view(coordinator);
     eta_note(&run->eta, &view, seconds);
     counters_note(&run->counters, &view);
     progress_run(&view, eta_rate(&run->eta, &view, seconds),
-                 eta_seconds_left(&run->eta, &view, seconds, run->job->max_seconds));
+                 eta_seconds_left(&run->eta, &view, seconds, session->job->max_seconds));
     int code = recorder_hosts(&run->recorder);
     if (!code)
-        code = store_run_progress(run->store, run->recorder.run, seconds);
-    return code ? code : store_flush(run->store);
+        code = store_run_progress(session->store, run->recorder.run, seconds);
+    return code ? code : store_flush(session->store);
 }
 
 /* ---- training ---- */
 
 static void make_cluster(struct training *run) {
+    struct session *session = run->session;
     struct cluster_options options = {
         .addresses = run->addresses,
         .launched = run->launched,
-        .launch = &run->launch,
-        .tls = run->tls,
-        .wait_seconds = run->options->wait_seconds,
-        .hosts = run->hosts.count ? &run->hosts : NULL,
-        .seconds_max = run->job->max_seconds - run->seconds_before,
+        .launch = &session->launch,
+        .tls = session->tls,
+        .wait_seconds = session->options->wait_seconds,
+        .hosts = session->hosts.count ? &session->hosts : NULL,
+        .seconds_max = session->job->max_seconds - run->seconds_before,
         .need = run->need,
         .record = on_record,
         .commit = on_commit,
@@ -423,7 +322,7 @@ static void make_cluster(struct training *run) {
     };
     struct coordinator_view view = coordinator_view(run->coordinator);
     counters_note(&run->counters, &view);
-    run->cluster = cluster_new(run->loop.base, run->coordinator, &options);
+    run->cluster = cluster_new(session->loop.base, run->coordinator, &options);
 }
 
 static bool another_follows(const struct training *run) {
@@ -436,15 +335,16 @@ static void dismiss(struct training *run, bool early) {
 }
 
 static int train(struct training *run) {
+    struct session *session = run->session;
     int64_t start_ns = clock_monotonic_ns();
     make_cluster(run);
-    run->loop.stage = STAGE_TRAINING;
-    run->loop.stop = stop;
+    session->loop.stage = STAGE_TRAINING;
+    session->loop.stop = stop;
     int code = cluster_run(run->cluster);
-    run->loop.stop = NULL;
-    run->loop.stage = STAGE_ENDING;
-    if (run->launch.up_ns > start_ns)
-        start_ns = run->launch.up_ns;
+    session->loop.stop = NULL;
+    session->loop.stage = STAGE_ENDING;
+    if (session->launch.up_ns > start_ns)
+        start_ns = session->launch.up_ns;
     run->seconds.train = (double)(clock_monotonic_ns() - start_ns) / 1e9;
     recorder_finish(&run->recorder);
     int recorded = recorder_hosts(&run->recorder);
@@ -457,7 +357,8 @@ static int train(struct training *run) {
 }
 
 int training_run(struct training *run, const struct dataset *data, struct set *set) {
-    run->loop.stage = STAGE_STARTING;
+    struct session *session = run->session;
+    session->loop.stage = STAGE_STARTING;
     run->data = data;
     run->set = set;
     run->seconds.pack = data->seconds;
@@ -465,14 +366,14 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
     if (!code)
         code = workers_prepare_all(run);
     if (!code)
-        code = loop_beside(&run->loop, STAGE_CHECKING, work_on_scaling, run);
+        code = loop_beside(&session->loop, STAGE_CHECKING, work_on_scaling, run);
     if (!code)
-        sizing_directions(run->job, set_info(run->set), &run->shape, run->preconditioner.form,
+        sizing_directions(session->job, set_info(run->set), &run->shape, run->preconditioner.form,
                           &run->sizing);
     if (!code)
         code = training_begin(run);
     if (!code && run->shape.network.kronecker)
-        code = loop_beside(&run->loop, STAGE_CHECKING, work_on_kronecker, run);
+        code = loop_beside(&session->loop, STAGE_CHECKING, work_on_kronecker, run);
     if (!code) {
         /* Pairs that a run starts with come on top of those that it would keep: what it learns
          * itself does not push them out at once. With a preconditioner there are none, and none are
@@ -482,7 +383,7 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
             preconditioner_starts_near(&run->preconditioner);
         bool preconditioned = run->preconditioner.form || run->kronecker.factors;
         run->pairs_kept = preconditioned ? 0 : pairs_to_keep(run);
-        if (!run->job->history)
+        if (!session->job->history)
             run->sizing.history += run->start.pairs;
         if (run->sizing.history > HISTORY_MAX)
             run->sizing.history = HISTORY_MAX;
@@ -498,20 +399,21 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
 
 /* Ends the workers, or leaves them to the next member with all that is known of them. */
 static void leave_workers(struct training *run, int code) {
+    struct session *session = run->session;
     bool fenced = run->coordinator && coordinator_is_fenced(run->coordinator);
     bool ours = !fenced && guard_holds();
     bool told = run->cluster && !another_follows(run); /* else nobody told them to exit */
-    run->rests = ours && !code && run->cluster && another_follows(run);
+    session->rests = ours && !code && run->cluster && another_follows(run);
     if (!ours)
-        launch_abandon(&run->launch);
+        launch_abandon(&session->launch);
     else if (run->cluster)
         dismiss(run, code != 0);
     cluster_free(run->cluster);
     run->cluster = NULL; /* the status is asked for while workers and files go */
-    if (run->rests)
-        launch_rest(&run->launch);
+    if (session->rests)
+        launch_rest(&session->launch);
     else
-        workers_release(run, told ? DISMISS_GRACE_MS : 0);
+        workers_release(session, told ? DISMISS_GRACE_MS : 0);
 }
 
 /* Waits until the checkpoints are removed. The error that the caller is about to report stays. */
@@ -519,7 +421,7 @@ static void finish_removal(struct training *run, int code) {
     if (!run->removal)
         return;
     char *error = code ? memory_copy_string(error_text()) : NULL;
-    loop_finish(&run->loop, run->removal);
+    loop_finish(&run->session->loop, run->removal);
     if (error)
         error_set(code, "%s", error);
     free(error);
@@ -562,32 +464,6 @@ void training_release(struct training *run, int code) {
     free(run->shards_folder);
     free(run->set_path);
     store_saved_release(&run->saved);
-    *run = (struct training){.options = run->options,
-                             .command = run->command,
-                             .sweep = run->sweep,
-                             .sweep_context = run->sweep_context,
-                             .job = run->job,
-                             .started_ns = run->started_ns,
-                             .started_ms = run->started_ms,
-                             .loop = run->loop,
-                             .lock = run->lock,
-                             .store = run->store,
-                             .invocation = run->invocation,
-                             .control = run->control,
-                             .http = run->http,
-                             .watched_ns = run->watched_ns,
-                             .rests = run->rests,
-                             .launch = run->launch,
-                             .hosts = run->hosts,
-                             .tls = run->tls};
-}
-
-void training_close(struct training *run) {
-    hosts_release(&run->hosts);
-    status_end(run);
-    loop_close(&run->loop);
-    if (run->store)
-        store_close(run->store);
-    state_unlock(run->lock);
-    job_free(run->job);
+    *run = (struct training){
+        .session = run->session, .started_ns = run->started_ns, .started_ms = run->started_ms};
 }

@@ -4,22 +4,18 @@
 
 #include "base/clock.h"
 #include "coordinator/job/job.h"
-#include "coordinator/job/options.h"
 #include "coordinator/job/scaling.h"
 #include "coordinator/job/sizing.h"
 #include "coordinator/run/cluster.h"
 #include "coordinator/run/curvature.h"
 #include "coordinator/run/dataset.h"
-#include "coordinator/run/invocation.h"
 #include "coordinator/run/kronecker_scaling.h"
-#include "coordinator/run/loop.h"
 #include "coordinator/run/recorder.h"
+#include "coordinator/run/session.h"
 #include "coordinator/run/start.h"
 #include "coordinator/status/metrics.h"
 #include "data/set/set.h"
-#include "coordinator/status/control.h"
 #include "coordinator/status/eta.h"
-#include "coordinator/status/http.h"
 #include "coordinator/status/result.h"
 #include "model/collinear.h"
 #include "model/model.h"
@@ -34,26 +30,13 @@ struct training_member {
 };
 
 /* Everything that a run holds, in the order in which it is acquired. training_release() mirrors it.
- * The loop, the lock, the store and whoever answers from them (`control`, `http`) live as long as
- * the command, which may train several times. */
+ * A command may train several times in its session. */
 struct training {
-    const struct options *options;
-    const char *command;    /* "run" or "retrain": recorded with a new run */
+    struct session *session;
     const char *start_from; /* a new run starts from this model (model_open()); NULL: from zero */
     struct training_member member;
-    json_t *(*sweep)(void *context); /* makes what the status shows of the sweep under way; NULL */
-    void *sweep_context;
-    struct job *job;
     int64_t started_ns, started_ms;
     struct result_seconds seconds;
-    struct loop loop;
-    int lock; /* descriptor, or −1 */
-    struct store *store;
-    struct invocation invocation;
-    struct control *control;
-    struct http *http;          /* the status server, or NULL */
-    int64_t watched_ns;         /* when a page last asked for the status; 0: never */
-    bool told;                  /* and it was told that the run has ended */
     const struct dataset *data; /* the caller's, from training_run() to training_release() */
     struct set *set; /* to train on: that of `data`, or the one that the run began with */
     struct objective_shape shape;
@@ -88,11 +71,7 @@ struct training {
     int64_t start_run; /* whose model that is; 0: not known */
     int64_t continues; /* the run from whose end it goes on; 0: it began anew */
     bool prepares;     /* it is new for certain, and some of its workers were started already */
-    bool rests;        /* the next three are those of the member before, which workers serve next */
-    struct launch launch;
-    struct hosts hosts;         /* none: workers are started here */
-    struct tls *tls;            /* STATE/key; NULL while nobody needs it */
-    char *set_path;             /* from the root, for replicas on hosts; or NULL; owned */
+    char *set_path;    /* from the root, for replicas on hosts; or NULL; owned */
     const char **addresses;     /* by link; the texts belong to the job or to `launch` */
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct coordinator *coordinator;
@@ -125,22 +104,9 @@ struct training {
  */
 int training_begin(struct training *training);
 
-/* A store_may_upgrade: refuses while a run is unfinished that only an older program can end. */
-int begin_may_upgrade(struct store *preview);
-
 /* Opens a model that a run is to start from, beside the loop; NULL if `folder` is. As
  * model_open(). */
 int training_open_model(struct training *training, const char *folder, struct model **model);
-
-/* Takes the lock of the state folder, opens the store, records that the command begins (its end is
- * for the caller to record: invocation_end()), and answers over the control socket and the
- * status server from now on. ERROR_AGAIN if someone else has the lock, ERROR_UNAVAILABLE the
- * server's address; and what devices_check() answers. */
-int training_open(struct training *training);
-
-/* Opens the job's data, beside the loop. As dataset_open(), in the order of the columns of a model
- * that the run starts from or is compared with; NULL: there is none. */
-int training_read(struct training *training, const char *model, struct dataset *data);
 
 /* Checks what the model will be scored on, starts workers and trains on the set, until the model
  * was read or the run was cancelled. The workers are told to exit then: what follows needs none.
@@ -158,9 +124,6 @@ int training_conclude(struct training *training);
  * with. */
 void training_release(struct training *training, int code);
 
-/* Releases the rest: the loop, the lock, the store and the servers. */
-void training_close(struct training *training);
-
 /* The workers of a run: which are started on this machine and when, and which are adopted. */
 
 /* Starts the workers that any run of the job will have, before its data is read: they begin
@@ -177,23 +140,6 @@ int workers_prepare_all(struct training *run);
  * address of each worker; gets the key if one of these may need it. Those that rest from another
  * member of the sweep serve this one. Errors as of launch_start() and key_ensure(). */
 int workers_start(struct training *run);
-
-/* Ends them: waits up to `grace_ms` until those exit that were told to, and turns the loop
- * meanwhile. Forgets what is known of hosts. */
-void workers_release(struct training *run, int grace_ms);
-
-/* What a command answers while it runs: over the control socket and by the status server. */
-
-/* Takes the control socket and, if the job has one, the status server's address; answers from now
- * on, whenever the loop turns. ERROR_UNAVAILABLE. */
-int status_begin(struct training *training);
-
-/* Tells a page that watches how the run ended: waits until it has asked once more, 4 s at most.
- * If none has asked of late it does not wait. The result is complete, and nothing is left to do. */
-void status_last(struct training *training);
-
-/* Ends what status_begin() began. Harmless if that was not called. */
-void status_end(struct training *training);
 
 /* ---- what follows from the data (shape.c) ---- */
 

@@ -18,7 +18,7 @@ static int choose_block(struct training *run) {
     struct prefix_counts counts;
     int code = prefix_counts_find(run->set, run->preconditioner.block_columns, &counts);
     if (!code)
-        sizing_heavy(run->job, info, &run->shape, &counts, &run->preconditioner);
+        sizing_heavy(run->session->job, info, &run->shape, &counts, &run->preconditioner);
     return code;
 }
 
@@ -48,7 +48,7 @@ int training_find_squares(struct training *run) {
 static int ask_l2(struct training *run, double l2) {
     const struct set_info *info = set_info(run->set);
     bool may = info->features >= info->rows && !info->strip_columns && !run->scaling.columns &&
-               !job_has_orthants(run->job);
+               !job_has_orthants(run->session->job);
     double square = 0;
     int code = may ? set_mean_square(run->set, cpus_usable(), &square) : 0;
     if (!code && may && gap_is_by_l2(&run->estimates, info, l2, square))
@@ -58,9 +58,10 @@ static int ask_l2(struct training *run, double l2) {
 
 /* For the estimate of the gap. */
 static int measure_columns(struct training *run) {
+    struct session *session = run->session;
     const struct set_info *info = set_info(run->set);
-    double l2 = objective_loss_unit(&run->shape) * run->job->l2.value;
-    run->estimates = gap_settings_of(run->job, &run->shape, info);
+    double l2 = objective_loss_unit(&run->shape) * session->job->l2.value;
+    run->estimates = gap_settings_of(session->job, &run->shape, info);
     if (!run->estimates.known)
         return 0;
     int code = gap_find_least(&run->shape, run->set, &run->estimates);
@@ -74,12 +75,12 @@ static int measure_columns(struct training *run) {
     if (code || run->estimates.mean_square > 0)
         return code;
     code = training_find_squares(run);
-    if (!code && !job_has_orthants(run->job))
+    if (!code && !job_has_orthants(session->job))
         run->estimates.bias_share = gap_bias_share(&run->estimates, info, l2, run->squares);
     if (!code)
         gap_unscaled(info, run->squares);
     if (!code && parks_squares(run))
-        run->squares = file_park(run->job->state, run->squares, run->squares_bytes);
+        run->squares = file_park(session->job->state, run->squares, run->squares_bytes);
     if (run->scaling.plain) { /* columns have theirs */
         memory_unmap(run->squares, run->squares_bytes);
         run->squares = NULL;
@@ -102,26 +103,27 @@ static int find_finer(struct training *run) {
 }
 
 int training_measure_columns(struct training *run) {
+    struct session *session = run->session;
     const struct set_info *info = set_info(run->set);
-    int code = column_rules_find(run->job, info, &run->rules);
+    int code = column_rules_find(session->job, info, &run->rules);
     /* First: without a block wide data needs no moments, and their two reads of all values. */
     if (!code && run->preconditioner.form == PRECONDITION_HEAVY)
         code = choose_block(run);
-    if (!code && scaling_needs_moments(run->job, info, run->preconditioner.form)) {
+    if (!code && scaling_needs_moments(session->job, info, run->preconditioner.form)) {
         code = training_find_moments(run);
         if (!code)
-            code = scaling_choose(run->job, info, &run->shape, run->preconditioner.form,
+            code = scaling_choose(session->job, info, &run->shape, run->preconditioner.form,
                                   &run->moments, &run->rules, &run->scaling);
     }
     if (!code)
-        scaling_add_rules(info, &run->rules, run->job->l1.value > 0, &run->scaling);
+        scaling_add_rules(info, &run->rules, session->job->l1.value > 0, &run->scaling);
     if (!code && info->centre)
         code = training_find_moments(run);
     if (!code)
         scaling_add_centres(info, &run->scaling);
     if (!code)
         code = measure_columns(run);
-    if (!code && job_inverts(run->job))
+    if (!code && job_inverts(session->job))
         code = find_finer(run);
     if (!run->member.sweep) /* no other run asks for them */
         set_forget_squares(run->set);

@@ -18,31 +18,33 @@
 #include "wire/channel.h"
 
 static void begin_launching(struct training *run) {
-    const char *verbosity = run->options->quiet     ? "--quiet"
-                            : run->options->verbose ? "--verbose"
-                                                    : NULL;
-    if (!run->launch.base)
-        launch_init(&run->launch, run->loop.base, run->job->state, verbosity);
+    struct session *session = run->session;
+    const char *verbosity = session->options->quiet     ? "--quiet"
+                            : session->options->verbose ? "--verbose"
+                                                        : NULL;
+    if (!session->launch.base)
+        launch_init(&session->launch, session->loop.base, session->job->state, verbosity);
 }
 
 /* How many of them are started on this machine. */
 static int start_here(struct training *run, uint32_t shards, uint32_t replicas) {
-    return launch_start(&run->launch, run->job->shard_addresses[0] ? 0 : shards,
-                        run->job->replica_addresses[0] ? 0 : replicas);
+    return launch_start(&run->session->launch, run->session->job->shard_addresses[0] ? 0 : shards,
+                        run->session->job->replica_addresses[0] ? 0 : replicas);
 }
 
 /* ---- the key ---- */
 
 /* Reads STATE/key into `run->tls`, unless that was done, and makes it first if it is missing. */
 static int read_key(struct training *run) {
+    struct session *session = run->session;
     struct key key;
     bool made;
-    if (run->tls)
+    if (session->tls)
         return 0;
-    int code = key_ensure(run->job->state, &key, &made);
+    int code = key_ensure(session->job->state, &key, &made);
     if (!code && made) {
-        char *path = key_path(run->job->state);
-        if (run->hosts.count)
+        char *path = key_path(session->job->state);
+        if (session->hosts.count)
             log_info("made the key %s for links between hosts", path);
         else
             log_warning("made the key %s: start workers on other hosts with --key and this file",
@@ -50,7 +52,7 @@ static int read_key(struct training *run) {
         free(path);
     }
     if (!code)
-        code = tls_new(&key, &run->tls);
+        code = tls_new(&key, &session->tls);
     key_forget(&key);
     return code;
 }
@@ -80,24 +82,25 @@ static int take_earlier(void *context, const char *reason) {
 /* Which run goes on is known only with the data. If that is one whose coordinator was lost, its
  * workers are adopted: others must not take their places now. */
 int workers_prepare(struct training *run) {
+    struct session *session = run->session;
     struct sizing sizing;
     struct earlier earlier = {0};
-    if (host_list_is_given(run->job))
+    if (host_list_is_given(session->job))
         return 0;
-    int code = store_reasons(run->store, take_earlier, &earlier);
+    int code = store_reasons(session->store, take_earlier, &earlier);
     if (!code)
-        code = sizing_workers(run->job, 0, cpus_usable(), &sizing);
+        code = sizing_workers(session->job, 0, cpus_usable(), &sizing);
     if (code || earlier.open)
         return code;
-    run->prepares = run->options->fresh || !earlier.unfinished;
+    run->prepares = session->options->fresh || !earlier.unfinished;
     begin_launching(run);
     return start_here(run, sizing.shards, sizing.replicas);
 }
 
 int workers_prepare_all(struct training *run) {
-    if (!run->prepares || run->rests)
+    if (!run->prepares || run->session->rests)
         return 0;
-    assert(run->launch.base && !run->hosts.count);
+    assert(run->session->launch.base && !run->session->hosts.count);
     return start_here(run, run->sizing.shards, run->sizing.replicas);
 }
 
@@ -106,97 +109,103 @@ int workers_prepare_all(struct training *run) {
 /* A worker on a host is adopted if the host is one of those that the run has now, by its name:
  * several may be reached at one address, as nodes of Slurm on one machine are. */
 static void adopt_there(struct training *run, const struct store_process_row *process) {
+    struct session *session = run->session;
     bool shard = strcmp(process->role, role_name(ROLE_SHARD)) == 0;
     enum role role = shard ? ROLE_SHARD : ROLE_REPLICA;
     uint32_t worker = shard ? process->index : run->sizing.shards + process->index;
-    uint32_t host = hosts_find(&run->hosts, process->host);
-    if (host == HOSTS_NONE || !hosts_adopt(&run->hosts, worker, host, clock_monotonic_ns()))
+    uint32_t host = hosts_find(&session->hosts, process->host);
+    if (host == HOSTS_NONE || !hosts_adopt(&session->hosts, worker, host, clock_monotonic_ns()))
         return;
-    launch_place(&run->launch, role, process->index, hosts_of(&run->hosts, worker));
-    launch_adopt(&run->launch, role, process->index, process->pid, process->address);
+    launch_place(&session->launch, role, process->index, hosts_of(&session->hosts, worker));
+    launch_adopt(&session->launch, role, process->index, process->pid, process->address);
 }
 
 /* Rows come oldest first, so the last row of a worker counts. If this state folder is a copy, its
  * rows name workers of the original, which are not ours to adopt. */
 static int adopt(void *context, const struct store_process_row *process) {
     struct training *run = context;
+    struct session *session = run->session;
     bool shard = strcmp(process->role, role_name(ROLE_SHARD)) == 0;
-    bool here = shard ? !run->job->shard_addresses[0] : !run->job->replica_addresses[0];
+    bool here = shard ? !session->job->shard_addresses[0] : !session->job->replica_addresses[0];
     uint32_t count = shard ? run->sizing.shards : run->sizing.replicas;
     bool local = strncmp(process->address, "unix:", 5) == 0;
-    if (!here || process->index >= count || local == (run->hosts.count > 0))
+    if (!here || process->index >= count || local == (session->hosts.count > 0))
         return 0;
-    if (run->hosts.count) {
+    if (session->hosts.count) {
         adopt_there(run, process);
         return 0;
     }
-    if (launch_is_of_state(run->job->state, process->address))
-        launch_adopt(&run->launch, shard ? ROLE_SHARD : ROLE_REPLICA, process->index, process->pid,
-                     process->address);
+    if (launch_is_of_state(session->job->state, process->address))
+        launch_adopt(&session->launch, shard ? ROLE_SHARD : ROLE_REPLICA, process->index,
+                     process->pid, process->address);
     else
-        log_info("%s is a copy: %s %u of the original is left to that", run->job->state,
+        log_info("%s is a copy: %s %u of the original is left to that", session->job->state,
                  process->role, process->index);
     return 0;
 }
 
 static void list_workers(struct training *run) {
+    struct session *session = run->session;
     uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
     run->addresses = memory_new(shards + replicas, sizeof *run->addresses);
     run->launched = memory_new(shards + replicas, sizeof(struct launched *));
     for (uint32_t i = 0; i < shards + replicas; i++) {
         bool shard = i < shards;
         uint32_t index = shard ? i : i - shards;
-        run->launched[i] = launch_find(&run->launch, shard ? ROLE_SHARD : ROLE_REPLICA, index);
+        run->launched[i] = launch_find(&session->launch, shard ? ROLE_SHARD : ROLE_REPLICA, index);
         run->addresses[i] = run->launched[i] ? run->launched[i]->address
-                            : shard          ? run->job->shard_addresses[index]
-                                             : run->job->replica_addresses[index];
+                            : shard          ? session->job->shard_addresses[index]
+                                             : session->job->replica_addresses[index];
     }
     run->recorder.addresses = run->addresses;
-    run->recorder.hosts = run->hosts.count ? &run->hosts : NULL;
+    run->recorder.hosts = session->hosts.count ? &session->hosts : NULL;
 }
 
 /* ---- when they served another member of the sweep ---- */
 
 static bool serve_again(const struct training *run) {
-    return run->rests &&
-           launch_has(&run->launch, run->job->shard_addresses[0] ? 0 : run->sizing.shards,
-                      run->job->replica_addresses[0] ? 0 : run->sizing.replicas);
+    struct session *session = run->session;
+    return session->rests &&
+           launch_has(&session->launch, session->job->shard_addresses[0] ? 0 : run->sizing.shards,
+                      session->job->replica_addresses[0] ? 0 : run->sizing.replicas);
 }
 
 /* What is known of the hosts holds for this run, too. A worker that does not run is started by the
  * cluster, when that is due. */
 static void begin_again(struct training *run) {
-    if (!run->hosts.count)
+    struct session *session = run->session;
+    if (!session->hosts.count)
         return;
-    hosts_again(&run->hosts);
-    for (uint32_t i = 0; i < run->launch.count; i++) {
-        const struct launched *worker = run->launch.workers[i];
+    hosts_again(&session->hosts);
+    for (uint32_t i = 0; i < session->launch.count; i++) {
+        const struct launched *worker = session->launch.workers[i];
         if (!launch_runs(worker))
-            hosts_left(&run->hosts, worker->role == ROLE_SHARD
-                                        ? worker->index
-                                        : run->sizing.shards + worker->index);
+            hosts_left(&session->hosts, worker->role == ROLE_SHARD
+                                            ? worker->index
+                                            : run->sizing.shards + worker->index);
     }
 }
 
 /* Other data may need other numbers of them. */
 static int begin_anew(struct training *run) {
-    if (run->rests)
-        workers_release(run, 0);
-    int code = hosts_look_up(run->job, &run->loop, &run->hosts);
+    struct session *session = run->session;
+    if (session->rests)
+        workers_release(session, 0);
+    int code = hosts_look_up(session->job, &session->loop, &session->hosts);
     begin_launching(run);
-    if (!code && run->hosts.count) {
+    if (!code && session->hosts.count) {
         uint32_t shards = run->sizing.shards;
-        hosts_begin(&run->hosts, shards, run->sizing.replicas);
+        hosts_begin(&session->hosts, shards, run->sizing.replicas);
         for (uint32_t i = 0; i < shards + run->sizing.replicas; i++)
-            launch_place(&run->launch, i < shards ? ROLE_SHARD : ROLE_REPLICA,
-                         i < shards ? i : i - shards, hosts_of(&run->hosts, i));
-        char *state = path_absolute(run->job->state);
-        launch_set_remote(&run->launch, host_list_launch(run->job), state);
+            launch_place(&session->launch, i < shards ? ROLE_SHARD : ROLE_REPLICA,
+                         i < shards ? i : i - shards, hosts_of(&session->hosts, i));
+        char *state = path_absolute(session->job->state);
+        launch_set_remote(&session->launch, host_list_launch(session->job), state);
         free(state);
         code = read_key(run); /* the workers read it when they start */
     }
     if (!code && run->interrupted)
-        code = store_processes(run->store, run->recorder.run, adopt, run);
+        code = store_processes(session->store, run->recorder.run, adopt, run);
     return code ? code : start_here(run, run->sizing.shards, run->sizing.replicas);
 }
 
@@ -209,7 +218,7 @@ int workers_start(struct training *run) {
         begin_again(run);
     else
         code = begin_anew(run);
-    run->rests = false;
+    run->session->rests = false;
     if (!code)
         list_workers(run);
     if (!code && any_needs_tls(run))
@@ -217,9 +226,9 @@ int workers_start(struct training *run) {
     return code;
 }
 
-void workers_release(struct training *run, int grace_ms) {
-    launch_release(&run->launch, grace_ms);
-    hosts_release(&run->hosts);
-    tls_free(run->tls);
-    run->tls = NULL;
+void workers_release(struct session *session, int grace_ms) {
+    launch_release(&session->launch, grace_ms);
+    hosts_release(&session->hosts);
+    tls_free(session->tls);
+    session->tls = NULL;
 }

@@ -83,11 +83,11 @@ static int work_on_recalling(void *context) {
     return code;
 }
 
-int sweep_recall(struct training *training, const char *sources, const char *fingerprint,
+int sweep_recall(struct session *session, const char *sources, const char *fingerprint,
                  struct dataset *data) {
-    struct recalling recalling = {.job = training->job, .fingerprint = fingerprint, .data = data};
+    struct recalling recalling = {.job = session->job, .fingerprint = fingerprint, .data = data};
     read_sources(sources, &recalling.sources);
-    int code = loop_beside(&training->loop, STAGE_PACKING, work_on_recalling, &recalling);
+    int code = loop_beside(&session->loop, STAGE_PACKING, work_on_recalling, &recalling);
     dataset_sources_release(&recalling.sources);
     return code;
 }
@@ -134,10 +134,10 @@ static int read_start(struct sweep *sweep) {
 /* ---- a sweep that goes on, or a new one ---- */
 
 static int read_members(struct sweep *sweep) {
-    const struct job *job = sweep->training->job;
+    const struct job *job = sweep->training->session->job;
     json_t *settings = job_settings(job);
     struct sweep_limits limits = {.settings = settings, .state = job->state};
-    struct store *store = sweep->training->store;
+    struct store *store = sweep->training->session->store;
     int code = sweep->runs.count
                    ? sweep_runs_refresh(store, sweep->number, &sweep->shape, &limits, &sweep->runs)
                    : sweep_runs_read(store, sweep->number, &sweep->shape, &limits, &sweep->runs);
@@ -168,11 +168,12 @@ static int take_newest(void *context, const struct store_sweep *sweep) {
 static int explain_other_job(const struct sweep *sweep) {
     struct sweep_record newest = {0};
     int64_t number;
-    int code = store_sweep_last(sweep->training->store, &number);
+    int code = store_sweep_last(sweep->training->session->store, &number);
     if (!code)
-        code = store_sweep_find(sweep->training->store, number, take_newest, &newest);
+        code = store_sweep_find(sweep->training->session->store, number, take_newest, &newest);
     json_t *settings = newest.settings ? json_loads(newest.settings, 0, NULL) : NULL;
-    const char *key = settings ? job_first_difference(sweep->training->job, settings) : NULL;
+    const char *key =
+        settings ? job_first_difference(sweep->training->session->job, settings) : NULL;
     if (key && !newest.ended_ms)
         log_info("sweep %lld is unfinished, but has another `%s`: a new sweep starts",
                  (long long)newest.sweep, key);
@@ -186,7 +187,7 @@ static int explain_other_job(const struct sweep *sweep) {
 static int take_winner(struct sweep *sweep, const struct sweep_record *record,
                        struct sweep_outcome *outcome) {
     struct history history;
-    int code = history_read(sweep->training->store, &history);
+    int code = history_read(sweep->training->session->store, &history);
     const struct history_item *decision = code ? NULL : history_of(&history, record->winner);
     if (!code && (!decision || decision->publication <= record->decided)) {
         outcome->winner = record->winner;
@@ -207,11 +208,11 @@ static bool needs_start(const struct sweep *sweep, const struct sweep_record *re
 /* The run whose model the sweep was begun from: that which is live still, or what the record of its
  * first run says. Another one may have the same model, but not the same curvature beside it. */
 static int find_start_run(struct sweep *sweep, const struct sweep_record *record, int64_t *run) {
-    struct store *store = sweep->training->store;
+    struct store *store = sweep->training->session->store;
     struct store_run first;
     char *sha256;
     bool found;
-    *run = history_current(sweep->training->job->state);
+    *run = history_current(sweep->training->session->job->state);
     int code = store_model_of(store, *run, NULL, &sha256);
     bool lives = !code && !strcmp(sha256, record->start_model);
     free(sha256);
@@ -228,7 +229,7 @@ static int find_start_run(struct sweep *sweep, const struct sweep_record *record
 static int find_start(struct sweep *sweep, const struct sweep_record *record) {
     int64_t run;
     int code = find_start_run(sweep, record, &run);
-    char *folder = run_model_folder(sweep->training->job->state, run);
+    char *folder = run_model_folder(sweep->training->session->job->state, run);
     if (!code && run && access(folder, F_OK) == 0)
         sweep->start_from = sweep->begun_from = folder;
     else
@@ -271,7 +272,7 @@ static int go_on(struct sweep *sweep, const struct sweep_record *record,
 
 static int take_up(struct sweep *sweep, struct sweep_outcome *outcome) {
     struct sweep_record record = {0};
-    int code = sweep_record_read(sweep->training->store, sweep->identity, &record);
+    int code = sweep_record_read(sweep->training->session->store, sweep->identity, &record);
     const char *other = !code && record.sweep ? other_than(sweep, &record) : NULL;
     if (!code && !record.sweep)
         code = explain_other_job(sweep);
@@ -286,7 +287,7 @@ static int take_up(struct sweep *sweep, struct sweep_outcome *outcome) {
 
 static int begin(struct sweep *sweep) {
     struct training *training = sweep->training;
-    json_t *settings = job_settings(training->job);
+    json_t *settings = job_settings(training->session->job);
     char *text = json_dumps(settings, JSON_COMPACT);
     char *sources = sweep_sources(sweep->data);
     struct store_sweep record = {.identity = sweep->identity,
@@ -296,7 +297,7 @@ static int begin(struct sweep *sweep) {
                                  .sources = sources,
                                  .start_model = sweep->start_sha,
                                  .started_ms = training->started_ms};
-    int code = store_sweep_begin(training->store, &record);
+    int code = store_sweep_begin(training->session->store, &record);
     sweep->number = record.sweep;
     free(sources);
     free(text);
@@ -308,7 +309,7 @@ static int begin(struct sweep *sweep) {
 
 static void announce(const struct sweep *sweep, uint32_t member) {
     struct sweep_place place = sweep_place(&sweep->shape, member);
-    char fold[48] = "", *value = job_grid_words(sweep->training->job, place.value);
+    char fold[48] = "", *value = job_grid_words(sweep->training->session->job, place.value);
     if (place.fold)
         snprintf(fold, sizeof fold, ", fold %u of %u", place.fold, sweep->shape.folds);
     log_info("sweep %lld, run %u of %u: %s%s", (long long)sweep->number, member + 1,
@@ -323,7 +324,7 @@ static char *start_folder(const struct sweep *sweep, uint32_t member) {
     bool live = sweep->start_from && !sweep_place(&sweep->shape, member).fold;
     if (before == SWEEP_NO_MEMBER)
         return live ? memory_copy_string(sweep->start_from) : NULL;
-    return run_model_folder(sweep->training->job->state, sweep->runs.members[before].run);
+    return run_model_folder(sweep->training->session->job->state, sweep->runs.members[before].run);
 }
 
 /* The first member's time begins with the command: what came before is counted to it. */
@@ -350,7 +351,7 @@ static void prepare(struct sweep *sweep, uint32_t member, const char *start) {
 
 static int work_on_fold(void *context) {
     struct sweep *sweep = context;
-    return dataset_open_fold(sweep->training->job, &sweep->data->sources, sweep->fold,
+    return dataset_open_fold(sweep->training->session->job, &sweep->data->sources, sweep->fold,
                              &sweep->left);
 }
 
@@ -366,7 +367,7 @@ static void close_fold(struct sweep *sweep) {
 
 static int work_on_check(void *context) {
     const struct sweep *sweep = context;
-    return dataset_check_folds(sweep->training->job, &sweep->data->sources);
+    return dataset_check_folds(sweep->training->session->job, &sweep->data->sources);
 }
 
 /* Opens the data of a member: of all rows, or of all but those of its fold. *data is a view. Its
@@ -378,7 +379,7 @@ static int choose_data(struct sweep *sweep, uint32_t fold, struct dataset *data)
         close_fold(sweep);
     if (sweep->fold != fold && fold) {
         sweep->fold = fold;
-        code = loop_beside(&sweep->training->loop, STAGE_PACKING, work_on_fold, sweep);
+        code = loop_beside(&sweep->training->session->loop, STAGE_PACKING, work_on_fold, sweep);
     }
     assert(code || sweep->fold == fold);
     *data = fold ? sweep->left : *sweep->data;
@@ -397,16 +398,16 @@ static int train_member(struct sweep *sweep, uint32_t member) {
     struct dataset data;
     struct job_grid_lists lists;
     int code = choose_data(sweep, place.fold, &data);
-    job_grid_enter(training->job, place.value, &lists);
+    job_grid_enter(training->session->job, place.value, &lists);
     prepare(sweep, member, start);
-    progress_open(!training->options->quiet);
+    progress_open(!training->session->options->quiet);
     if (!code)
         code = training_run(training, &data, data.set);
     if (!code)
         code = training_conclude(training);
     training_release(training, code);
     training->member = (struct training_member){0};
-    job_grid_leave(training->job, &lists);
+    job_grid_leave(training->session->job, &lists);
     free(start);
     return code;
 }
@@ -422,8 +423,8 @@ static int remove_models_of_folds(struct sweep *sweep) {
     for (uint32_t i = sweep->shape.values; i < members->count; i++)
         if (members->members[i].state == MEMBER_DONE && !members->removed[i])
             runs[count++] = members->members[i].run;
-    int code =
-        models_remove(&training->loop, training->store, training->job->state, runs, count, NULL);
+    int code = models_remove(&training->session->loop, training->session->store,
+                             training->session->job->state, runs, count, NULL);
     free(runs);
     return code;
 }
@@ -442,11 +443,12 @@ static int conclude(struct sweep *sweep, struct sweep_outcome *outcome) {
     outcome->result = sweep_result(sweep->number, &sweep->shape, &sweep->runs);
     char *text = json_dumps(outcome->result, JSON_COMPACT);
     close_fold(sweep);
-    int code = sweep->shape.folds
-                   ? sets_prune_folds(&sweep->training->loop, sweep->training->job->state)
-                   : 0;
+    int code = sweep->shape.folds ? sets_prune_folds(&sweep->training->session->loop,
+                                                     sweep->training->session->job->state)
+                                  : 0;
     if (!code)
-        code = store_sweep_end(sweep->training->store, sweep->number, outcome->winner, text);
+        code =
+            store_sweep_end(sweep->training->session->store, sweep->number, outcome->winner, text);
     free(text);
     return code;
 }
@@ -460,8 +462,8 @@ static json_t *show_sweep(void *context) {
 static int train_all(struct sweep *sweep, struct sweep_outcome *outcome) {
     uint32_t member;
     int code = read_members(sweep);
-    sweep->training->sweep = code ? NULL : show_sweep;
-    sweep->training->sweep_context = sweep;
+    sweep->training->session->sweep = code ? NULL : show_sweep;
+    sweep->training->session->sweep_context = sweep;
     if (!code)
         code = remove_models_of_folds(sweep); /* left by a command that was killed */
     while (!code && sweep_next(&sweep->shape, sweep->runs.members, &member) == SWEEP_TRAIN) {
@@ -478,11 +480,12 @@ static int train_all(struct sweep *sweep, struct sweep_outcome *outcome) {
 
 int sweep_train(struct training *training, const struct dataset *data, const char *start_from,
                 bool fresh, struct sweep_outcome *outcome) {
+    struct session *session = training->session;
     struct sweep sweep = {.training = training,
                           .data = data,
                           .start_from = start_from,
-                          .shape = sweep_shape_of(training->job),
-                          .identity = job_identity(training->job),
+                          .shape = sweep_shape_of(session->job),
+                          .identity = job_identity(session->job),
                           .judged = sweep_judged_by(data)};
     *outcome = (struct sweep_outcome){0};
     int code = read_start(&sweep);
@@ -490,7 +493,7 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
         code = take_up(&sweep, outcome);
     bool begins = !outcome->winner && !sweep.number;
     if (!code && begins) /* what a fold lacks is told before hours of training, not after */
-        code = loop_beside(&training->loop, STAGE_PACKING, work_on_check, &sweep);
+        code = loop_beside(&session->loop, STAGE_PACKING, work_on_check, &sweep);
     if (!code && begins)
         code = begin(&sweep);
     if (!code && !outcome->winner)
@@ -498,8 +501,8 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
     if (code)
         training_release(training, code); /* workers may wait for a member that does not come */
     dataset_release(&sweep.left);
-    training->sweep = NULL;
-    training->sweep_context = NULL;
+    session->sweep = NULL;
+    session->sweep_context = NULL;
     sweep_runs_release(&sweep.runs);
     free(sweep.begun_from);
     free(sweep.start_sha);

@@ -31,7 +31,7 @@ char *sweep_judged_by(const struct dataset *data);
 /* Opens the data of an earlier sweep from the packs of its files, beside the loop: `sources` are as
  * struct store_sweep has them. An error, and no data, if packs are gone, or if they now make other
  * data than that with this fingerprint. */
-int sweep_recall(struct training *training, const char *sources, const char *fingerprint,
+int sweep_recall(struct session *session, const char *sources, const char *fingerprint,
                  struct dataset *data);
 
 #endif

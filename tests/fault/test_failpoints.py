@@ -203,7 +203,7 @@ if ALL:
 # ---- several faults, one in the recovery from the other ----
 
 # A shard is lost when a step is durable: then whoever has a part in the way back.
-FIRST = 'shard0.receive_PROGRAM:30:kill'
+FIRST = 'shard0.receive_PROGRAM@receive_RETAIN:5:kill'
 SECOND = [*(f'shard{shard}.{place}:1' for shard in (0, 1)
             for place in ('receive_RESTORE', 'restore_begin', 'restore_done', 'send_RESTORED')),
           *(f'replica{replica}.{place}:3' for replica in (0, 1)  # the first two are those of the start
