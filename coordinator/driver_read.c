@@ -122,7 +122,7 @@ static void form_pair(struct coordinator *c, struct output *out) {
                                   .u = {is_s ? -1 : 0},
                                   .w = {is_s ? 0 : 1}};
     bytes_clear(&c->driver->program);
-    programs_zero(&c->driver->program, REGISTER_D);
+    program_add(&c->driver->program, &(struct operation){.code = OPERATION_ZERO, .a = REGISTER_D});
     program_add(&c->driver->program, &operation);
     driver_send_program(c, out);
 }

@@ -1,4 +1,5 @@
 #include "optimizer/lbfgs.h"
+#include "optimizer/lbfgs_internal.h"
 
 #include <assert.h>
 #include <math.h>

@@ -16,7 +16,7 @@
 #include <math.h>
 
 #include "base/mutant.h"
-#include "optimizer/lbfgs.h"
+#include "optimizer/lbfgs_internal.h"
 
 bool products_run(const struct lbfgs *o) {
     return o->data.tiles > 0 && !common_runs(o);

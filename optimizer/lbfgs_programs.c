@@ -1,4 +1,4 @@
-#include "optimizer/lbfgs.h"
+#include "optimizer/lbfgs_internal.h"
 
 #include <assert.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "optimizer/lbfgs.h"
+#include "optimizer/lbfgs_internal.h"
 
 void lbfgs_report(struct optimizer_report *report, const struct lbfgs *before, const char *outcome,
                   double loss, double slope) {

@@ -17,6 +17,7 @@
 
 #include "base/mutant.h"
 #include "optimizer/lbfgs.h"
+#include "optimizer/lbfgs_internal.h"
 
 #ifdef MUTANTS
 #define STEPS_WITH_MARGINS 3 /* the simulator makes few steps */

@@ -5,6 +5,7 @@
 
 #include "base/mutant.h"
 #include "optimizer/lbfgs.h"
+#include "optimizer/lbfgs_internal.h"
 
 const char *safeguard_text(enum safeguard safeguard) {
     static const char *const texts[] = {

@@ -12,7 +12,7 @@
 #include <math.h>
 
 #include "base/mutant.h"
-#include "optimizer/lbfgs.h"
+#include "optimizer/lbfgs_internal.h"
 
 #define POLISHED_MAX 8
 #define POLISHED_FALL 0.5

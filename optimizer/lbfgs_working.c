@@ -8,7 +8,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "optimizer/lbfgs.h"
+#include "optimizer/lbfgs_internal.h"
 
 static enum optimizer_want measure(struct lbfgs *o, enum working_stage stage,
                                    enum lbfgs_measuring what) {

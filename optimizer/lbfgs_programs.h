@@ -1,0 +1,72 @@
+/* The programs of L-BFGS, piece by piece, and where their scalars stand.
+ *
+ * With l1 the pseudo-gradient takes the gradient's place: qg at x, which each direction forms anew,
+ * and qh at t. */
+#ifndef DML_OPTIMIZER_LBFGS_PROGRAMS_H
+#define DML_OPTIMIZER_LBFGS_PROGRAMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "optimizer/lbfgs_types.h"
+
+/* a = 0. */
+void programs_zero(struct bytes *program, uint8_t a);
+
+/* Puts an accepted trial into x, g and pg, and x into best if it is that; changes names only. */
+void programs_acceptance(struct lbfgs *o, struct bytes *program);
+
+/* t = x + search.step·d, before an evaluation; with l1 within the orthant of x. */
+void programs_trial(const struct lbfgs *o, struct bytes *program);
+
+/* d, and pg = P·g if that is not there yet; what it has of the biases alone, if that is due. Yields
+ * nothing. */
+void programs_direction(struct lbfgs *o, struct bytes *program);
+
+/* Forms the pseudo-gradient at x, and lists parameters for a working set; then finds the step over
+ * the chosen ones. */
+void programs_list(const struct lbfgs *o, struct bytes *program, uint32_t limit);
+void programs_solve(const struct lbfgs *o, struct bytes *program);
+
+/* The errors of estimates of the sums into d, and the restated estimates into h; robust errors into
+ * ph. */
+void programs_covariance(const struct lbfgs *o, struct bytes *program);
+void programs_sandwich(const struct lbfgs *o, struct bytes *program);
+
+/* Yields the slope of F along d. */
+void programs_slope(const struct lbfgs *o, struct bytes *program);
+
+/* Forms the candidate pair of t and h as differences to the registers x and g, and yields the
+ * products of every pair, the candidate last, with h and with the candidate's y. */
+void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint8_t g);
+
+/* Finishes the gradient at t, and yields all that may be needed of the trial. */
+void programs_measures(const struct lbfgs *o, struct bytes *program);
+
+/* Whether the gap is told by P: by one of all parameters, as beyond a heavy block it is rough. */
+bool programs_newton_tells(const struct lbfgs *o);
+
+/* Whether it is told by l2 alone: struct gap_settings. */
+bool programs_l2_tells(const struct lbfgs *o);
+
+/* What programs_measures() yielded. */
+struct measured {
+    double loss;        /* F at t */
+    double slope;       /* along d at t, by the same; NaN if a component is not finite */
+    double square, max; /* of the gradient there; with l1 of the pseudo-gradient */
+    const struct pairs_products *products; /* of the pairs and the candidate; NULL if none were
+                                              asked for */
+    struct tensor_norms norms;             /* of the tensors, at t */
+    double gap;       /* the sums of struct gap_settings at t, times their factors */
+    double steepness; /* s·y over s·D·s for the D that they divide by; 1: not known */
+    /* the rest with l1 or limits only; s = t − x */
+    double falls, ends;        /* the slopes of F along s, at x and at t; NaN as above */
+    double step_square;        /* s·s */
+    uint64_t nonzero;          /* regularised parameters at t that are not 0, */
+    uint64_t moving, at_bound; /* that nothing holds where they are, and that are at a bound */
+    double gap_bound;          /* F(t) is this much above the minimum at most; NaN: not known */
+};
+struct measured programs_measured(const struct lbfgs *o, const double *scalars);
+
+#endif
