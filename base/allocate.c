@@ -35,7 +35,7 @@ void *calloc(size_t count, size_t size) {
     return memory;
 }
 
-/* Of no bytes, it frees the memory, and NULL is no error. */
+/* For a size of 0, realloc() frees the memory, and NULL is no error. */
 void *realloc(void *old, size_t size) {
     void *memory = __libc_realloc(old, size);
     if (!memory && size)

@@ -135,7 +135,7 @@ void guard_clear(void);
  * thread. */
 int guard_check(void);
 
-/* The same for what cannot fail, without an error. */
+/* Checks the guard for callers that cannot fail: sets no error. */
 bool guard_holds(void);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <xxhash.h>
 #ifdef HAVE_XXH3_64BITS_DISPATCH
-#include <xxh_x86dispatch.h> /* the same names and hashes, by the widest vectors there are */
+#include <xxh_x86dispatch.h> /* has the widest vectors of the processor */
 #endif
 
 #include "base/memory.h"

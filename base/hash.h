@@ -23,7 +23,7 @@ void sha256_add(struct sha256 *sha, const void *data, size_t length);
 #define SHA256_TEXT 65
 /* Writes the digest in hexadecimal and frees `sha`. */
 void sha256_finish(struct sha256 *sha, char text[SHA256_TEXT]);
-/* Of bytes that are there at once. */
+/* Writes the digest of bytes that are all in memory. */
 void sha256_of(const void *data, size_t length, char text[SHA256_TEXT]);
 
 #endif

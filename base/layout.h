@@ -60,7 +60,8 @@ bool layout_add(struct layout *layout, const struct layout_tensor *tensor);
 /* The layout of a linear model; without tensors if the model is beyond the limits. */
 struct layout layout_linear(uint64_t features, uint64_t outputs, bool intercept);
 
-/* The same with so many weights a feature, and so many biases; 0: no intercept. */
+/* The layout of a linear model with so many weights a feature, and so many biases; 0: no
+ * intercept. */
 struct layout layout_linear_of(uint64_t features, uint64_t weights, uint64_t biases);
 
 struct layout_span {
@@ -109,7 +110,7 @@ struct layout_place {
     uint64_t row, column;
 };
 
-/* Of an element below layout_parameters(). */
+/* Where an element lies, and its exponent; `element` is below layout_parameters(). */
 struct layout_place layout_locate(const struct layout *layout, uint64_t element);
 uint64_t layout_exponent_of(const struct layout *layout, uint64_t element);
 

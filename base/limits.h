@@ -16,7 +16,7 @@
 #ifdef MUTANTS
 #define ROW_BLOCK 8 /* the simulator has few rows */
 #else
-#define ROW_BLOCK 256 /* the same for vectors of rows, in rows */
+#define ROW_BLOCK 256 /* the block of vectors of rows, in rows */
 #endif
 
 /* Parameters: see base/layout.h. */

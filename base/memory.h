@@ -18,8 +18,8 @@ _Noreturn void memory_exhausted(size_t count, size_t size);
 /* `count` zeroed elements of `size` bytes; never NULL, also for none. Release with free(). */
 void *memory_new(size_t count, size_t size);
 
-/* The same, aligned to the lines of the cache: on vectors that cross lines, loops that compute much
- * lose a fifth of their speed. */
+/* memory_new(), aligned to the lines of the cache: on vectors that cross lines, loops that compute
+ * much lose a fifth of their speed. */
 void *memory_new_aligned(size_t count, size_t size);
 
 /* Resizes to `count` elements of `size` bytes, as realloc() does; new elements are not zeroed. */
@@ -46,7 +46,8 @@ char *memory_format(const char *format, ...) __attribute__((format(printf, 1, 2)
 void *memory_map(size_t bytes);
 void memory_unmap(void *start, size_t bytes);
 
-/* Of such memory a part that is zero: it stays so, and takes no room until it is written again. */
+/* Gives back a part of such memory that is zero: it stays zero, and takes no room until it is
+ * written again. */
 void memory_give_back(void *start, size_t bytes);
 
 #endif

@@ -53,8 +53,8 @@ typedef void parts_function(unsigned threads, unsigned parts,
                             void (*work)(void *context, unsigned part), void *context);
 parts_function threads_share;
 
-/* The same of a work that can fail: `work` answers 0 or records an error. Behind the first failure
- * in time no part is begun; it is recorded and answered. */
+/* Shares work that can fail: `work` answers 0 or records an error. After the first failure in time
+ * no part is begun; it is recorded and answered. */
 int threads_try(unsigned threads, unsigned parts, int (*work)(void *context, unsigned part),
                 void *context);
 

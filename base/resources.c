@@ -53,8 +53,8 @@ static double smaller(double a, double b) {
     return a > 0 && (!(b > 0) || a < b) ? a : b;
 }
 
-/* Of a group ("/a/b") and of all groups above it. Within a container the group's folder may be
- * missing: then `root` itself is the container's group. */
+/* The least value of a group ("/a/b") and of all groups above it, or the nearest. Within a
+ * container the group's folder may be missing: then `root` itself is the container's group. */
 static double value_up(const char *root, const char *group, size_t length, group_value *value,
                        bool nearest) {
     double found = 0;

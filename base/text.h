@@ -95,11 +95,11 @@ void terminal_size(int descriptor, int *rows, int *columns);
  * names from outside must not move the cursor. */
 void terminal_put(FILE *out, bool colors, enum style style, const char *text);
 
-/* The same, cut to `columns`; the last column of a cut text is "…". A UTF-8 character counts as
- * one. Returns how many columns it took. */
+/* terminal_put() of a text that is cut to `columns`; the last column of a cut text is "…". A UTF-8
+ * character counts as one. Returns how many columns it took. */
 int terminal_put_cut(FILE *out, bool colors, enum style style, const char *text, int columns);
 
-/* The same, filled up with blanks to `columns`. */
+/* terminal_put_cut() of a text that is also filled up with blanks to `columns`. */
 void terminal_put_cell(FILE *out, bool colors, enum style style, const char *text, int columns);
 
 #endif

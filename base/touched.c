@@ -63,7 +63,7 @@ static uint64_t bits_at(const struct touched *touched, size_t at, size_t end) {
     return left < WORD ? bits & ~(~UINT64_C(0) << left) : bits;
 }
 
-/* Of a word without bits some element. */
+/* Some element of a word without bits. */
 static uint32_t first_bit(size_t word, uint64_t bits) {
     const uint64_t last = UINT64_C(1) << (WORD - 1);
     return (uint32_t)(word * WORD + (size_t)__builtin_ctzll(bits | last));

@@ -37,7 +37,7 @@ static inline bool touched_has(const struct touched *touched, size_t element) {
 /* Each becomes what the other was. */
 void touched_swap(struct touched *a, struct touched *b);
 
-/* The same as `from`, which is of as many elements. */
+/* Makes `touched` equal to `from`, which has as many elements. */
 void touched_copy(struct touched *touched, const struct touched *from);
 
 /* How many bits are set; all elements, if all may be. */
