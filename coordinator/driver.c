@@ -100,7 +100,7 @@ static struct bounds bounds_over(const struct coordinator *c, const struct maxim
     return bounds;
 }
 
-/* The same under each bound. */
+/* The maxima of which each has this value. */
 static struct maxima maxima_of_all(const struct coordinator *c, double value) {
     struct maxima maxima = {.count = layout_bounds(&c->settings.layout)};
     for (uint32_t i = 0; i < maxima.count; i++)

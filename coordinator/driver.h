@@ -50,7 +50,7 @@ uint64_t driver_next_program(const struct coordinator *c);
 /* Whether the run is of a network in tiles: layers lie above those that have strips. */
 bool coordinator_has_upper(const struct coordinator_settings *settings);
 
-/* Of how many chunks, from the first on, evaluations may ask for. */
+/* How many chunks, from the first on, evaluations may ask for. */
 uint32_t driver_chunks(const struct coordinator *c);
 
 /* The evaluation that ran is complete. */

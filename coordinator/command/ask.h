@@ -14,7 +14,8 @@
  * folder. Free with names_free(). ERROR_USAGE if there is none. */
 int places_of(const struct options *options, char ***states);
 
-/* The same for a command that takes one folder; free it. ERROR_USAGE if there are several. */
+/* Finds the state folder of a command that takes exactly one; free it. ERROR_USAGE if there are
+ * several. */
 int place_of(const struct options *options, char **state);
 
 /* How long the coordinator may take for its answer. */
@@ -48,7 +49,8 @@ void ask_each(uint32_t count, void (*ask_one)(void *context, uint32_t i), void *
 struct asked *ask_folders(char *const *states, enum question question);
 void asked_free(struct asked *asked, char *const *states);
 
-/* The same as ask(), but only of a live coordinator: ERROR_UNAVAILABLE if there is none. */
+/* Asks a live coordinator as ask() does, and never reads the state folder in its place:
+ * ERROR_UNAVAILABLE if there is none. */
 int ask_live(const char *state, enum question question, json_t **answer);
 
 /* Puts the folder before the text of the error, and answers its code. */

@@ -93,7 +93,7 @@ static void print_columns(const struct table *table) {
     putchar('\n');
 }
 
-/* Of a value a set has the column, and the value itself unless all are 1. */
+/* A set stores the column of a value, and the value itself unless all values are 1. */
 static double cross_bytes(const struct crosses_outlook *crosses) {
     return crosses->crosses * (crosses->value == 1 ? 4.0 : 8.0);
 }

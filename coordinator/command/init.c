@@ -536,7 +536,7 @@ static json_t *column_json(const struct profile *profile, uint32_t i) {
     return name && *name ? text_to_json(name) : json_integer(i + 1);
 }
 
-/* The same for programs. */
+/* Prints the proposal as JSON, for programs. */
 static void tell_json(const struct proposal *proposal, const char *path) {
     const struct profile *profile = &proposal->profile;
     const uint32_t label = profile->report.label_column;

@@ -130,7 +130,7 @@ static void sort_runs(json_t *folder, const struct score_figure *figure) {
 
 /* ---- sizes ---- */
 
-/* Of a folder in the state folder, or of what it has of a run. */
+/* The bytes of a folder in the state folder, or of the part of it that belongs to a run. */
 static json_int_t bytes_in(const char *state, const char *folder, const json_t *run) {
     char *path = run ? memory_format("%s/%s/%lld", state, folder, member_count(run, "run"))
                      : path_join(state, folder);

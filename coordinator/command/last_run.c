@@ -102,8 +102,8 @@ bool last_run_is_open(const struct last_run *last) {
     return last->run && !last->concluded && !last->over && !last->decided;
 }
 
-/* Of the settings that change no training, those that change the model. One that a run of before
- * does not have had its default. */
+/* Some settings change the model although they change no training. A setting that an earlier run
+ * did not record had its default. */
 static bool makes_same_model(const json_t *before, const json_t *now) {
     static const char *const keys[] = {"calibrate", "prior_correction", "threshold",
                                        "cost.false_positive", "cost.false_negative"};

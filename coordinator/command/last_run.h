@@ -24,7 +24,7 @@ struct last_run {
     json_t *settings;   /* of a run: those that it had; NULL of a sweep */
     bool decided;  /* whether a model of it goes live; an unfinished run may have had one before */
     bool refused;  /* the last decision about it */
-    bool kept;     /* likewise */
+    bool kept;     /* whether by the last decision its model is kept and not live */
     bool has_data; /* its training data is still there; the caller sets this */
     int64_t sweep; /* 0: it is a run */
     char *judged;  /* of a sweep: as of struct store_sweep */

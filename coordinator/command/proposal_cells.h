@@ -11,7 +11,7 @@
 /* A proposal while it is made, and as it was made. */
 struct proposal {
     const char *data;              /* the file; borrowed */
-    const char *only;              /* the same if the job's data have others, too; or NULL */
+    const char *only;              /* the file, if the job's data have others, too; else NULL */
     struct source_options reading; /* as the user says, and then as it can be read */
     struct profile profile;
     const char *const *settings; /* KEY=VALUE of --set, which `reading` has; borrowed */

@@ -97,7 +97,7 @@ static int take_epoch_loss(void *context, const struct store_epoch *epoch) {
     return add_loss(context, epoch->loss);
 }
 
-/* Of steps, or where there is none beyond the first, of epochs. */
+/* Collects the losses of steps, or those of epochs where there is no step beyond the first. */
 static void find_losses(const struct recorded *record, struct index_entry *entry) {
     struct loss_list list = {0};
     int64_t run = member_count(record->status, "run");

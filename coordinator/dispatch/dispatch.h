@@ -78,7 +78,7 @@ struct workload {
     uint64_t portions; /* handed out to it, over the run */
     uint64_t chunks;   /* counted from it, over the run */
     double chunks_per_ns;  /* of its last flush; 0: not known */
-    double before;         /* the same of the flush before that */
+    double before;         /* the speed of the flush before the last one */
     uint32_t passed_over;  /* evaluations in a row that it was too slow for */
     double delivery_ns;    /* of its last flush: from the end of computing to the decision */
     uint32_t slow_flushes; /* in a row, the last one included: it was much slower than others */
@@ -162,7 +162,7 @@ void dispatch_init(struct dispatch *d, const struct roster *roster,
                    const struct dispatch_settings *settings);
 void dispatch_release(struct dispatch *d);
 
-/* Of the replica on this link. */
+/* The workload of the replica on this link. */
 static inline struct workload *workload_of(const struct dispatch *d, uint32_t link) {
     assert(link >= d->roster->shards && link < roster_links(d->roster));
     return &d->workloads[link - d->roster->shards];
@@ -209,7 +209,8 @@ bool dispatch_folded(struct dispatch *d, uint32_t link, const struct message_fol
 /* Has the shards fold what was accepted and not sent yet. To be called before a program that uses
  * the folds, and a few times a second. */
 void dispatch_send_folds(struct dispatch *d, struct output *out);
-/* The same if it is much, or nothing else is awaited. To be called at the end of each turn. */
+/* Has the shards fold what was accepted only if that is much, or if nothing else is awaited. To be
+ * called at the end of each turn. */
 void dispatch_send_due_folds(struct dispatch *d, struct output *out);
 
 /* ---- going on from a journal ---- */

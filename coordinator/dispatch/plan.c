@@ -86,7 +86,8 @@ static struct chunk_range take_front(struct plan *plan, struct chunk_range *from
     return taken;
 }
 
-/* The same with the last ones. */
+/* Takes the last chunks of `from` that wait, as far as they are neighbours in a strip; none if none
+ * waits. */
 static struct chunk_range take_back(struct plan *plan, struct chunk_range *from,
                                     uint32_t chunks_max) {
     while (from->count && !is_waiting(plan, from->first + from->count - 1))

@@ -67,7 +67,7 @@ bool bounds_rule_fits(const char *text) {
 
 /* ---- columns ---- */
 
-/* Of each column of the set, which one of the table it was made of. */
+/* For each column of the set, the column of the table from which it was made. */
 static uint32_t *owners_of(const struct set_info *data) {
     uint32_t *owners = memory_new(data->features, sizeof *owners);
     for (uint64_t j = 0; data->table && j < data->features; j++)

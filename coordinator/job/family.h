@@ -16,8 +16,8 @@ struct job_family {
      * it is called in short. */
     const char *loss_key, *loss, *loss_example, *loss_short;
 
-    /* Of a job that was read: gives it its objective, and keys that it does not set the defaults of
-     * the family. */
+    /* Gives a job that was read its objective, and the defaults of the family to the keys that it
+     * does not set. */
     int (*complete)(struct job *job);
 
     /* What does not go together: ERROR_CONFIG. */

@@ -79,21 +79,21 @@ struct job {
     char *name;
     char *state;
     char **data;                 /* patterns as written, NULL-terminated */
-    char **test;                 /* the same; may be empty */
-    char **weights;              /* the same, of weights of the rows of `data`, */
+    char **test;                 /* patterns of test data, as those of `data`; may be empty */
+    char **weights;              /* patterns of files of weights: of the rows of `data`, */
     char **test_weights;         /* of `test` */
     char **holdout_weights;      /* and of the holdout's files */
-    char **offsets, **exposures; /* the same of these, */
+    char **offsets, **exposures; /* patterns of files of offsets and of exposures of `data`, */
     char **test_offsets, **test_exposures;
     char **holdout_offsets, **holdout_exposures;
-    char **labels;                 /* the same, of labels of the rows of arrays: of `data`, */
-    char **test_labels;            /* of `test` */
-    char **holdout_labels;         /* and of the holdout's files */
-    char **class_weight;           /* as in struct set_options; may be empty */
+    char **labels;         /* patterns of files of labels of the rows of arrays: of `data`, */
+    char **test_labels;    /* of `test` */
+    char **holdout_labels; /* and of the holdout's files */
+    char **class_weight;   /* as in struct set_options; may be empty */
     uint32_t category_least, bins; /* as in struct set_options, */
     char **cross;                  /* as in struct set_options; may be empty */
-    uint32_t cross_least;          /* likewise */
-    enum text_values text_values;  /* likewise */
+    uint32_t cross_least;          /* as in struct set_options */
+    enum text_values text_values;  /* as in struct set_options */
     uint32_t strip_columns;        /* of data in tiles; 0: never; or STRIP_COLUMNS_AUTO */
     struct source_options source;  /* points into this job */
     char *positive;                /* or NULL */
@@ -109,7 +109,7 @@ struct job {
     struct loss_parameters loss[OBJECTIVE_KINDS]; /* of every loss, by its kind */
     struct numbers l2, l1;
     char **penalty;  /* rules of columns (job/column_rules.h); may be empty */
-    char **bounds;   /* likewise */
+    char **bounds;   /* rules of columns for bounds; may be empty */
     char **monotone; /* as in struct set_options; may be empty */
     bool intercept;
     bool standardise; /* columns are shifted and scaled, and regularised so */
@@ -183,7 +183,8 @@ int job_read_state(const char *path, const char *const *settings, uint32_t setti
  * Valid until the next call. */
 const char *job_question(const char *path, bool or_state);
 
-/* Of a job whose data is no CSV: ERROR_CONFIG if it takes a number of the rows from a column. */
+/* Checks a job whose data is no CSV: ERROR_CONFIG if it takes a number of the rows from a
+ * column. */
 int job_check_columns(const struct job *job);
 
 /* Whether the rows of the data have such a number of their own. */

@@ -396,7 +396,7 @@ static int check_block(const struct job *job) {
                      job->file, other, other);
 }
 
-/* Of a job with several errors the first in this order is told. */
+/* If a job has several errors, the first in this order is reported. */
 static int (*const checks[])(const struct job *job) = {
     check_data,         check_applies,  check_family, check_downpour,  check_summary,
     check_ordered,      check_weights,  check_own,    check_offsets,   check_beside,

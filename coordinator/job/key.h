@@ -49,7 +49,7 @@ struct key {
         const char *text);       /* "; did you mean `x`?", or "", of a text that does
                                     not fit; NULL: the words of the type are offered */
     const char *initial;         /* the default as text, or NULL: none */
-    const char *initial_network; /* the same for a network; NULL: as for others */
+    const char *initial_network; /* the default for a network; NULL: `initial` */
     bool may_change;             /* a run may go on with another value */
     bool tells;                  /* to give it says more than its value does, if that is the default
                                     (job_gives()) */
@@ -92,8 +92,8 @@ bool key_number(const char *text, double *value);
 /* Empties a text or list: no text, or no elements. Other types stay as they are. */
 void key_clear(const struct key *key, struct job *job);
 
-/* The same, since others take their place: addresses that differ from them in a secret alone are no
- * contradiction then. */
+/* Empties a text or list whose place other values take: addresses that differ from them in a secret
+ * alone are no contradiction then. */
 void key_replace(const struct key *key, struct job *job);
 
 /* Gives the key its default. The job may be zeroed. */

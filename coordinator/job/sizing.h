@@ -80,13 +80,13 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
 uint64_t sizing_block(const struct objective_shape *shape,
                       const struct preconditioner_settings *settings);
 
-/* Of settings with PRECONDITION_HEAVY: how many columns the block has, and whether there is one at
- * all. Rows of a table gain from it. They have about as many values each, or, where cells are
+/* Decides, for settings with PRECONDITION_HEAVY, whether there is a block and how many columns it
+ * has. Rows of a table gain from it. They have about as many values each, or, where cells are
  * missing, about as many as chance makes of them. Texts, whose lengths differ more, lose by any
  * diagonal that does not know what its columns have in common. So do images: the columns beyond the
  * block must be rare. Outputs with weights of their own share one where it leaves columns out. It
- * has as many columns as a refresh of two passes pays for, by halves. A job
- * that asks for a block has the largest. doc/OPTIMIZERS.md has the counts. */
+ * has as many columns as a refresh of two passes pays for, by halves. A job that asks for a block
+ * has the largest. doc/OPTIMIZERS.md has the counts. */
 void sizing_heavy(const struct job *job, const struct set_info *data,
                   const struct objective_shape *shape, const struct prefix_counts *counts,
                   struct preconditioner_settings *settings);

@@ -87,7 +87,8 @@ static bool is_worth_it(const struct set_info *data, const struct objective_shap
     return step <= line * (outputs > 1 ? SPAN_STEP_SEVERAL : SPAN_STEP);
 }
 
-/* Of `pairs` that a run along lines would have: vectors that are short cost nothing. */
+/* How many pairs are kept beside directions, of the `pairs` that a run with line searches would
+ * have: short vectors cost nothing. */
 static uint32_t pairs_beside(const struct objective_shape *shape, uint32_t pairs) {
     bool cost = objective_parameters(shape) >= PARAMETERS_THAT_COST;
     uint32_t few =
@@ -104,7 +105,7 @@ static bool can_have_directions(const struct job *job, const struct set_info *da
            data->labels != LABEL_LISTS && !job_has_orthants(job) && !job_has_minibatches(job);
 }
 
-/* Of data in tiles, whose steps are in the span of directions. */
+/* The number of directions for data in tiles, whose steps are always in their span. */
 #define DIRECTIONS_IN_TILES 10
 
 /* The type of directions and of margins along them, of those that a job may have. The condition of

@@ -13,8 +13,8 @@
 #define STREAM_NS 1.4   /* for a byte between hosts, through TLS */
 #define MESSAGE_NS 500. /* of the coordinator, for one message that lists many flushes */
 
-/* Of the columns of sparse rows those have a part in what a host fetches and sends that its rows
- * have: at most one for each value. What is sent names them. */
+/* A host with sparse rows fetches and sends only the columns that its rows have: at most one for
+ * each value. What is sent names them. */
 static double bytes_of_parameter(const struct set_info *data, uint32_t hosts) {
     const double dense = 2 * sizeof(double), sparse = dense + sizeof(uint32_t);
     double columns = (double)data->features * hosts;

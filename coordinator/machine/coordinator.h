@@ -45,11 +45,12 @@ struct coordinator_settings {
     struct objective_shape shape;
     struct layout layout; /* of the parameters */
     enum history_type history_type;
-    /* Of each column; outlives the coordinator. NULL: not scaled. */
+    /* The scaling of each column; outlives the coordinator. NULL: not scaled. */
     const struct column_scaling *scaling;
-    const struct column_limit *limits; /* likewise, in scaled parameters, if the optimizer's
-                                          settings say that there are; else NULL */
-    bool diagonal;                     /* the scaling is a diagonal preconditioner */
+    /* The limits of each column, in scaled parameters; outlives the coordinator. NULL unless the
+     * settings of the optimizer say that there are limits. */
+    const struct column_limit *limits;
+    bool diagonal;         /* the scaling is a diagonal preconditioner */
     const double *factors; /* of a network with Kronecker factors: kronecker_size() doubles, outlive
                               the coordinator; then replicas add l2, and the optimizer has none */
     uint64_t factor_count;
@@ -113,10 +114,10 @@ void coordinator_opened(struct coordinator *coordinator, uint32_t link, int64_t 
 int coordinator_lost(struct coordinator *coordinator, uint32_t link, const char *why,
                      int64_t now_ns, struct output *out);
 
-/* The same of a process that ended for lack of memory. `why` completes "replica 2 …". One that was
- * `refused` memory would be again, and ends the run; one that the system killed for want of it is
- * replaced once, as others may have used it. A worker of a host or of someone else is lost as any
- * other is. */
+/* Tells the machine of a worker that ended for lack of memory. `why` completes "replica 2 …". One
+ * that was `refused` memory would be again, and ends the run; one that the system killed for want
+ * of it is replaced once, as others may have used it. A worker of a host or of someone else is lost
+ * as any other is. */
 int coordinator_starved(struct coordinator *coordinator, uint32_t link, const char *why,
                         bool refused, int64_t now_ns, struct output *out);
 
@@ -215,7 +216,7 @@ struct worker_view {
     uint32_t restarts;
     uint32_t pid, threads;
     const char *host;     /* valid until the next call that changes the machine */
-    const char *device;   /* likewise: what it computes on, as it says; "": not known */
+    const char *device;   /* on which it computes, as it says; "": not known. Valid as `host` */
     uint64_t portions;    /* handed out to it, over the run */
     uint64_t chunks;      /* counted from it, over the run */
     double chunks_per_ns; /* of its last flush; 0: not known */
@@ -228,7 +229,7 @@ struct chunk_view {
     enum chunk_state state;
     int replica; /* that has it, had it first, or computed the counted copy; −1: none */
 };
-/* Of those that it asks for, in order: chunks[view.evaluation.chunks]. */
+/* Describes the chunks for which the evaluation asks, in order: chunks[view.evaluation.chunks]. */
 void coordinator_chunks(const struct coordinator *coordinator, struct chunk_view *chunks);
 
 #endif

@@ -58,7 +58,7 @@ static void send_scaling(const struct coordinator *c, uint32_t link, uint64_t fi
     }
 }
 
-/* The same of the squares of columns that are not scaled. */
+/* Sends the squares of columns that are not scaled, in messages of a bounded size. */
 static void send_squares(const struct coordinator *c, uint32_t link, uint64_t first, uint64_t end,
                          struct output *out) {
     assert(c->settings.squares && end <= c->settings.layout.tensor[0].rows);
@@ -75,7 +75,7 @@ static void send_squares(const struct coordinator *c, uint32_t link, uint64_t fi
     }
 }
 
-/* The same of limits. */
+/* Sends the limits of columns, in messages of a bounded size. */
 static void send_limits(const struct coordinator *c, uint32_t link, uint64_t first, uint64_t end,
                         struct output *out) {
     assert(c->settings.limits && end <= c->settings.layout.tensor[0].rows);

@@ -127,7 +127,7 @@ struct worker_view coordinator_worker(const struct coordinator *c, uint32_t link
 
 /* ---- chunks ---- */
 
-/* Of chunks with a backup copy, the replica that had them first is named. */
+/* If chunks have a backup copy, the replica that had them first is named. */
 static void view_portion(const struct dispatched *portion, int replica, struct chunk_view *chunks) {
     assert(portion->range.count > 0 && replica >= 0);
     for (uint32_t i = portion->range.first; i < portion->range.first + portion->range.count; i++) {

@@ -66,7 +66,7 @@ static bool is_needed_set(const struct needs *needs, const char *path) {
     return needed;
 }
 
-/* Of which file a pack was made, and when. */
+/* The file from which a pack was made, and when it was made. */
 struct origin {
     char *source; /* NULL: the pack cannot be read */
     int64_t written_ns;

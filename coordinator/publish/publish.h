@@ -33,9 +33,8 @@ int publish_decide(const struct publisher *publisher, enum decision decision, in
  * is live and the decision settled nevertheless. */
 int publish_settle(const struct publisher *publisher);
 
-/* The same for a decision that an earlier command left unsettled; `settled` is zeroed if there is
- * none, and may be NULL. If on_publish fails, that is only logged: it shall not stop this command.
- */
+/* Settles a decision that an earlier command left unsettled; `settled` is zeroed if there is none,
+ * and may be NULL. If on_publish fails, that is only logged: it shall not stop this command. */
 int publish_settle_earlier(const struct publisher *publisher, struct history_item *settled);
 
 #endif

@@ -18,7 +18,7 @@
 
 #define CONNECT_TIMEOUT_MS 5000
 #define RETRY_MS 500       /* between attempts to connect to a worker that someone else starts */
-#define RETRY_RARE_MS 5000 /* the same, when nobody waits for it any more */
+#define RETRY_RARE_MS 5000 /* between attempts where nobody waits for the worker */
 #define RESTART_MS 50      /* between two starts of our own that came to nothing; doubles */
 #define RESTART_RARE_MS 60000
 #define LAST_WORDS_MS 20 /* to wait, after a connection ended, for the end of its process */

@@ -161,7 +161,7 @@ void gap_unscaled(const struct set_info *data, double *squares) {
         squares[j] = known_square(squares[j]);
 }
 
-/* Of the answer, if it is the last point, more may be known. */
+/* If the answer is the last point, more may be known of it than of an earlier point. */
 static struct optimizer_point last_point(const struct coordinator_view *view) {
     if (view->answer.step == view->step)
         return view->answer;
@@ -400,7 +400,7 @@ static void tell_separable(json_t *list) {
                                     "optimum; l2 = auto or a number"));
 }
 
-/* Of a run that reached a tolerance. */
+/* Explains the end of a run that reached a tolerance before it converged. */
 static void tell_early_end(json_t *list, const struct not_converged *end,
                            const struct coordinator_view *view) {
     if (convergence_is_separable(end->job, end->data, view)) {

@@ -52,8 +52,8 @@ struct gap {
     double allowed;  /* up to this the run has converged */
 };
 
-/* Of the last point, which alone is meant to be the optimum: the model of a run with early stopping
- * may be an earlier one. */
+/* The gap of the last point, which alone is meant to be the optimum: the model of a run with early
+ * stopping may be an earlier point. */
 struct gap gap_of(const struct gap_settings *settings, const struct coordinator_view *view);
 bool gap_is_small(const struct gap *gap);
 
@@ -88,7 +88,8 @@ bool convergence_may_run_away(const struct job *job, const struct set_info *data
  * what to do]. A new reference. */
 json_t *not_converged_json(const struct not_converged *end);
 
-/* The same sentences of a result as warnings in the log, if it has them. */
+/* Writes the sentences of not_converged_json() that a result has, if any, as warnings to the
+ * log. */
 void not_converged_log(const json_t *result);
 
 /* Whether the time was over before the first step, by the result: the model is where it started. */

@@ -51,7 +51,7 @@ struct dataset {
  * the first file. */
 int dataset_open(const struct job *job, const struct table *order, struct dataset *data);
 
-/* The same from the packs of earlier sources that are still in STATE/packs. */
+/* Opens a dataset from the packs of earlier sources that are still in STATE/packs. */
 int dataset_recall(const struct job *job, const struct dataset_sources *sources,
                    struct dataset *data);
 

@@ -54,7 +54,7 @@ struct splitting {
     double *share;        /* by features: of the rows' weight */
     double *effect;       /* by features */
     double *move;         /* by levels of a group */
-    uint64_t *rows_below; /* likewise */
+    uint64_t *rows_below; /* by levels of a group */
 };
 
 static bool splits_freely(const struct training *run) {

@@ -16,8 +16,8 @@ enum state_use { STATE_WORKS, STATE_READS };
  * process. ERROR_AGAIN: "already running, pid N". */
 int state_lock(const char *state, enum state_use use, int *descriptor);
 
-/* The same where something must have been run before: into another folder no lock is put.
- * ERROR_UNAVAILABLE. */
+/* Locks a state folder in which something must have been run before: no lock is put into any other
+ * folder. ERROR_UNAVAILABLE. */
 int state_lock_existing(const char *state, enum state_use use, int *descriptor);
 
 /* Who has read under the lock works from now on: others wait no longer for its end. */
@@ -58,9 +58,9 @@ int stale_files_remove(const char *state);
 /* Removes a folder and all in it, if it is there. What cannot be removed stays. */
 void folder_remove(const char *folder);
 
-/* The same for a folder that others may be opening, or a file: it is renamed first, so that they
- * find all of it or nothing. Whether it is gone; if not, a warning says so, and errno why (0: the
- * folder is another coordinator's by now). */
+/* Removes a file, or a folder that others may be opening: it is renamed first, so that they find
+ * all of it or nothing. Returns whether it is gone; if not, a warning says so, and errno says why
+ * (0: the folder is another coordinator's by now). */
 bool folder_retire(const char *folder);
 
 #endif

@@ -45,7 +45,7 @@ struct training {
     struct layout parameters;
     struct model_plugin plugin; /* of a plug-in, as are the next: ids and names of features in */
     uint64_t *plugin_ids;       /* the order that it sees them in; owned */
-    double *plugin_idf;         /* likewise */
+    double *plugin_idf;         /* the idf of the plug-in's features; owned */
     uint32_t *plugin_order;
     const char **plugin_names;
     struct preconditioner_settings preconditioner;
@@ -132,8 +132,8 @@ void training_release(struct training *training, int code);
  * ERROR_CONFIG, ERROR_UNAVAILABLE, ERROR_CREATE. */
 int workers_prepare(struct training *run);
 
-/* The same when the run's sizes are known, if it is new for certain: the others begin while its
- * columns are measured. */
+/* Prepares all workers of a run that is certainly new, once its sizes are known: the workers begin
+ * while its columns are measured. */
 int workers_prepare_all(struct training *run);
 
 /* Starts the workers for which the job gives no addresses, as far as they do not run, and lists the
@@ -166,9 +166,9 @@ int training_find_response(struct training *run);
 
 void training_release_plugin(struct training *run);
 
-/* Of a run whose start is known. They refer to the job. A run that starts from a model has no
- * Downpour before L-BFGS: its first steps, as long as if nothing was known, would lead away from
- * what the model has learned. Its sums are H0 of L-BFGS where F may not be
+/* The settings of Downpour for a run whose start is known. They refer to the job. A run that starts
+ * from a model has no Downpour before L-BFGS: its first steps, as long as if nothing was known,
+ * would lead away from what the model has learned. Its sums are H0 of L-BFGS where F may not be
  * convex; elsewhere they cost steps (doc/OPTIMIZERS.md). */
 struct downpour_settings training_downpour(const struct training *run);
 

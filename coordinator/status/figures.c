@@ -190,7 +190,7 @@ static double seconds_since(int64_t started_ns) {
     return (double)(clock_monotonic_ns() - started_ns) / 1e9;
 }
 
-/* Of two times of day; 0 if the clock was set back between them. */
+/* The seconds between two times of day; 0 if the clock was set back between them. */
 static double seconds_between(int64_t from_ms, int64_t to_ms) {
     return to_ms > from_ms ? (double)(to_ms - from_ms) / 1e3 : 0;
 }

@@ -12,12 +12,12 @@ enum figure_place {
     IN_EARLY = 1 << 1,           /* of one that has none yet, or no more */
     IN_RESULT = 1 << 2,          /* of a training */
     IN_RECORDED = 1 << 3,        /* the status of a run that is not alive */
-    IN_RECORDED_RESULT = 1 << 4, /* the same, copied from the result */
+    IN_RECORDED_RESULT = 1 << 4, /* the status of a run that is not alive, copied from its result */
     IN_LISTED = 1 << 5,          /* a run in the list of runs */
-    IN_LISTED_RESULT = 1 << 6,   /* the same, copied from the result */
+    IN_LISTED_RESULT = 1 << 6,   /* a run in the list of runs, copied from its result */
     IN_EVALUATION = 1 << 7,      /* the member `evaluation` of a status */
     IN_DOWNPOUR = 1 << 8,        /* the member `downpour` */
-    IN_EPOCHS = 1 << 9,          /* the same of a run that was lost, from its epochs */
+    IN_EPOCHS = 1 << 9,          /* the member `downpour` of a run that was lost, from its epochs */
     IN_TENSOR = 1 << 10,         /* one of `tensors` */
     IN_WORKER = 1 << 11,         /* one of `processes` */
     IN_HOST = 1 << 12,           /* one of `hosts` */

@@ -24,7 +24,7 @@ const unsigned char page_html[] = {
 };
 const size_t page_html_length = sizeof page_html;
 
-/* The same of index.html, in which entries take the place of a line. */
+/* The page of an index, in which entries take the place of a line. */
 static const char index_html[] = {
 #include <coordinator/status/index.inc>
     '\0'};

@@ -26,7 +26,7 @@ static int last_ms(struct store *store, const struct store_run *run, int64_t *wa
                          : store_steps(store, run->run, run->steps, report_take_wall_ms, wall_ms);
 }
 
-/* Of a run without a result only the settings say what it trained. A network's objective is its
+/* If a run has no result, only its settings say what it trained. A network's objective is its
  * loss. */
 static void add_settings(json_t *status, const json_t *settings) {
     json_t *loss = json_object_get(settings, "network.loss");
@@ -53,7 +53,7 @@ static int report_take_epoch(void *context, const struct store_epoch *epoch) {
     return 0;
 }
 
-/* Of a run without a result: its epochs in the store, if there are any. */
+/* Adds the epochs that the store has, if any, of a run without a result. */
 static int add_epochs(struct store *store, const struct store_run *run, json_t *status) {
     struct stored_epochs stored = {0};
     int code = store_downpour_epochs(store, run->run, 0, report_take_epoch, &stored);

@@ -40,7 +40,8 @@ struct sweep_shape {
     struct sweep_rule rule;
 };
 
-/* Of a sweep with these settings, as the store has them; but for `apart`, which is false. */
+/* The shape of a sweep with these settings, as the store has them, except for `apart`, which is
+ * false. */
 struct sweep_shape sweep_shape_stored(const json_t *settings);
 
 uint32_t sweep_members(const struct sweep_shape *shape);

@@ -248,7 +248,8 @@ json_t *sweep_chosen(const json_t *sweep) {
 
 /* ---- as the store has it ---- */
 
-/* Of a sweep that has ended, from its result, in which path and choice stand apart. */
+/* Describes a sweep that has ended, from its result, in which path and choice are separate
+ * members. */
 static json_t *json_of_result(const char *text) {
     json_t *result = json_loads(text, 0, NULL), *sweep = json_object();
     json_object_update(sweep, json_object_get(result, "sweep"));

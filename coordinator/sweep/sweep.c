@@ -96,7 +96,8 @@ struct sweep {
     struct training *training;
     const struct dataset *data;
     const char *start_from; /* the folder of a model, or NULL */
-    char *begun_from;       /* the same, found by its hash; or NULL */
+    char *begun_from; /* the folder of the model from which the sweep began, found by its hash; or
+                         NULL */
     struct sweep_shape shape;
     char *identity;  /* of the whole job */
     char *judged;    /* as of struct store_sweep */
