@@ -298,7 +298,7 @@ static void close_stream(struct stream *stream) {
         (void)cudaStreamDestroy(stream->stream);
 }
 
-/* Of a GPU that hangs all is left as it is: it may still read and write there. */
+/* If a GPU hangs, everything of it is left as it is: it may still read and write there. */
 static void close_device(void *state) {
     struct cuda *cuda = (struct cuda *)state;
     if (!hangs && settled(chosen(cuda))) {

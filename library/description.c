@@ -44,7 +44,7 @@ static json_t *thresholds_json(const struct dml_model *model) {
     return thresholds;
 }
 
-/* Of the files beside the data that rows need. */
+/* Describes the files beside the data that rows need. */
 static json_t *beside_json(const struct dml_model *model) {
     const struct model_layout *layout = &model->model->layout;
     json_t *names = json_array();

@@ -33,14 +33,14 @@ struct dml_scorer {
     struct margins *margins;
     double *prediction; /* of a row */
 
-    /* Of cells: */
+    /* A scorer of cells has these members: */
     struct source_options options;
     struct format format; /* of the columns */
     bool *reads;          /* of each column: whether something is made of it */
     struct batch batch;   /* a row */
     struct bytes *text;   /* of each column: a copy of the row's cell, to which its origin points */
 
-    /* Of ids: */
+    /* A scorer of ids has these members: */
     uint64_t *id; /* rising, `columns` */
     struct id_place {
         uint64_t id; /* first, for compare_ids() */

@@ -39,7 +39,7 @@ int plugin_refuse(struct plugin *plugin, const char *format, ...)
 /* Makes a memory at least so large. What was in it may be lost. */
 int plugin_room(struct plugin *plugin, enum plugin_shared which, size_t bytes);
 
-/* The same for `count` doubles that the library writes: they are 0, and lie at `at`. */
+/* Makes room for `count` doubles that the library writes: they are 0, and lie at `at`. */
 int plugin_write_room(struct plugin *plugin, enum plugin_shared which, uint64_t count,
                       uint64_t *at);
 

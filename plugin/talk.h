@@ -45,8 +45,8 @@ struct plugin_request {
     uint64_t number; /* 1 of the first */
     struct dml_data data;
 
-    /* Of each memory that is new: the descriptors of these come with the request, in order. 0: it
-     * is the one that the process has. */
+    /* The bytes of each memory that is new; the descriptors of new memories come with the request,
+     * in order. 0: the process has the memory already. */
     uint64_t bytes[PLUGIN_MEMORIES];
 
     /* An offset of 0 is NULL: what is at the beginning of a memory is never asked for by it. */

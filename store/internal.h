@@ -262,11 +262,11 @@ int store_run_statement(struct store *store, enum statement statement, const str
     (const struct value[]){__VA_ARGS__},                                                           \
         sizeof((struct value[]){__VA_ARGS__}) / sizeof(struct value)
 
-/* The same as part of the open transaction, which it begins if there is none. */
+/* Runs a statement as part of the open transaction, which it begins if there is none. */
 int store_collect(struct store *store, enum statement statement, const struct value *values,
                   size_t values_count);
 
-/* The same in a transaction of its own, which is on the disk when this returns 0. */
+/* Runs a statement in a transaction of its own, which is on the disk when this returns 0. */
 int store_run_durably(struct store *store, enum statement statement, const struct value *values,
                       size_t values_count);
 

@@ -223,7 +223,7 @@ struct store_model_row {
 int store_models(struct store *store,
                  int (*each)(void *context, const struct store_model_row *model), void *context);
 
-/* The same of the runs of a sweep. */
+/* Gives `each` the models of the runs of a sweep. */
 int store_models_of_sweep(struct store *store, int64_t sweep,
                           int (*each)(void *context, const struct store_model_row *model),
                           void *context);
@@ -296,7 +296,7 @@ int store_sweep_end(struct store *store, int64_t sweep, int64_t winner, const ch
 int store_sweeps(struct store *store, int (*each)(void *context, const struct store_sweep *sweep),
                  void *context);
 
-/* The same of one sweep, or of none: by its number, and the newest of a job. */
+/* Gives `each` one sweep, or none: by its number, or the newest sweep of a job. */
 int store_sweep_find(struct store *store, int64_t sweep,
                      int (*each)(void *context, const struct store_sweep *sweep), void *context);
 int store_sweep_last_of(struct store *store, const char *identity,

@@ -132,11 +132,11 @@ DML_API void dml_scorer_free(struct dml_scorer *scorer);
 struct dml_rows {
     size_t count;
 
-    /* Of a scorer of columns: count × columns. A cell is its text, as a CSV file has it but without
-     * quotes; or where that is NULL its number, which of a column of categories, texts or dates can
-     * only be NaN. It is missing if the number is NaN, or the text is empty or one of the words
-     * that training took for missing. texts == NULL: all are numbers. numbers == NULL: all are
-     * texts, and NULL is missing.
+    /* For a scorer of columns: count × columns. A cell is its text, as a CSV file has it but
+     * without quotes; or where that is NULL its number, which of a column of categories, texts or
+     * dates can only be NaN. It is missing if the number is NaN, or the text is empty or one of the
+     * words that training took for missing. texts == NULL: all are numbers. numbers == NULL: all
+     * are texts, and NULL is missing.
      *
      * Of a scorer of ids: count × ids numbers, and no texts. */
     const char *const *texts;
