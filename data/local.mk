@@ -26,12 +26,14 @@ libdata_a_SOURCES = \
 	data/parquet/parquet_rows.c data/parquet/parquet_thrift.c \
 	data/pack/container.c data/pack/container.h data/pack/pack.h data/pack/pack_file.c \
 	data/pack/pack_file.h data/pack/pack_read.c data/pack/pack_write.c \
-	data/set/bins.c data/set/bins.h data/set/centre.c data/set/chunk_cache.c data/set/chunk_fill.c \
-	data/set/column_stats.c data/set/columns.c data/set/cross.c data/set/holdout.c data/set/holdout.h \
-	data/set/inspect.c data/set/labels.c data/set/mean_square.c data/set/merge.h data/set/moments.c \
-	data/set/offsets.c data/set/plan.c data/set/prefix.c data/set/prepare.c data/set/sample.c \
-	data/set/set.c data/set/set.h data/set/set_file.h data/set/set_write.c data/set/split.c \
-	data/set/tiles.c data/set/weigh_words.c \
+	data/set/bins.c data/set/bins.h data/set/centre.c data/set/centre.h data/set/chunk_cache.c \
+	data/set/chunk_fill.c data/set/chunk_fill.h data/set/column_builder.h data/set/column_stats.c \
+	data/set/columns.h data/set/columns_find.c data/set/cross.c data/set/holdout.c data/set/holdout.h \
+	data/set/inspect.c data/set/labels.c data/set/labels.h data/set/mean_square.c data/set/moments.c \
+	data/set/offsets.c data/set/offsets.h data/set/plan.c data/set/plan.h data/set/prefix.c \
+	data/set/prepare.c data/set/row_walk.c data/set/row_walk.h data/set/sample.c data/set/set.c \
+	data/set/set.h data/set/set_file.h data/set/set_write.c data/set/split.c data/set/split.h \
+	data/set/tiles.c data/set/tiles.h data/set/weigh_words.c data/set/weights.c data/set/weights.h \
 	data/array.c data/array.h data/array_reader.c data/pipeline.c data/profile.c data/profile.h
 libdata_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(SNAPPY_CFLAGS) $(LZ4_CFLAGS) $(JANSSON_CFLAGS) \
 	$(CURL_CFLAGS)

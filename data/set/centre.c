@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "data/set/merge.h"
+#include "data/set/centre.h"
 
 /* A column is far from 0 if its mean is so many deviations away. The squares of a nearer column
  * lose less than ten of their 53 bits to what all rows have in common. */

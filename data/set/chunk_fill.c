@@ -1,4 +1,6 @@
-#include "data/set/merge.h"
+#include "data/set/centre.h"
+#include "data/set/chunk_fill.h"
+#include "data/set/offsets.h"
 
 #include <assert.h>
 #include <stdlib.h>

@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "data/set/bins.h"
-#include "data/set/merge.h"
+#include "data/set/column_builder.h"
 #include "data/text/number.h"
 #include "numeric/clones.h"
 

@@ -15,7 +15,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "data/set/merge.h"
+#include "data/set/column_builder.h"
 #include "data/text/number.h"
 
 /* ---- which columns are crossed ---- */

@@ -10,7 +10,8 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "data/set/merge.h"
+#include "data/set/labels.h"
+#include "data/set/offsets.h"
 #include "data/text/number.h"
 
 /* ---- what targets are like: the least, the mean, and quantiles of a sample of residuals ---- */

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "data/set/merge.h"
+#include "data/set/offsets.h"
 #include "numeric/exact.h"
 #include "numeric/special.h"
 

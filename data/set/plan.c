@@ -5,7 +5,8 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
-#include "data/set/merge.h"
+#include "data/set/centre.h"
+#include "data/set/plan.h"
 
 /* The part of all cells that have a value, from which on rows are dense. They take more memory
  * then, 5/4 as floats, but passes over them are faster: about as fast a cell as sparse ones are in
@@ -385,50 +386,4 @@ void chunk_plan_release(struct chunk_plan *plan) {
     free(plan->chunk);
     free(plan->tile);
     *plan = (struct chunk_plan){0};
-}
-
-static void enter_block(struct row_walk *walk) {
-    const struct merge_block *block = &walk->part->block[walk->block];
-    walk->pack = block->pack;
-    walk->rows = pack_rows(walk->split->packs[block->pack], block->block);
-    walk->row = 0;
-}
-
-/* Moves to the next row of the side; stays if the current row is one. After the last row `row` is
- * the end of the last block. */
-static void find_row(struct row_walk *walk) {
-    for (;;) {
-        uint32_t block = walk->part->block[walk->block].block;
-        while (walk->row < walk->rows.rows &&
-               split_side(walk->split, walk->pack, block, walk->row) != walk->part->side)
-            walk->row++;
-        if (walk->row < walk->rows.rows || walk->block + 1 == walk->part->blocks)
-            return;
-        walk->block++;
-        enter_block(walk);
-    }
-}
-
-struct row_walk row_walk_from(const struct split *split, const struct plan_part *part,
-                              uint64_t first) {
-    uint32_t low = 0, high = part->blocks;
-    assert(first < part->rows);
-    while (high - low > 1) {
-        uint32_t middle = low + (high - low) / 2;
-        if (part->block[middle].first_row <= first)
-            low = middle;
-        else
-            high = middle;
-    }
-    struct row_walk walk = {.split = split, .part = part, .block = low};
-    enter_block(&walk);
-    find_row(&walk);
-    for (uint64_t row = part->block[low].first_row; row < first; row++)
-        row_walk_next(&walk);
-    return walk;
-}
-
-void row_walk_next(struct row_walk *walk) {
-    walk->row++;
-    find_row(walk);
 }

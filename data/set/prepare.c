@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/set/merge.h"
+#include "data/set/column_builder.h"
 #include "data/text/number.h"
 
 /* Fewer rows than this say nothing about how many values a category has. */

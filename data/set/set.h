@@ -9,13 +9,13 @@
  *                           data/array_reader.c: arrays)
  *   data/pack/pack_write.c  the ids of the row's features get the numbers of the pack
  *   data/pack/pack_file.c   the rows of a batch become a block of the pack, and come back from it
- *   columns.c               the features of all packs become columns of the set
+ *   columns_find.c          the features of all packs become columns of the set
  *   chunk_fill.c            the row, its columns sorted, goes to its place in a chunk
  *   tiles.c                 of a wide set: the chunk is cut along columns
  *   set.c                   the chunk is verified and handed to whoever computes
  *
- * merge.h says what set_write.c decides between packs and chunks: which rows are trained on
- * (split.c), columns, labels, weights and where chunks begin (plan.c).
+ * Between packs and chunks set_write.c decides which rows are trained on (split.c), the columns,
+ * labels (labels.c), weights (weights.c) and where chunks begin (plan.c).
  *
  * Features are numbered by falling floor(log2(count)), then by first appearance in the order of
  * files, rows and positions; within a row they are sorted. A chunk is a block of consecutive rows:
@@ -56,11 +56,11 @@ struct set_info {
     const struct table *table; /* CSV: what the columns of the files are, with the means of the
                                   training rows; or NULL */
     const uint64_t *counts;    /* by column, how many values the training rows had in the text */
-    const double *idf;    /* CSV with texts: by column, what a word weighs (data/set/merge.h), 0 of
-                             others; or NULL */
-    const double *centre; /* by column, what chunks have less than the data: a column that is
-                             far from 0 is stored as its differences from that, 0 of
-                             others; or NULL: chunks have the values of the data */
+    const double *idf; /* CSV with texts: by column, what a word weighs (data/set/weigh_words.c), 0
+                          of others; or NULL */
+    const double *centre;    /* by column, what chunks have less than the data: a column that is
+                                far from 0 is stored as its differences from that, 0 of
+                                others; or NULL: chunks have the values of the data */
     const int16_t *exponent; /* base exponents (numeric/fixed.h), `features` + 1 with that
                                 of the intercept last */
     bool uniform;            /* one exponent will do: */

@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "data/set/merge.h"
+#include "data/set/tiles.h"
 #include "numeric/fixed.h"
 
 /* ---- places ---- */

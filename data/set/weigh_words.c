@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/set/merge.h"
+#include "data/set/column_builder.h"
 #include "numeric/special.h"
 
 void columns_find_texts(struct columns *columns, const struct split *split) {

@@ -1,8 +1,8 @@
 /* Sets whose columns have numbers of 64 bits until they are cut into strips. Few columns are made
  * to have such numbers: as many as would need them do not fit into a test. */
 #include "tests/unit/suites.h"
-#include "data/set/merge.h"
 #include "data/set/set.h"
+#include "data/set/tiles.h"
 #include "tests/unit/data_fixture.h"
 
 #define ROWS 1200

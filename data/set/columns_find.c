@@ -7,7 +7,8 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "data/set/merge.h"
+#include "data/set/column_builder.h"
+#include "data/set/columns.h"
 #include "data/table/spelling.h"
 
 static unsigned frequency_class(uint64_t count) {
