@@ -249,7 +249,7 @@ static const char *const currencies[] = {
 
 /* What stands around the digits of an amount. */
 struct dress {
-    bool negative, currency, percent;
+    bool minus, plus, bracket, currency, percent;
 };
 
 /* Takes what may stand before the digits, or behind them; false if something stands twice. */
@@ -257,10 +257,12 @@ static bool skip_dress(const char **at, struct dress *dress, bool behind) {
     for (;;) {
         if (skip_one(at, blanks))
             continue;
-        bool *seen = skip_one(at, minuses)            ? &dress->negative
-                     : skip_one(at, currencies)       ? &dress->currency
-                     : behind && **at == '%' && ++*at ? &dress->percent
-                                                      : NULL;
+        bool *seen = skip_one(at, minuses)             ? &dress->minus
+                     : skip_one(at, currencies)        ? &dress->currency
+                     : !behind && **at == '+' && ++*at ? &dress->plus
+                     : !behind && **at == '(' && ++*at ? &dress->bracket
+                     : behind && **at == '%' && ++*at  ? &dress->percent
+                                                       : NULL;
         if (!seen)
             return true;
         if (*seen)
@@ -315,27 +317,31 @@ static bool take_groups(const char **at, char point, char *bare, size_t room) {
     return sound && digits && !digits_is(*p);
 }
 
+/* Spreadsheets write the zero of an account as a dash beside the currency. */
+static bool is_dash(const char *at, const struct dress *dress) {
+    return !*at && dress->minus && dress->currency && !dress->plus && !dress->bracket;
+}
+
 bool number_of_amount(const char *text, char point, double *value) {
     char bare[64];
     struct dress dress = {0};
     const char *at = text;
     if (point == '.' && number_of_text(text, value))
         return true;
-    while (skip_one(&at, blanks)) {
+    if (!skip_dress(&at, &dress, false))
+        return false;
+    if (is_dash(at, &dress)) {
+        *value = 0;
+        return true;
     }
-    const bool brackets = *at == '(';
-    at += brackets;
-    if (!skip_dress(&at, &dress, false) || (!brackets && !dress.negative && *at == '+' && !*++at) ||
-        !take_groups(&at, point, bare, sizeof bare) || !skip_dress(&at, &dress, true))
+    if (!take_groups(&at, point, bare, sizeof bare) || !skip_dress(&at, &dress, true) ||
+        (dress.bracket && *at++ != ')') || dress.plus + dress.minus + dress.bracket > 1)
         return false;
-    if (brackets && (*at != ')' || dress.negative))
-        return false;
-    at += brackets;
-    struct dress behind = {.negative = true, .currency = dress.currency, .percent = dress.percent};
+    struct dress behind = {.minus = true, .currency = dress.currency, .percent = dress.percent};
     if (!skip_dress(&at, &behind, true) || *at || (behind.currency && behind.percent) ||
         !number_of_text(bare, value))
         return false;
-    *value = brackets || dress.negative ? -*value : *value;
+    *value = dress.bracket || dress.minus ? -*value : *value;
     return true;
 }
 

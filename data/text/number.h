@@ -27,7 +27,8 @@ bool number_has_decimal_comma(const char *text);
 /* Reads a text that is an amount as a whole, as people and spreadsheets write it: with the sign of
  * a currency or its code, or with %, before or behind the digits; with groups of thousands, apart
  * by a blank, an apostrophe, or that of comma and point which is not `point`; negative by -, by
- * U+2212, or in parentheses. Of 12% it is 12. A plain number is an amount. False for any other. */
+ * U+2212, or in parentheses; 0 for a dash beside a currency. 12% is 12. A plain number is an
+ * amount. False for any other. */
 bool number_of_amount(const char *text, char point, double *value);
 
 /* Whether a text is digits that commas part into thousands, or one decimal comma does: "1,285". */
