@@ -17,9 +17,9 @@ enum calibration_method {
 /* In the order of the enum, NULL-terminated: of job files and models. */
 extern const char *const calibration_names[];
 
-/* Of one output. Platt (Probabilistic outputs for support vector machines, 1999): the logistic
- * function of slope·margin + offset. Isotonic: linear between knots, whose margins rise and whose
- * probabilities do not fall, and constant beyond the first and the last. */
+/* The calibration of one output. Platt (Probabilistic outputs for support vector machines, 1999):
+ * the logistic function of slope·margin + offset. Isotonic: linear between knots, whose margins
+ * rise and whose probabilities do not fall, and constant beyond the first and the last. */
 struct calibration {
     enum calibration_method method;
     double slope, offset;
@@ -49,7 +49,7 @@ struct calibration calibration_fit(enum calibration_method method, struct ranked
 struct ranking;
 double calibration_temperature(const struct ranking *margins, const double *shift);
 
-/* Of an isotonic one. */
+/* The probability that an isotonic calibration gives to a margin. */
 double calibration_probability(const struct calibration *calibration, double margin);
 
 /* {slope, offset} or {margins, probabilities}; a new reference. */

@@ -97,7 +97,7 @@ uint32_t class_table_find_name(const struct class_table *table, const char *name
 
 /* ---- which classes are predicted for which ---- */
 
-/* Of one class. */
+/* What is counted for one class. */
 struct class_counts {
     struct weight_sum examples, predicted, hits;
 };

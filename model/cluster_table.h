@@ -9,7 +9,7 @@
  * memory is a table without any. */
 struct cluster_table {
     uint64_t *number; /* by cluster; owned */
-    uint64_t *rows;   /* likewise, owned */
+    uint64_t *rows;   /* the rows of each cluster; owned */
     double *sums;     /* clusters × width; owned */
     uint32_t *slot;   /* cluster + 1, or 0; owned */
     uint64_t slots, count, capacity;

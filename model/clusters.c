@@ -147,7 +147,7 @@ static void add_of_outputs(struct cluster_pass *pass, double weight, double *sum
         }
 }
 
-/* Of a row of H, or of the scores, what each value has. */
+/* Adds, for a row of H or of the scores, what belongs to each value. */
 static void add_values(const struct cluster_pass *pass, uint32_t values, double by, double *to) {
     for (uint32_t j = 0; j < values; j++)
         to[pass->first[j]] += by * pass->value[j];

@@ -282,7 +282,7 @@ static void add_part(struct collinear *c, double weight) {
     orthogonal_add(&c->factor, c->row);
 }
 
-/* Of the row whose values were read. */
+/* Adds the row whose values were read. */
 static void add_row(struct collinear *c, const double *label, double offset, double weight) {
     if (c->alike > 0) {
         c->part[0] = doubled_of(sqrt(c->alike));

@@ -59,7 +59,7 @@ json_t *description_json(const struct model_layout *layout, uint64_t features, c
  * of these names. */
 void checksum_add(json_t *all, const char *of_tensors);
 
-/* The same of an object that is written as a file of its own: CHECKSUM_JSON alone. */
+/* Adds the checksum of an object that is written as a file of its own: CHECKSUM_JSON alone. */
 void checksum_add_own(json_t *all);
 
 /* ERROR_DATA if the object has that member and another hash. */

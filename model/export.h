@@ -35,11 +35,11 @@ int export_write(const struct model *model, enum export_format format, const dou
  * deviation of its feature adds. */
 void export_write_top(const struct model *model, size_t count, const double *deviation, FILE *file);
 
-/* The same as JSON, for at most so many outputs: [{class, intercept, weights: [{feature, weight,
- * deviation}], by_deviation: [the same]}]. `class` is the one that positive weights speak for, null
- * for numbers; `intercept` is null without one; `by_deviation` has the weights that are largest
- * times the deviation of their feature. Without deviations there is none of these. A new reference;
- * NULL for networks. */
+/* The largest weights as JSON, for at most so many outputs: [{class, intercept, weights: [{feature,
+ * weight, deviation}], by_deviation: [{feature, weight, deviation}]}]. `class` is the one that
+ * positive weights speak for, null for numbers; `intercept` is null without one; `by_deviation` has
+ * the weights that are largest times the deviation of their feature. Without deviations there is
+ * none of these. A new reference; NULL for networks. */
 json_t *export_top_json(const struct model *model, size_t count, uint32_t outputs_most,
                         const double *deviation);
 

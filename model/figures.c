@@ -371,7 +371,7 @@ static void finish_ranking(const struct figures *figures, json_t *classes,
     result->average_precision = macro.precisions ? macro.average_precision / macro.precisions : NAN;
 }
 
-/* Of two classes; NULL if it is not defined. */
+/* The curves of a model of two classes; NULL if they are not defined. */
 static json_t *finish_curves(const struct figures *figures, struct score_figures *result) {
     if (figures->reliability)
         result->calibration_error = reliability_error(figures->reliability);

@@ -40,7 +40,7 @@ struct fit {
     bool lists; /* rows have lists of classes */
 
     double *null_margin; /* [outputs]; owned */
-    double *margin;      /* the same with an offset; owned */
+    double *margin;      /* the null margins plus the offset of a row; owned */
     double dispersion;   /* in the likelihood */
     double low, high;    /* bounds of the null model's intercept */
     unsigned steps;
@@ -94,7 +94,7 @@ void fit_free(struct fit *fit) {
 
 /* ---- the rows of a pass ---- */
 
-/* Of lists both are sums over the classes: a logistic model for each. */
+/* If labels are lists, loss and deviance are sums over the classes, each with a logistic model. */
 static double loss_of(const struct fit *fit, const double *margins, const struct fit_row *row) {
     double sum = 0;
     if (!fit->lists)

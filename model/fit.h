@@ -23,8 +23,8 @@ struct fit_statistics {
     double freedom;        /* rows − parameters */
     double null_freedom;   /* rows − the intercepts */
     double deviance;       /* 2·Σ w·loss */
-    double null_deviance;  /* the same of the best model with the intercept and offsets alone, or,
-                              of a model without an intercept, with offsets alone */
+    double null_deviance;  /* the deviance of the best model with the intercept and offsets alone,
+                              or, of a model without an intercept, with offsets alone */
     double pearson;        /* Σ w·(y − μ)²/V(μ) */
     double dispersion;     /* pearson/freedom; 1 where the distribution has none */
     double pearson_ratio;  /* pearson/freedom, whatever the distribution has */

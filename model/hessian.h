@@ -55,7 +55,8 @@ void moved_sums_release(struct moved_sums *sums);
 /* How many numbers a row is given in the next. */
 struct score_sums {
     double independent; /* Σ (w·Σ_k g_k·m_k)², m the margins of v without offsets */
-    double clustered;   /* the same of sums over the rows of a cluster; 0 without clusters */
+    double clustered; /* Σ (Σ w·Σ_k g_k·m_k)², the inner sum over the rows of a cluster; 0 without
+                         clusters */
     uint64_t clusters, single_rows;
 };
 

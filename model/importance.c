@@ -12,7 +12,7 @@
 #define PRODUCTS_MOST (UINT64_C(1) << 24)
 #define WEIGHTS_MOST (UINT64_C(1) << 22)
 
-/* Of a feature of the set, then of a column of the data. */
+/* How the values of a feature of the set, and later those of a column of the data, are spread. */
 struct spread {
     double mean;   /* of the values */
     double square; /* Σ w·(x − mean)² over the rows that have it */
@@ -126,8 +126,8 @@ static int read_all(struct survey *survey, enum survey_pass pass) {
 
 /* ---- which features are of which column ---- */
 
-/* Of each feature of the set its place among those of the model; UINT64_MAX if that lacks it. Both
- * are gone through by rising id. Free it. */
+/* For each feature of the set, its place among those of the model; UINT64_MAX if the model lacks
+ * it. Both lists are gone through by rising id. Free it. */
 static uint64_t *find_places(const struct set_info *info, const struct model_layout *layout) {
     uint64_t *place = memory_new(info->features, sizeof *place), at = 0;
     for (uint64_t i = 0; i < info->features; i++) {

@@ -15,8 +15,8 @@ struct margins {
     uint32_t rows, most;
     uint32_t start[MARGINS_ROWS_MAX + 1]; /* of each row's terms */
     struct terms terms;
-    uint32_t *feature;                 /* the same as rows have them; or NULL */
-    double *values;                    /* most × outputs */
+    uint32_t *feature; /* the features of the terms, numbered as rows have them; or NULL */
+    double *values;    /* most × outputs */
     double offset[MARGINS_ROWS_MAX];   /* of each row */
     struct objective_shape shape;      /* of a model that is stored as its vector */
     struct objective_scratch *scratch; /* NULL: the model is linear */

@@ -14,7 +14,7 @@
 
 struct margins; /* opaque */
 
-/* Of a model without parameters all margins are 0. The model must outlive them. */
+/* If a model has no parameters, all margins are 0. The model must outlive them. */
 struct margins *margins_new(const struct model *model);
 void margins_free(struct margins *margins); /* harmless on NULL */
 

@@ -168,7 +168,8 @@ struct model {
  * for its models/current. ERROR_DATA unless it is a whole model of a version that this program
  * knows. */
 int model_open(const char *path, struct model **model);
-/* The same; `share` is threads_share(), or NULL where no thread may be started. */
+/* Opens a model as model_open() does; `share` is threads_share(), or NULL where no thread may be
+ * started. */
 int model_open_by(const char *path, parts_function *share, struct model **model);
 void model_close(struct model *model); /* harmless on NULL */
 

@@ -58,7 +58,7 @@ const char *onnx_strings(struct onnx_graph *graph, const char *const *texts, uin
 const char *onnx_node(struct onnx_graph *graph, const char *op, const char *a, const char *b,
                       const char *c);
 
-/* The same of one input, with an attribute that is a number; "axis" or "to". */
+/* Adds a node of one input, with an attribute that is a number: "axis" or "to". */
 const char *onnx_node_with(struct onnx_graph *graph, const char *op, const char *a,
                            const char *attribute, int64_t value);
 

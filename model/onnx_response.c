@@ -61,7 +61,7 @@ static const char *platt(const struct answering *a, const struct calibration *ca
     return node(a, "Add", scaled, constant(a, calibration->offset));
 }
 
-/* Of each output by itself. */
+/* The probability of each output by itself. */
 static const char *logistic_of(const struct answering *a, uint32_t k, const char *margin) {
     const struct calibration *calibration =
         a->response && a->response->calibration ? &a->response->calibration[k] : NULL;
@@ -150,7 +150,7 @@ static const char *is_positive(const struct answering *a, const char *margins) {
     return node(a, "Greater", margins, constant(a, 0));
 }
 
-/* Of two classes, or of each of a list. */
+/* Whether the second of two classes, or each class of a list, is predicted. */
 static const char *is_reached(const struct answering *a, const char *margins, const char *chances) {
     const double *threshold = a->response ? a->response->threshold : NULL;
     if (!threshold)

@@ -12,7 +12,8 @@
 #include "data/text/number.h"
 #include "model/terms.h"
 
-/* Of the columns of a cross together; their weights are a table, which has one for each. */
+/* The most combinations of the columns of a cross; their weights are a table, which has one for
+ * each. */
 #define COMBINATIONS_MAX (UINT64_C(1) << 22)
 
 /* A column becomes a code: the number of its bin or text, one more for a missing cell and, of

@@ -46,8 +46,8 @@ void output_columns_write_header(const struct output_columns *columns, FILE *fil
 void output_columns_write(const struct output_columns *columns, const struct score_output *output,
                           const struct output_answer *answer);
 
-/* The same for an example without a prediction: its cells alone, which are NULL if its line could
- * not be read. Then JSON has null. */
+/* Writes the row of an example without a prediction: its cells alone, which are NULL if its line
+ * could not be read. In that case JSON has null. */
 void output_columns_write_bad(const struct output_columns *columns,
                               const struct score_output *output, const char *const *cells);
 

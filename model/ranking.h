@@ -29,8 +29,8 @@ void ranking_free(struct ranking *ranking); /* harmless on NULL */
 /* Adds an example with its score for each output. */
 void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, double weight);
 
-/* The same for an example with any number of classes: 1 for each that it has, else 0. Of several
- * outputs, and then for all examples. */
+/* Adds an example with any number of classes, whose `has` is 1 for each that it has, else 0. For
+ * rankings of several outputs, and then for all examples. */
 void ranking_add_listed(struct ranking *ranking, const double *scores, const double *has,
                         double weight);
 
@@ -80,7 +80,7 @@ struct ranking_point ranking_all(const struct ranked_score *scores, uint64_t cou
 bool ranking_overflowed(const struct ranking *ranking);
 bool ranking_is_binned(const struct ranking *ranking);
 
-/* Of the examples of one class against all others:
+/* How the examples of one class rank against all others:
  *
  *   auc  the share of pairs (positive, negative), by their weights, in which the positive has the
  *        larger score; a tie counts half

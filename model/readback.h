@@ -8,8 +8,8 @@
 
 struct readback; /* opaque */
 
-/* Of the parameters it notes those of the features that the rows have, as far as they are few, and
- * the first ones of each other tensor. Layout and sample must outlive it. */
+/* Notes the parameters of the features that the rows have, as far as they are few, and the first
+ * ones of each other tensor. Layout and sample must outlive it. */
 struct readback *readback_new(const struct model_layout *layout, const struct sample *sample);
 void readback_free(struct readback *readback); /* harmless on NULL */
 

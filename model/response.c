@@ -78,7 +78,7 @@ const double *response_shifted(const struct model_layout *layout, const double *
     return room;
 }
 
-/* The same of the margin of one output. */
+/* The shifted margin of one output. */
 static double shifted_one(const struct model_layout *layout, uint32_t k, double margin) {
     const struct response *response = layout->response;
     return response && response->shift ? margin + response->shift[k] : margin;
@@ -95,7 +95,7 @@ static const struct calibration *calibration_of(const struct model_layout *layou
     return has ? &response->calibration[k] : NULL;
 }
 
-/* Of an output whose margin is shifted. */
+/* The calibrated prediction of an output whose margin is shifted. */
 static double calibrated(const struct objective *objective, const struct calibration *calibration,
                          double margin) {
     if (calibration && calibration->method == CALIBRATION_ISOTONIC)

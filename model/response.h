@@ -77,7 +77,7 @@ void response_both(const struct objective *objective, const struct model_layout 
 uint32_t response_class(const struct objective *objective, const struct model_layout *layout,
                         const double *margins, const double *prediction);
 
-/* Of lists: whether class k is predicted. */
+/* If labels are lists: whether class k is predicted. */
 bool response_has_class(const struct model_layout *layout, uint32_t k, double margin,
                         double probability);
 
@@ -100,7 +100,8 @@ double response_threshold(const struct objective *objective, const struct model_
 /* Adds the members `prior_correction`, `calibration` and `threshold`, as far as there are such. */
 void response_describe(const struct response *response, json_t *all);
 
-/* The same for people and for a run's result: without the knots of an isotonic calibration. */
+/* Describes a response for people and for a run's result: without the knots of an isotonic
+ * calibration. */
 void response_summarise(const struct response *response, json_t *all);
 
 /* Reads them from model.json; *response is NULL if there are none. ERROR_DATA names `path`. */

@@ -13,8 +13,8 @@
 #include "data/set/holdout.h"
 #include "model/model.h"
 
-/* Of more classes than the first no confusion matrix is kept; more than the second are not listed
- * one by one. */
+/* No confusion matrix is kept of more classes than the first number; more than the second are not
+ * listed one by one. */
 #define SCORE_MATRIX_CLASSES 100
 #define SCORE_LISTED_CLASSES 1000
 

@@ -32,19 +32,19 @@
  * These are sums and no means, for a dispersion of 1. Arrays have `parameters` elements and are the
  * caller's. NaN is an element that is not known, or of an aliased parameter. */
 struct summary_covariance {
-    uint64_t parameters;     /* R·F + K */
-    const double *variance;  /* the diagonal of (H+Λ)⁻¹; NULL: none was computed */
-    const double *sampling;  /* with a penalty, that of (H+Λ)⁻¹H(H+Λ)⁻¹; else NULL */
-    const double *robust;    /* that of (H+Λ)⁻¹M(H+Λ)⁻¹ (HC0), or NULL */
-    const double *clustered; /* the same with M = Σ ssᵀ, s the sum of w·g·x over the rows of a
-                                cluster, without a factor for small samples; or NULL */
-    const bool *aliased;     /* follows from parameters that were taken before it, intercepts first,
-                                so that it has no error; NULL: none does */
-    const double *estimate;  /* the parameters, restated so that those that are aliased are 0, and
-                                the margins of all training rows are the same: with r those that are
-                                not aliased, b_r + (H_rr)⁻¹·H_ra·b_a. NULL: as in the file */
-    const bool *runs_away;   /* no finite estimate is the best one: single_errors_find(); NULL: all
-                                are   finite */
+    uint64_t parameters;    /* R·F + K */
+    const double *variance; /* the diagonal of (H+Λ)⁻¹; NULL: none was computed */
+    const double *sampling; /* with a penalty, that of (H+Λ)⁻¹H(H+Λ)⁻¹; else NULL */
+    const double *robust;   /* that of (H+Λ)⁻¹M(H+Λ)⁻¹ (HC0), or NULL */
+    const double *clustered; /* that of (H+Λ)⁻¹M(H+Λ)⁻¹ with M = Σ ssᵀ, s the sum of w·g·x over the
+                                rows of a cluster, without a factor for small samples; or NULL */
+    const bool *aliased;    /* follows from parameters that were taken before it, intercepts first,
+                               so that it has no error; NULL: none does */
+    const double *estimate; /* the parameters, restated so that those that are aliased are 0, and
+                               the margins of all training rows are the same: with r those that are
+                               not aliased, b_r + (H_rr)⁻¹·H_ra·b_a. NULL: as in the file */
+    const bool *runs_away;  /* no finite estimate is the best one: single_errors_find(); NULL: all
+                               are   finite */
     const uint64_t *elements; /* the parameters, rising, that the first three lists are of, and have
                                  one element each for; NULL: of all */
     uint64_t element_count;   /* 0 without */
@@ -71,8 +71,8 @@ void summary_to_set(const struct set_info *info, const struct model_layout *layo
 void summary_from_set(const struct set_info *info, const struct model_layout *layout,
                       double *parameters);
 
-/* Of each column of texts or bins that has a value in every row the last feature, which follows
- * from the others and the intercept: reference[features]. `nonzero` and `rows` as in struct
+/* Marks the last feature of each column of texts or bins that has a value in every row: it follows
+ * from the others and the intercept. reference[features]. `nonzero` and `rows` as in struct
  * moments. Only for layouts with a table and an intercept. */
 void summary_references(const struct model_layout *layout, const uint64_t *nonzero, uint64_t rows,
                         bool *reference);

@@ -48,7 +48,7 @@ struct described {
 
 bool tensors_described(const json_t *header, const char *name, struct described *tensor);
 
-/* Of a network: weights are matrices, biases vectors. */
+/* Whether a tensor of a network is a matrix: weights are, biases are vectors. */
 bool tensors_is_matrix(const struct layout_tensor *tensor);
 
 /* Checks a described tensor, whose elements have 8 bytes, and finds its place in the file of
@@ -56,7 +56,7 @@ bool tensors_is_matrix(const struct layout_tensor *tensor);
 int tensors_place(const char *path, size_t data, size_t length, const char *name,
                   const struct described *tensor, const char *type, uint64_t elements, size_t *at);
 
-/* The same for all tensors of the vector, which follow one another: sets `weight`, the place of the
+/* Finds all tensors of the vector, which follow one another: sets `weight`, the place of the
  * first. */
 int tensors_place_vector(const char *path, const json_t *header, size_t data, size_t length,
                          struct tensors *tensors);

@@ -84,7 +84,7 @@ static uint64_t upper_bits(const struct rank_index *index, uint64_t id) {
     return (id & ~FEATURE_HASHED) >> index->shift;
 }
 
-/* Of ids that are numbers, where most numbers up to the last one are ids. */
+/* Indexes ids that are numbers, where most numbers up to the last one are ids. */
 static void rank_index_number(struct rank_index *index, const struct model_layout *layout) {
     uint64_t count = rank_from(layout, 0, FEATURE_HASHED), next = 0;
     uint64_t end = count ? layout->feature_id[count - 1] + 1 : 0;

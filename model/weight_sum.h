@@ -16,7 +16,7 @@ void weight_sum_add(struct weight_sum *sum, double weight);
 void weight_sum_merge(struct weight_sum *sum, const struct weight_sum *other);
 double weight_sum_value(const struct weight_sum *sum); /* the double nearest to the sum */
 
-/* The same; *low is what that double leaves out of the sum, as a second one. */
+/* The double nearest to the sum; *low is what it leaves out of the sum, as a second double. */
 double weight_sum_split(const struct weight_sum *sum, double *low);
 
 void weight_sum_release(struct weight_sum *sum);
