@@ -20,12 +20,12 @@
 
 #include "numeric/vector.h"
 
-/* Of one parameter: l1 ≥ 0, low ≤ high; infinite where there is no bound. */
+/* The limits of one parameter: l1 ≥ 0, low ≤ high; infinite where there is no bound. */
 struct box_limit {
     double l1, low, high;
 };
 
-/* Of n parameters. l1_j is l1·lasso_j. */
+/* The limits of n parameters. l1_j is l1·lasso_j. */
 struct box {
     double l1;
     const double *lasso, *low, *high;

@@ -54,7 +54,7 @@ LANES_INLINE double lanes_sum(const lanes *a) {
     return ((v[0] + v[4]) + (v[2] + v[6])) + ((v[1] + v[5]) + (v[3] + v[7]));
 }
 
-/* The same where lanes 0 to 3 and 4 to 7 are kept apart. */
+/* The sum of all lanes where lanes 0 to 3 and 4 to 7 are separate vectors. */
 LANES_INLINE double half_lanes_sum(const half_lanes *low, const half_lanes *high) {
     half_lanes v = *low + *high;
     return (v[0] + v[2]) + (v[1] + v[3]);

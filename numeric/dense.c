@@ -140,7 +140,7 @@ LANES_INLINE void half_dots(size_t count, size_t half, size_t length, const doub
     memcpy(dots, sum, sizeof sum);
 }
 
-/* The same of all lanes: AVX-512 has registers for their sums. */
+/* Dot products with all lanes at once: AVX-512 has registers for their sums. */
 LANES_INLINE void whole_dots(size_t count, size_t length, const double *const *rows,
                              const double *other, double *dots) {
     lanes sum[TOGETHER] = {0};

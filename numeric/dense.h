@@ -36,14 +36,15 @@ size_t triangle_row(size_t r);
  * 1e-14, or not finite. Then the triangle holds nothing of use. */
 bool cholesky_factor(size_t n, double *a);
 
-/* The same of an A that may be singular. Row r whose pivot is not above least[r] depends on those
+/* The factor of an A that may be singular. Row r whose pivot is not above least[r] depends on those
  * before it to within rounding: the diagonal of C is CHOLESKY_ALIASED there, so large that the row
  * stays out of solutions and inverses, where it has zeros, or next to it. False if a pivot is not
  * finite. */
 #define CHOLESKY_ALIASED 1e300
 bool cholesky_ranked(size_t n, double *a, const double *least);
 
-/* The same, with the same bits, where rows before `begin` are those of C already. */
+/* Continues cholesky_ranked(), to the same bits, where rows before `begin` are those of C
+ * already. */
 bool cholesky_ranked_from(size_t begin, size_t n, double *a, const double *least);
 
 /* b = (C·Cᵀ)⁻¹·b, n elements. Elements that are not finite are passed on. */

@@ -268,7 +268,7 @@ void product_transposed(size_t m, size_t n, size_t k, const double *a, const dou
     block_product(true, &block);
 }
 
-/* Of each block of columns, the outputs from its first column on. */
+/* Computes, for each block of columns, the outputs from its first column on. */
 VECTOR_CLONES
 void product_triangle(size_t m, size_t k, const double *a, const double *b, double *c) {
     assert(k <= PRODUCT_ROWS_MAX);

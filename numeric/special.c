@@ -28,7 +28,7 @@
         }                                                                                          \
     }
 
-/* The same of a gradient and what its derivative is computed from. */
+/* A loop of lanes over a gradient and the values from which its derivative is computed. */
 #define BACK_OVER_LANES(name, kernel)                                                              \
     VECTOR_CLONES void name(size_t n, NUMBER *out, const NUMBER *gradient, const NUMBER *x) {      \
         size_t i = 0;                                                                              \

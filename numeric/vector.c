@@ -319,8 +319,9 @@ LANES_INLINE double fixed_as_double(const int64_t *sum) {
 #endif
 }
 
-/* The same of half lanes. The upper and the lower half of a sum become the mantissas of 2⁸⁴ and
- * 2⁵² and something: then the powers are taken off again, and only the last addition rounds. */
+/* Fixed point to doubles in half lanes. The upper and the lower half of a sum become the mantissas
+ * of 2⁸⁴ and 2⁵² and something: then the powers are taken off again, and only the last addition
+ * rounds. */
 LANES_INLINE void fixed_as_doubles(half_lanes *out, const int64_t *sum) {
     half_words bits;
     memcpy(&bits, sum, sizeof bits);
@@ -365,7 +366,8 @@ void vector_from_fixed(size_t n, double *out, const int64_t *sum, int exponent, 
         out[i] = fixed_as_double(&sum[i]) * power.first * power.second / examples;
 }
 
-/* The same of half lanes. 4096 more makes an exponent positive, so that half of it is a shift. */
+/* The powers of two of half lanes. 4096 more makes an exponent positive, so that half of it is a
+ * shift. */
 LANES_INLINE void powers_of(half_lanes *first, half_lanes *second, const int16_t *exponent,
                             int derivative_exponent) {
     half_words from = {(uint64_t)exponent[0], (uint64_t)exponent[1], (uint64_t)exponent[2],

@@ -42,7 +42,7 @@ void vector_divide(size_t n, double *out, const double *a, const double *curvatu
 /* out = sum·2^-exponent / examples; exponent − derivative exponent in one number. */
 void vector_from_fixed(size_t n, double *out, const int64_t *sum, int exponent, double examples);
 
-/* The same with an exponent an element: exponent[i] − derivative_exponent. */
+/* vector_from_fixed() with an exponent an element: exponent[i] − derivative_exponent. */
 void vector_from_fixed_columns(size_t n, double *out, const int64_t *sum, const int16_t *exponent,
                                int derivative_exponent, double examples);
 
@@ -73,8 +73,8 @@ void history_multiply(enum history_type type, size_t n, void *stored, const doub
 void history_dots(enum history_type type, size_t n, const void *stored, const double *a,
                   const double *b, double dots[2]);
 
-/* The same for `count` stored vectors, to the same bits: dots[v] is what history_dots() gives for
- * stored[v]. Faster than one by one, since several are read beside each other. */
+/* history_dots() for `count` stored vectors, to the same bits: dots[v] is what history_dots() gives
+ * for stored[v]. Faster than one by one, since several are read beside each other. */
 void history_dots_all(enum history_type type, size_t count, size_t n, const void *const *stored,
                       const double *a, const double *b, double (*dots)[2]);
 

@@ -76,7 +76,7 @@ static uint64_t point_offset(const struct checkpoint_header *header, uint32_t po
     return offset;
 }
 
-/* Of a vector of an entry: the second one of a direction is of rows. */
+/* The bytes of a vector of an entry: the second one of a direction is of rows. */
 static size_t vector_bytes(const struct checkpoint_header *header, uint32_t entry, size_t part) {
     uint64_t elements = part && entry >= header->pairs ? header->numbers : header->count;
     return elements * history_size((enum history_type)header->history_type);

@@ -32,7 +32,7 @@ struct covariance {
     double *triangle; /* C, where R⁻¹(H + Λ)R⁻¹ = C·Cᵀ with the roots R; mapped */
 };
 
-/* Of a vector of `order` elements, zeros but for `element`. */
+/* Makes a covariance of `order` elements of the vector: zeros except for `element`. */
 struct covariance *covariance_new(const struct layout *layout, size_t order);
 void covariance_free(struct covariance *covariance); /* NULL: nothing */
 

@@ -17,7 +17,7 @@ static uint64_t larger(uint64_t a, uint64_t b) {
     return a > b ? a : b;
 }
 
-/* Of the elements in the message those of the columns that were asked for. */
+/* Sends those elements of the message that belong to the columns that were asked for. */
 static void send_wanted(const struct shard *shard, uint32_t to, const struct message *all,
                         const struct message_fetch *fetch, const uint64_t *bits,
                         struct outbox *out) {
@@ -259,8 +259,8 @@ static int keep_slice(struct shard *shard, const struct message *message) {
     return 0;
 }
 
-/* Of the bits that are set, to free. If they are not as many any more, the first is of no sum, and
- * backends refuse the slice. */
+/* The offsets of the bits that are set; free them. If they are not as many any more, the first is
+ * of no sum, and backends refuse the slice. */
 static uint32_t *offsets_of_bits(const uint64_t *words, size_t words_count, size_t set) {
     uint32_t *offsets = memory_new(set, sizeof *offsets);
     size_t found = 0;

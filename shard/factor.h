@@ -79,8 +79,8 @@ void factor_apply(const struct factor *factor, double *out, const double *in);
 double factor_hidden_gap(const struct registers *registers, const double *out);
 #define FACTOR_HIDDEN_LEAST 1e-20
 
-/* The same of scaled vectors over the range of the shard, `scaling->count` elements. Each output of
- * which a column has a weight is multiplied by the block alike. */
+/* Applies a heavy block to scaled vectors over the range of the shard, `scaling->count` elements.
+ * Each output of which a column has a weight is multiplied by the block alike. */
 void factor_apply_heavy(const struct factor *factor, const struct scaling *scaling, double *out,
                         const double *in);
 

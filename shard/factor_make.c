@@ -306,7 +306,8 @@ static void refine(struct making *m) {
     free(hidden);
 }
 
-/* Of a heavy block, whose rows are centred if there are biases. Outputs that share it have one. */
+/* Takes the terms of a heavy block, whose rows are centred if there are biases. Outputs that share
+ * it have one. */
 static bool take_terms(struct making *m) {
     const struct factor_terms *terms = m->terms;
     const struct scaling *scaling = &m->registers->scaling;

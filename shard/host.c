@@ -384,7 +384,7 @@ static const double *weighed_a(const struct pass_step *step, const struct pass_b
     return block->room[room];
 }
 
-/* The same for neighbouring steps over one part of the block that read directions. */
+/* Runs neighbouring steps that read directions over one part of the block. */
 static size_t run_window_sums(const struct pass_step *step, const struct pass_step *end,
                               const struct pass_block *block) {
     const void *directions[WINDOW_MAX];

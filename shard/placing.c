@@ -23,7 +23,7 @@ struct proof_side {
     struct bytes scalars;
 };
 
-/* Of like sizes, so that every order of additions rounds in its own way. */
+/* Numbers of similar sizes, so that every order of additions rounds in its own way. */
 static double canned(struct random *random) {
     double magnitude = random_unit(random) * fixed_power((int)random_below(random, 6) - 3);
     return random_next(random) & 1 ? magnitude : -magnitude;

@@ -235,7 +235,7 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     return registers->backend->open ? registers->backend->open(registers) : 0;
 }
 
-/* Of the gradient what was not touched last. */
+/* Clears the elements of the gradient that were not touched last. */
 static void clear_others(double *g, const struct touched *touched) {
     for (size_t i = 0; i < touched->count; i++) {
         if (i % ELEMENTS_A_BEAT == 0)

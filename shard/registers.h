@@ -63,7 +63,7 @@ struct resident {
     int64_t *sum;
     int16_t *exponents;                    /* or NULL */
     double *mean, *scale, *penalty, *root; /* of the scaling: see shard/scaling.h, or NULL */
-    double *square;                        /* likewise */
+    double *square;                        /* of columns that are not scaled, or NULL */
     double *bias_gradient;
     struct pass_yield *yields; /* of a program: SCALARS_MAX */
     uint8_t *slice;            /* room for a part of a slice */
@@ -77,7 +77,8 @@ struct registers {
     struct layout layout;                        /* of the whole vector */
     struct layout_span regularized[TENSORS_MAX]; /* of the range, counted from its first element */
     uint32_t regularized_count;
-    struct layout_span biases[TENSORS_MAX]; /* the same for those that are not regularised */
+    struct layout_span
+        biases[TENSORS_MAX]; /* the spans that are not regularised, counted as `regularized` */
     uint32_t biases_count;
     double weight_sum; /* of the examples that second derivatives are summed over */
     bool tiles;        /* a flush may have sums of a part of the columns */
@@ -233,11 +234,11 @@ void registers_settle(struct registers *registers);
 int registers_pull(struct registers *registers, uint8_t number, size_t offset, size_t count);
 int registers_push(struct registers *registers, uint8_t number, size_t offset, size_t count);
 
-/* The same for s and q of a slot. */
+/* Pulls or pushes s and q of a slot. */
 int registers_pull_pair(struct registers *registers, uint32_t slot);
 int registers_push_pair(struct registers *registers, uint32_t slot);
 
-/* The same for a direction of the window. */
+/* Pulls or pushes a direction of the window. */
 int registers_pull_direction(struct registers *registers, uint32_t slot);
 int registers_push_direction(struct registers *registers, uint32_t slot);
 
@@ -261,7 +262,7 @@ void registers_swap(struct registers *registers, uint8_t a, uint8_t b);
 void *registers_s(const struct registers *registers, uint32_t slot);
 void *registers_q(const struct registers *registers, uint32_t slot);
 
-/* The same where programs run: `part` 0 is s, 1 is q. */
+/* A stored vector where programs run: `part` 0 is s, 1 is q. */
 void *registers_stored(const struct registers *registers, uint32_t slot, uint32_t part);
 
 /* A direction of the window in the host's memory, and where programs run. */

@@ -94,7 +94,7 @@ static void curve_row(const struct row_piece *piece, size_t i, double weight, st
         curve_by_rows(piece, i, weight, tile, plain, curved);
 }
 
-/* Of several outputs: K rows of the tile for each row that was drawn. */
+/* The second derivatives of several outputs: K rows of the tile for each row that was drawn. */
 static void second_of_rows(const struct row_piece *piece, size_t count, const uint16_t *row,
                            const double *weight, struct row_tile *tile) {
     size_t outputs = piece->rows->outputs, size = outputs * tile->slots;
@@ -109,8 +109,8 @@ static void second_of_rows(const struct row_piece *piece, size_t count, const ui
     }
 }
 
-/* Of one output: each slot's numbers of the rows that were drawn, side by side, as many at a time
- * as the first cache has room for. */
+/* The second derivatives of one output: each slot's numbers of the rows that were drawn, side by
+ * side, as many at a time as the first cache has room for. */
 static void second_of_column(const struct row_piece *piece, size_t count, const uint16_t *row,
                              const double *weight, struct row_tile *tile) {
     const struct operation *operation = tile->operation;
@@ -171,7 +171,7 @@ void piece_find_drawn(const struct row_piece *piece, const struct operation *ope
                outputs * sizeof *margins);
 }
 
-/* Of one output S is a number: it joins the weight. */
+/* For one output, S is a number: it joins the weight. */
 static void weigh_second(const struct row_piece *piece, struct drawn_rows *drawn_rows) {
     const struct row_vectors *rows = piece->rows;
     struct loss_parameters room;

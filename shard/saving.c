@@ -525,7 +525,7 @@ void on_retain(struct shard *shard, uint32_t from, const struct message *message
     (void)from, (void)out;
     const struct message_retain *retain = &message->retain;
     struct saving *saving = &shard->saving;
-    /* Of a step that this process has neither written nor loaded it does not know which files it
+    /* A process that has neither written nor loaded a step does not know which files the step
      * needs: then it deletes nothing. */
     if (!saving->folder || !knows(saving, retain->newer) ||
         (retain->older && !knows(saving, retain->older)))

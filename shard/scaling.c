@@ -93,7 +93,8 @@ static void set_element(struct scaling *scaling, const struct column_scaling *co
     scaling->centred[scaling->centred_count++] = (uint32_t)scaling->set;
 }
 
-/* Of columns that are scaled, or the squares of others; the other one is NULL. */
+/* Sets the scaling of columns that are scaled, or the squares of others; the other pointer is
+ * NULL. */
 static int set_elements(struct scaling *scaling, uint64_t first,
                         const struct column_scaling *columns, const double *squares,
                         uint64_t count) {
@@ -159,7 +160,8 @@ void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, si
     }
 }
 
-/* Of others the mean is 0. It is not read: each would be a line of memory of its own. */
+/* Columns that are not centred have mean 0, which is not read: each mean would be a line of memory
+ * of its own. */
 void scaling_picked_to_scaled(const struct scaling *scaling, const uint32_t *at, size_t count,
                               double *gradient) {
     size_t next = count ? elements_before(scaling->centred, scaling->centred_count, at[0]) : 0;

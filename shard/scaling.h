@@ -43,7 +43,7 @@ void scaling_release(struct scaling *scaling);
 int scaling_set_columns(struct scaling *scaling, uint64_t first,
                         const struct column_scaling *columns, uint64_t count);
 
-/* The same of columns that are not scaled: their squares alone. */
+/* Sets columns that are not scaled: their squares alone. */
 int scaling_set_squares(struct scaling *scaling, uint64_t first, const double *squares,
                         uint64_t count);
 
@@ -57,7 +57,7 @@ void scaling_read_biases(struct scaling *scaling, const struct bounds *bounds, d
 void scaling_gradient_to_scaled(const struct scaling *scaling, size_t offset, size_t count,
                                 double *gradient);
 
-/* The same of `count` elements of the range, whose numbers are `at`. */
+/* Scales the gradient's `count` elements of the range whose numbers are `at`. */
 void scaling_picked_to_scaled(const struct scaling *scaling, const uint32_t *at, size_t count,
                               double *gradient);
 

@@ -19,7 +19,7 @@ struct staged {
     struct flush_id id;
     enum stage_encoding encoding;
     uint64_t first;   /* as struct slice has them */
-    uint64_t entries; /* likewise */
+    uint64_t entries; /* as struct slice has them */
     struct kept_bulk bulk;
     int64_t *biases; /* sums of the biases beside it, or NULL; owned */
 };
