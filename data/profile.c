@@ -148,7 +148,7 @@ static void note_amount(struct column_profile *column, const char *text, uint64_
         snprintf(column->amount, sizeof column->amount, "%s", text);
 }
 
-/* Of numbers with a decimal comma, those with other signs as well are the better examples. */
+/* If numbers have a decimal comma, those with other signs as well are the better examples. */
 static void note_dressed(struct column_profile *column, const char *text) {
     if (!column->dressed++ ||
         (number_has_decimal_comma(column->example) && !number_has_decimal_comma(text)))

@@ -146,7 +146,8 @@ static int check_commas(const struct format *format, const char *path,
         path, table_describe(format->table, column, name), counts->comma);
 }
 
-/* Of dates as texts, most rows have another, and a new one is none that training had. */
+/* If dates are read as texts, most rows have a text of their own, and a new row has none that
+ * training had. */
 static void tell_of_dates(const struct format *format, const char *path, uint32_t column,
                           const struct cell_counts *counts) {
     char name[COLUMN_TEXT];

@@ -201,7 +201,7 @@ static int skip_column(struct format *format, const struct csv_cells *first, uin
     return 0;
 }
 
-/* The same for all columns that are in no place of the file. */
+/* Skips all columns that are in no place of the file. */
 static int skip_absent_columns(struct format *format, const struct csv_cells *first) {
     uint32_t columns = format->table->columns;
     bool *there = memory_new(columns, sizeof *there);

@@ -10,7 +10,7 @@
 #include "base/memory.h"
 #include "data/text/number.h"
 
-/* Of a line; with a rule, of a record. */
+/* The length of a line; with a rule, that of a record. */
 static size_t line_length(const struct record_rule *rule, char *line, size_t left) {
     return (size_t)(record_end(rule, line, line + left) - line);
 }
@@ -392,7 +392,7 @@ static inline const char *parse_usual(const char *p, uint64_t *id, double *value
     return end && is_value_end(end) && *id ? end : NULL;
 }
 
-/* The same for all that is allowed. What is not is rejected: NULL. */
+/* Parses an id and its value in all forms that are allowed. What is not is rejected: NULL. */
 static const char *parse_any(struct batch *batch, uint64_t number, const char *p, uint64_t *id,
                              double *value) {
     const char *colon = parse_id(p, id);

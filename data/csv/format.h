@@ -184,11 +184,11 @@ static inline double *row_numbers(const struct table_row *row) {
  * until the rows are handed out. False: the row was rejected. Columns may come in any order. */
 bool row_take(struct table_row *row, uint32_t column, char *cell);
 
-/* The same of a number; NaN: the cell is missing. */
+/* Takes a number as the cell of a column; NaN: the cell is missing. */
 bool row_take_number(struct table_row *row, uint32_t column, double number);
 
-/* The same of a finite number in a column of labels, weights, offsets or exposures. False: the cell
- * is none of these, or not valid, which its text will tell. */
+/* Takes a finite number as the cell of a column of labels, weights, offsets or exposures. False:
+ * the cell is none of these, or not valid, which its text will tell. */
 bool row_try_number(struct table_row *row, uint32_t column, double number);
 
 /* What a cell means; it is trimmed in place. False if it is too long. */

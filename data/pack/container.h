@@ -70,7 +70,7 @@ int container_write(const struct container_writer *writer, uint64_t offset, cons
 int container_section(struct container_writer *writer, unsigned number, const void *data,
                       size_t length);
 
-/* The same for several. */
+/* Writes several sections. */
 struct container_part {
     unsigned number;
     const void *data;
@@ -127,11 +127,12 @@ void container_close(struct container *container);
 /* A section, or NULL if it is not there. */
 const void *container_get(const struct container *container, unsigned number, size_t *length);
 
-/* The same, checked to be `count` elements of `size` bytes (or absent, if there are none). */
+/* A section that is checked to be `count` elements of `size` bytes (or absent, if there are
+ * none). */
 int container_array(const struct container *container, unsigned number, uint64_t count, size_t size,
                     const void **array);
 
-/* The same for several. */
+/* Finds several arrays. */
 struct container_wanted {
     unsigned number;
     uint64_t count;

@@ -41,7 +41,7 @@ void pack_report(const struct pack *pack, struct source_report *report);
  * `take` other than 0 ends the reading with that code. Safe from many threads. */
 int pack_read(const struct pack *pack, source_take *take, void *context);
 
-/* The same, and the rows have the texts of categories as their origins. */
+/* Reads a pack as pack_read() does, and the rows have the texts of categories as their origins. */
 int pack_read_with_texts(const struct pack *pack, source_take *take, void *context);
 
 #endif

@@ -312,7 +312,7 @@ static const uint64_t *unpack_starts(struct bytes *to, const struct pack_rows *r
     return start;
 }
 
-/* Of the first row alone where the rows are alike. */
+/* Unpacks the ids of the rows, or of the first row alone where the rows are alike. */
 static const uint64_t *unpack_ids(struct bytes *to, const struct pack_rows *rows,
                                   const uint64_t *id_of) {
     if (!rows->feature)

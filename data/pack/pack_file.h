@@ -39,7 +39,7 @@ struct pack_facts {
     uint32_t type;                               /* enum value_type: that of the widest block */
     uint32_t label_column;                       /* as in struct source_report */
     uint32_t named;                              /* 1 if features have names */
-    uint32_t columns;                            /* likewise */
+    uint32_t columns;                            /* as in struct source_report */
     uint32_t weighted;                           /* 1 if some row has another weight than 1 */
     uint32_t header;                             /* CSV: 1 if the file has a header line */
     uint32_t offset;                             /* 1 if some row has another offset than 0 */
@@ -55,7 +55,7 @@ struct pack_facts {
     char weights_hash[40];
     char labels_hash[40];
     char fingerprint[40];
-    /* Of the files of offsets and exposures; not stored where there are none: */
+    /* The files of offsets and exposures; not stored where there are none: */
     struct pack_beside {
         struct source_stamp stamp;
         char hash[40];

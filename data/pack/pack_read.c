@@ -333,7 +333,7 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
         if (code)
             return code;
     }
-    /* The same content may have been packed under another name: messages must name this one. */
+    /* This content may have been packed under another name: messages must name this one. */
     free((*pack)->source);
     (*pack)->source = memory_copy_string(source_name(source));
     const struct pack_facts *facts = (*pack)->facts;

@@ -72,8 +72,8 @@ static bool number_ids(struct pack_writer *writer, const uint64_t *id, uint64_t 
     return true;
 }
 
-/* The same for the first `count` rows. Those of an unsorted text are shown to the dictionary in the
- * text's order before: numbers go by first appearance there. */
+/* Numbers the ids of the first `count` rows. Those of an unsorted text are shown to the dictionary
+ * in the text's order before: numbers go by first appearance there. */
 static bool number_rows(struct pack_writer *writer, const struct source_rows *rows, uint32_t count,
                         uint32_t times, uint32_t *local) {
     for (uint32_t row = 0; rows->position && row < count; row++) {
@@ -263,7 +263,7 @@ static int number_new(struct pack_writer *writer, uint64_t id, const struct sour
     return 0;
 }
 
-/* The same for rows of which each text has a place for its number: most are known by that. */
+/* Numbers rows of which each text has a place for its number: most are known by that. */
 static int number_known(struct pack_writer *writer, const struct source_rows *rows,
                         uint32_t *local) {
     uint64_t values = rows->start[rows->count];
@@ -355,8 +355,8 @@ static int finish_rows(void *context, const struct source_rows *rows) {
     return code;
 }
 
-/* Of CSV: the columns of the features, their ids by TABLE_IDS_SEEDED, and their names, if they have
- * any. */
+/* Writes, for data from CSV, the columns of the features, their ids by TABLE_IDS_SEEDED, and their
+ * names, if they have any. */
 static int write_origins(struct pack_writer *writer, const struct table *table) {
     struct container_writer *container = &writer->container;
     const struct origins *origins = &writer->origins;

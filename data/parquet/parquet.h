@@ -72,7 +72,8 @@ enum parquet_meaning {
     PARQUET_DECIMAL,  /* an integer over 10^scale */
     PARQUET_DATE,     /* days since 1970 */
     PARQUET_TIME,     /* of a day, in `unit` a second */
-    PARQUET_STAMP,    /* the same since 1970; INT96: nanoseconds of a day, and its Julian number */
+    PARQUET_STAMP,    /* a time since 1970, in `unit` a second; INT96: nanoseconds of a day, and its
+                         Julian number */
     PARQUET_HALF,     /* FLOAT16 */
     PARQUET_UUID,
 };
@@ -119,7 +120,7 @@ struct parquet_group {
 
 struct parquet_file {
     const char *path; /* the caller's */
-    int descriptor;   /* likewise */
+    int descriptor;   /* the caller's */
     uint64_t bytes, rows;
     struct parquet_column *column;
     uint32_t columns;
@@ -214,7 +215,7 @@ static inline uint64_t parquet_zigzag(uint64_t value) {
 /* Runs, and integers of `bits` bits, 0 to 32, which stand one behind the other. */
 bool parquet_runs(struct cursor *from, unsigned bits, uint32_t count, uint32_t *to);
 
-/* The same of one bit each, as bytes of 0 or 1, and how many are 1. */
+/* Runs of integers of one bit, as bytes of 0 or 1, and how many of them are 1. */
 bool parquet_levels(struct cursor *from, uint32_t count, uint8_t *to, uint32_t *set);
 
 /* Integers by their differences: 64 bits each, of which the lower 32 count for INT32. */

@@ -104,8 +104,8 @@ static bool only_finite(uint32_t count, double *to, size_t stride) {
     return all;
 }
 
-/* The same of numbers that are none only where they are not finite, one behind the other. The type
- * is a constant for the compiler. */
+/* Puts numbers that lie one after the other, and are missing only where they are not finite. The
+ * type is a constant for the compiler. */
 __attribute__((always_inline)) static inline bool
 put_plain(const uint8_t *at, enum parquet_type type, uint32_t count, double *to, size_t stride) {
     const uint64_t exponent = UINT64_C(0x7ff) << 52;
@@ -217,7 +217,8 @@ static struct moment moment_at(const struct parquet_span *span, uint32_t i) {
     return local_moment(column, (struct moment){day, value - day * a_day, column->unit, 0});
 }
 
-/* Of the proleptic Gregorian calendar, in cycles of 400 years from the first of March on. */
+/* The date of a day in the proleptic Gregorian calendar, in cycles of 400 years from the first of
+ * March on. */
 static void set_day(int64_t day, int64_t *year, uint32_t *month, uint32_t *of_month) {
     int64_t shifted = day + DAYS_TO_1970 + 306, cycle = shifted / 146097 - (shifted % 146097 < 0);
     uint32_t rest = (uint32_t)(shifted - cycle * 146097);

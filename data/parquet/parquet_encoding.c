@@ -57,7 +57,7 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "bits_at() reads words 
 
 /* ---- runs ---- */
 
-/* The same of up to 32 bits, where eight bytes are there. */
+/* Reads an integer of up to 32 bits, where eight bytes are there. */
 static inline uint32_t whole_bits_at(const uint8_t *at, unsigned bits, unsigned i) {
     uint64_t value;
     memcpy(&value, at + i * bits / 8, sizeof value);

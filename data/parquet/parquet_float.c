@@ -42,10 +42,11 @@ static const int8_t sizes[] = {-9, -8, -8, -8, -7, -7, -7, -6, -6, -6, -6, -5, -
                                0,  0,  1,  1,  1,  1,  2,  2,  2,  3,  3,  3,  4,  4,
                                4,  4,  5,  5,  5,  6,  6,  6,  7,  7,  7};
 
-/* The same for numbers of usual sizes that are not whole: a whole number below 10^9 over a power of
- * ten, both of which a double has, so that their quotient is the double next to the decimal number.
- * It is rounded to `value` if it is nearer than half the step to the next number; where that, or
- * which of two decimal numbers is nearer, is too close to call, all digits must tell. */
+/* The shortest decimal of numbers of usual sizes that are not whole: a whole number below 10^9 over
+ * a power of ten, both of which a double has, so that their quotient is the double next to the
+ * decimal number. It is rounded to `value` if it is nearer than half the step to the next number;
+ * where that, or which of two decimal numbers is nearer, is too close to call, all digits must
+ * tell. */
 static double double_of_fraction(float value, int exponent) {
     double wide = value, half_step;
     uint64_t bits = (uint64_t)(1023 + exponent - 24) << 52;
@@ -80,8 +81,8 @@ double parquet_double_of(float value) {
 
 /* ---- some at once ---- */
 
-/* Of the numbers from 2^k on, k from SIZES_FROM: what makes six digits before the point of one that
- * is below the power of ten that they may reach, and of one from that on. */
+/* For the numbers from 2^k on, k from SIZES_FROM: the factor that makes six digits before the point
+ * of one that is below the power of ten that they may reach, and of one from that on. */
 struct size {
     double below, above;
 };

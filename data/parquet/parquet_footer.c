@@ -214,7 +214,7 @@ static void read_meaning(struct parquet_column *column, const struct element *el
     }
 }
 
-/* The same of files that tell it in the older way. */
+/* Reads the type of a column in files that give it in the older way, as a converted type. */
 static void read_converted(struct parquet_column *column, const struct element *element) {
     bool bytes = column->type == PARQUET_BYTES || column->type == PARQUET_FIXED;
     int64_t converted = element->converted;
@@ -280,7 +280,7 @@ struct footer {
     uint64_t said_rows;
     const char *pandas; /* what pandas notes about its table, as JSON; in the footer, or NULL */
     size_t pandas_length;
-    const char *arrow; /* the same of Arrow, in base64 */
+    const char *arrow; /* what Arrow notes about its schema, in base64; or NULL */
     size_t arrow_length;
     bool encrypted;
 };

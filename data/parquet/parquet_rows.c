@@ -78,7 +78,7 @@ struct row_maker {
     const struct format *format;
     struct parquet_block *block;
     struct batch *batch;
-    /* Of the columns that are read; owned. `filled` are the numbers, while they are; the rest is of
+    /* The columns that are read; owned. `filled` are the numbers, while they are; the rest is of
      * those that are neither numbers nor categories, which `others` has all. */
     struct column_rows *numbers, *filled, *others, *rest, *all;
     uint32_t number_count, other_count, rest_count, category_count, count;

@@ -29,8 +29,8 @@ struct address_request {
  * Release it in any case. */
 int address_request(const char *shown, struct address_request *request);
 
-/* The same for the list of those keys of the pattern's bucket that begin with `prefix`; `token` as
- * in struct listing, or NULL. */
+/* Makes the request for the list of those keys of the pattern's bucket that begin with `prefix`;
+ * `token` as in struct listing, or NULL. */
 int address_list_request(const char *pattern, const char *prefix, const char *token,
                          struct address_request *request);
 void address_request_release(struct address_request *request);

@@ -28,7 +28,7 @@ int remote_read(struct remote *remote, void *buffer, size_t capacity, size_t *le
  * stamps are never alike. */
 struct source_stamp remote_stamp(const struct remote *remote);
 
-/* The same without reading it. */
+/* The stamp of an address without reading the object. */
 int remote_look(const char *path, struct source_stamp *stamp);
 
 /* The addresses of all objects that match a pattern s3://BUCKET/PATTERN, as glob() has it, sorted

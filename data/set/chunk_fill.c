@@ -81,7 +81,7 @@ struct row_place {
     uint64_t *cluster;
 };
 
-/* Of row `row` of a chunk, whose values begin with number `first` of the chunk's. */
+/* The place of row `row` of a chunk, whose values begin with number `first` of the chunk's. */
 static inline struct row_place row_place_of(const struct chunk_arrays *arrays, uint32_t row,
                                             uint64_t first) {
     return (struct row_place){.feature = arrays->feature + first,
@@ -443,7 +443,7 @@ static inline void put_dense(const struct row_filler *filler, const struct row_w
     }
 }
 
-/* The same of a row that has values of its own. */
+/* Puts a dense row that has values of its own. */
 static void put_dense_own(const struct row_filler *filler, const struct row_walk *walk, void *row,
                           const double *own) {
     uint64_t first, end = pack_row(&walk->rows, walk->row, &first);

@@ -572,7 +572,7 @@ static void find_edges(struct column_sum *sum, uint32_t bins, struct table_colum
     column->edges = bins_part(sum->value, sum->values, bins, column->edge, column->in_bin);
 }
 
-/* Of `count` columns from `at` on, whose numbers are counted. */
+/* Finds the edges of `count` columns from `at` on, whose numbers are counted. */
 static void find_edges_of(struct column_sums *sums, uint32_t at, uint32_t count) {
     struct number_pass numbers = {
         .split = sums->split, .packs = sums->packs, .first = sums->first + at, .count = count};

@@ -37,7 +37,7 @@ static inline void column_number_put(struct column_numbers *numbers, uint64_t i,
 struct column_numbers column_numbers_new(uint64_t count, bool wide);
 void column_numbers_free(struct column_numbers *numbers);
 
-/* Of the rows that are trained on. */
+/* The columns of the rows that are trained on. */
 struct columns {
     uint64_t count;
     uint64_t *id;                   /* original id of each column */

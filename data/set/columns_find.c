@@ -361,7 +361,7 @@ static struct column_numbers sort_by_id(const uint64_t *id, uint64_t count) {
 
 /* ---- both orders ---- */
 
-/* Of many columns either takes long, and needs nothing of the other. */
+/* If columns are many, either order takes long, and needs nothing of the other. */
 struct ordering {
     struct columns *columns;
     const uint64_t *id, *values;  /* by first appearance */

@@ -39,7 +39,7 @@ struct twins {
 };
 void twins_note(struct twins *twins, const struct row_hashes *hashes);
 
-/* Of all rows, the share that has equal ones, and the values of rows of another label; 0 if there
+/* The share of rows that have an equal row, and whose values a row of another label has; 0 if there
  * are many different values. */
 double twins_share(const struct twins *twins);
 

@@ -162,8 +162,9 @@ uint64_t labels_leave_out(const struct labels *labels, struct split *split) {
     return left_out;
 }
 
-/* Of which column of a table the labels are: another may be meant. In the file the column may stand
- * elsewhere than in the table, which all files have in common. The caller frees the text. */
+/* The column of a table from which the labels are: another column may be meant. In the file the
+ * column may stand elsewhere than in the table, which all files have in common. The caller frees
+ * the text. */
 static char *label_origin(const struct pack *pack) {
     char column[COLUMN_TEXT];
     uint32_t at = pack->table ? table_find_kind(pack->table, COLUMN_LABEL) : 0;

@@ -27,7 +27,7 @@ void targets_finish(struct targets *targets, struct label_summary *summary);
 struct labels {
     enum label_kind kind;
     const char *const *order;  /* as in struct set_options */
-    char separator;            /* likewise */
+    char separator;            /* as in struct set_options */
     uint64_t distinct;         /* labels met so far */
     struct dictionary numbers; /* the bits of a double as id */
     struct text_dictionary texts;

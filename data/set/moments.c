@@ -31,7 +31,7 @@
 
 enum reading { READ_SUMS, READ_DEVIATIONS, READ_SQUARES };
 
-/* Of a column, from the stored values of a group. All in one line of the cache. */
+/* The sums of a column, from the stored values of a group. All in one line of the cache. */
 struct column_sums {
     double sum;    /* Σ w·x, then Σ w·(x − mean) */
     double square; /* Σ w·(x − mean)² */
@@ -42,7 +42,7 @@ struct column_sums {
     };
 };
 
-/* Of all columns. */
+/* The sums of all columns. */
 struct sums {
     struct column_sums *column; /* not for READ_SQUARES, */
     double *square;             /* for which this is Σ w·x² */
@@ -50,7 +50,7 @@ struct sums {
 
 struct chunk_group {
     uint32_t first, end; /* chunks */
-    struct sums sums;    /* the same for all groups if threads take ranges */
+    struct sums sums;    /* one object for all groups if threads take ranges */
     uint64_t rows;       /* whose weight is not 0 */
 };
 
@@ -93,7 +93,7 @@ __attribute__((always_inline)) static inline void add_value(struct chunk_group *
     }
 }
 
-/* Of the row's values, the first whose column is not below `column`. */
+/* The first of the row's values whose column is not below `column`. */
 static uint64_t find_column(const struct rows *rows, uint32_t row, uint64_t column) {
     uint64_t first = rows->start[row], count = rows->start[row + 1] - first;
     while (count && column) {
@@ -161,8 +161,8 @@ static void add_chunk(const struct moments_pass *pass, struct chunk_group *group
         add_rows(group, READ_SQUARES, rows, base, range);
 }
 
-/* Of a set in tiles: strip by strip. A column's values come in the order of the chunks, so their
- * sums have the bits of the set that is not in tiles. */
+/* Adds the rows of a set in tiles, strip by strip. A column's values come in the order of the
+ * chunks, so their sums have the bits of the set that is not in tiles. */
 static int add_strips(const struct moments_pass *pass, struct chunk_group *group,
                       const struct column_range *range) {
     const struct set_info *info = set_info(pass->set);
@@ -233,8 +233,8 @@ static void part_columns(struct moments_pass *pass, uint32_t chunks, unsigned th
     pass->ranges[pass->range_count++] = (struct column_range){first, pass->columns};
 }
 
-/* Of a set in tiles each strip is a range, or as many ranges as there may be have some strips each.
- */
+/* Each strip of a set in tiles is a range, or as many ranges as there may be have some strips
+ * each. */
 static void part_strips(struct moments_pass *pass, const struct set_info *info) {
     uint64_t strips = set_strips(info);
     pass->range_count = strips < THREADS_MAX ? (uint32_t)strips : THREADS_MAX;
@@ -443,8 +443,8 @@ static int read_squares(struct set *set, unsigned threads, double **squares) {
     return code;
 }
 
-/* Of values that are all 1, in rows that all weigh 1, the sums are counts, unless values that are 0
- * were left out of the set. False if the rows have to be read. */
+/* If values are all 1, in rows that all weigh 1, the sums are counts, unless values that are 0 were
+ * left out of the set. False if the rows have to be read. */
 static bool count_squares(struct set *set, double **squares) {
     const struct set_info *info = set_info(set);
     uint64_t counted = 0;

@@ -126,7 +126,7 @@ static bool facts_tell(const struct split *split, uint32_t p, const struct colum
     return tell;
 }
 
-/* The same from these facts. */
+/* Counts the rows of a part from these facts. */
 static void count_facts(struct plan_part *part, const struct split *split, uint32_t p,
                         const struct columns *columns) {
     const struct pack *pack = split->packs[p];

@@ -73,7 +73,7 @@ struct set_info {
     bool weighted;       /* else all weights are 1 */
     int weight_exponent; /* else 0 */
     double weight_sum;   /* of training, the exact sum rounded once; `rows` unless weighted */
-    double weight_total; /* the same of the weights as they were given */
+    double weight_total; /* the sum of the weights as they were given */
     const double *class_weight; /* `classes`, as given or balanced; NULL: classes have none */
 
     bool has_offsets;              /* some row has another offset than 0 */
@@ -195,8 +195,8 @@ const struct set_info *set_info(const struct set *set);
 double **set_squares(struct set *set);
 void set_forget_squares(struct set *set);
 
-/* Of each column, which one it is in the order of the original ids; NULL if that is the order of
- * the columns. Not of a set in tiles. Free it. */
+/* The number of each column in the order of the original ids; NULL if that is the order of the
+ * columns. Not for a set in tiles. Free it. */
 uint32_t *set_ranks(const struct set_info *info);
 
 /* The number of the first row of each chunk in a vector of rows, and that of the row behind the
@@ -222,10 +222,10 @@ int set_settle(struct set *set);
  * more: ERROR_DATA names file and chunk. A copy whose checksum is wrong is made anew. */
 int set_chunk(struct set *set, uint32_t number, struct rows *rows);
 
-/* The same for a tile of a set in tiles, which has no chunks that can be read whole: the rows of
- * the chunk, their sizes, and what they have in the columns of the strip, numbered from its first
- * on. No other tile is read. Tiles of one chunk have the same labels, weights and sizes, at the
- * same place. */
+/* Reads a tile of a set in tiles, which has no chunks that can be read whole: the rows of the
+ * chunk, their sizes, and what they have in the columns of the strip, numbered from its first on.
+ * No other tile is read. Tiles of one chunk have the same labels, weights and sizes, at the same
+ * place. */
 int set_tile(struct set *set, uint32_t number, struct rows *rows);
 
 /* Prints what a pack or a set holds, for people or as one JSON object. */
@@ -269,8 +269,8 @@ void moments_of_squares(const struct set_info *data, const double *squares,
  */
 int moments_squares(struct set *set, unsigned threads, const struct moments *known,
                     double *squares);
-/* The same by one read or of what is kept, for who asks last: of memory_map(), the caller's, so
- * that they need not be there twice. */
+/* Gives the squares by one read, or those that are kept, to who asks last: in memory of
+ * memory_map(), the caller's, so that they need not be there twice. */
 int moments_take_squares(struct set *set, unsigned threads, double **squares);
 
 /* The mean square of a row, Σ w·|x|²/Σ w, of a set that is not in tiles, from one read in the order
@@ -291,7 +291,7 @@ struct prefix_counts {
     uint64_t rows;              /* looked at; rows of weight 0 count nowhere */
     double sum[PREFIXES];       /* of the numbers of values */
     double square[PREFIXES];    /* and of their squares */
-    double all_sum, all_square; /* the same over all columns */
+    double all_sum, all_square; /* the sum and the sum of squares over all columns */
     double rest_square;         /* and of squares over all but those of the first prefix */
 };
 

@@ -106,7 +106,7 @@ static void window_fill(const struct chunk_source *source, const struct chunk_wi
 /* So many values ahead, the sum of a column is asked for: of wide data, most are far away. */
 #define AHEAD 32
 
-/* Likewise of columns of 64 bits. */
+/* Adds the values of columns whose numbers have 64 bits. */
 static void sum_wide(double *sum, const uint64_t *column, const void *value, enum value_type type,
                      uint64_t count) {
     for (uint64_t i = 0; i < count; i++)
@@ -156,7 +156,7 @@ static void sum_doubles(double *sum, uint64_t columns, const void *value, uint64
     sum_dense(sum, columns, value, VALUE_DOUBLE, count);
 }
 
-/* The same for rows with weights, of any kind. */
+/* Adds rows with weights, of any kind. */
 static void sum_weighted(struct set_writer *writer, const struct set_chunk *chunk,
                          const uint8_t *data) {
     struct set_chunk_layout layout = chunk_plan_layout(&writer->plan, chunk);

@@ -33,9 +33,9 @@ struct batch {
     double *weight;
     double row_weight; /* of the row being read: 1 unless its parser sets it */
     double *offset;
-    double row_offset; /* likewise 0 */
+    double row_offset; /* of the row being read: 0 unless its parser sets it */
     uint64_t *cluster;
-    uint64_t row_cluster; /* likewise 0 */
+    uint64_t row_cluster; /* of the row being read: 0 unless its parser sets it */
     uint64_t *hash;       /* of each raw row, if these are asked for */
     uint64_t row_hash;    /* of the row being read; its parser sets it */
     uint64_t *line;       /* of each row */
@@ -83,8 +83,8 @@ void batch_clear(struct batch *batch);
 /* Before the first row: `count` cells will go along with each, cut from a copy of the text. */
 void batch_carry(struct batch *batch, uint32_t count);
 
-/* The same, from a text of up to `capacity` bytes that the caller writes twice: to `text` and to
- * batch->copy. */
+/* `count` cells go along with each row, from a text of up to `capacity` bytes that the caller
+ * writes twice: to `text` and to batch->copy. */
 void batch_carry_written(struct batch *batch, uint32_t count, const char *text, size_t capacity);
 
 /* Makes room for a row of up to `values` values: parsers put ids and values at value_count, and

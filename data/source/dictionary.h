@@ -32,7 +32,7 @@ void dictionary_release(struct dictionary *dictionary);
 /* The number of `id`, which is added if it is new; DICTIONARY_NONE when FEATURES_MAX are there. */
 uint32_t dictionary_add(struct dictionary *dictionary, uint64_t id);
 
-/* The same, quick for a small id that is there. */
+/* dictionary_add(), quick for a small id that is there. */
 static inline uint32_t dictionary_number(struct dictionary *dictionary, uint64_t id) {
     uint32_t after = id < dictionary->direct_size ? dictionary->direct[id] : 0;
     return after ? after - 1 : dictionary_add(dictionary, id);

@@ -65,7 +65,7 @@ static int read_stored(struct input *input, uint8_t *buffer, size_t capacity, si
     return 0;
 }
 
-/* The same, once everything read before was used. */
+/* Fills the input anew, once everything read before was used. */
 static int refill(struct input *input) {
     if (input->at < input->end || input->ended)
         return 0;

@@ -84,7 +84,7 @@ struct source_options {
                                       whatever `table` says */
     bool ignores_weights;          /* every row weighs 1 */
     const char *weights; /* a file with a weight for each row, or NULL: data/source/blocks.h */
-    const char *offsets, *exposures; /* the same of these */
+    const char *offsets, *exposures; /* files with an offset or an exposure for each row, or NULL */
     const char *labels; /* of an array: the file with a label for each row; else NULL */
     const char *const *numbers, *const *categories; /* CSV: columns of these kinds, likewise */
     const char *const *amounts; /* CSV: columns of numbers, or of labels and the like, which are
@@ -211,7 +211,8 @@ static inline uint32_t source_row_column(const struct source_rows *rows, uint32_
                           : (uint32_t)(rows->id[at] - 1);
 }
 
-/* The same by TABLE_IDS_SEEDED, which need not rise; of rows without texts, and of a pack's. */
+/* The ids of a row by TABLE_IDS_SEEDED, which need not rise; for rows without texts, and for those
+ * of a pack. */
 static inline const uint64_t *source_row_seeded_ids(const struct source_rows *rows, uint32_t row) {
     return (rows->seeded_id ? rows->seeded_id : rows->id) + (rows->alike ? 0 : rows->start[row]);
 }
@@ -225,7 +226,7 @@ struct source_report {
     uint64_t rows, values;
     char hash[HASH128_TEXT]; /* of the bytes as stored */
     struct source_beside_report {
-        char hash[HASH128_TEXT]; /* the same of that file; "" if there is none */
+        char hash[HASH128_TEXT]; /* of the bytes of that file; "" if there is none */
         struct source_stamp stamp;
     } property[ROW_PROPERTIES];     /* of the files of weights, offsets and exposures */
     char labels_hash[HASH128_TEXT]; /* of the file of labels, likewise */
@@ -289,7 +290,7 @@ const char *source_name(const char *path);
 int source_read(const char *path, const struct source_options *options, unsigned threads,
                 source_take *take, void *context, struct source_report *report);
 
-/* The same for whoever can do part of the work out of order. */
+/* The functions of a reader that can do part of its work out of order. */
 struct source_parts {
     source_take *prepare; /* before `take`: many threads at once, for different rows; or NULL */
     source_take *take;    /* in order, one thread at a time */
@@ -316,7 +317,7 @@ int source_columns(const char *path, const struct source_options *options, bool 
  */
 int source_paths(const char *folder, const char *const *patterns, char ***paths);
 
-/* The same of files alone, with those that are met again. */
+/* The paths of files alone, with those that are met again. */
 int source_paths_all(const char *folder, const char *const *patterns, char ***paths);
 
 /* Those of a command line, `count` of them, likewise a list: patterns of objects are expanded, but
@@ -331,7 +332,7 @@ struct source_beside {
                                         NULL-terminated, as `labels` is */
     char **labels;
     struct source_folder **folder; /* as in struct source_options; owned */
-    char *folders_differ;          /* likewise */
+    char *folders_differ;          /* as in struct source_options; owned */
 };
 void source_beside_release(struct source_beside *beside);
 

@@ -87,7 +87,8 @@ static int refuse_matches(const char *pattern, const glob_t *matches) {
     return error_set(ERROR_DATA, "no file matches %s%s", pattern, file_question(pattern, NULL));
 }
 
-/* Of objects only what is listed is looked for; others are asked for when they are read. */
+/* Expands the address of objects. Only a list is asked for here; single objects are asked for when
+ * they are read. */
 static int expand_address(struct path_list *list, const char *pattern) {
     char **paths = NULL, *shown = address_shown(pattern);
     int code = remote_is_pattern(shown) ? remote_list(shown, &paths) : 0;

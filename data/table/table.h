@@ -47,16 +47,17 @@ struct table_column {
     uint32_t date;  /* the column that has the date; a lower number */
     enum date_part part;
 
-    /* Of a number that is put into bins: where they part, rising. Bin 0 is below the first edge,
-     * and each edge the least of the next bin. */
+    /* The edges of a number that is put into bins, rising. Bin 0 is below the first edge, and each
+     * edge the least of the next bin. */
     double *edge; /* owned */
     uint32_t edges;
-    /* Of a number in bins: if not MONOTONE_NONE, a row of bin k has the features of bins 1 … k, so
-     * that their weights are the steps from bin to bin, and bin 0 is no feature. */
+    /* How the weights of a number in bins may go: if not MONOTONE_NONE, a row of bin k has the
+     * features of bins 1 … k, so that their weights are the steps from bin to bin, and bin 0 is no
+     * feature. */
     enum monotone monotone;
     uint64_t *in_bin; /* how many values training has in each, only when a set is made; owned */
 
-    /* Of a category: the ids of texts that training took for ROLE_RARE, rising. */
+    /* The ids of a category's texts that training took for ROLE_RARE, rising. */
     uint64_t *rare; /* owned */
     uint32_t rares;
 };
@@ -252,7 +253,7 @@ json_t *table_json(const struct table *table);
 /* ERROR_DATA, beginning with `where`, if the object is no such table. */
 int table_of_json(const json_t *object, const char *where, struct table **table);
 
-/* The same as a text. Free the result. */
+/* The table as a text. Free the result. */
 char *table_text(const struct table *table);
 int table_of_text(const char *text, const char *where, struct table **table);
 
@@ -283,7 +284,7 @@ uint64_t table_feature(enum table_ids ids, uint32_t column, enum feature_role ro
 
 uint64_t table_bin_feature(enum table_ids ids, uint32_t column, uint32_t bin);
 
-/* Of what the columns of a cross have: a feature of each, in their order. */
+/* The feature of a cross, from a feature of each of its columns, in their order. */
 uint64_t table_cross_feature(const uint64_t *id, uint32_t columns);
 
 /* The hash of a category's text, and the feature of such a hash. */

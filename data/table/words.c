@@ -117,7 +117,7 @@ struct word_reader {
     unsigned letters; /* of it */
 };
 
-/* Of ASCII: what becomes of a byte in a word; 0: it parts words. */
+/* Notes what becomes of each byte of ASCII in a word; 0: it separates words. */
 static void prepare_ascii(struct words *words, const struct table_text *as) {
     bool lowercase = as->lowercase;
     if (words->prepared && words->lowercase == lowercase && !strcmp(words->letters, as->letters))

@@ -85,7 +85,7 @@ static bool convert_in_double(const struct decimal *decimal, double *value) {
     return true;
 }
 
-/* The same with a mantissa of 64 bits. The second rounding, to a double, is correct unless the
+/* Converts with a mantissa of 64 bits. The second rounding, to a double, is correct unless the
  * dropped bits are exactly one half: then the first rounding may have decided wrongly. */
 static bool convert_in_extended(const struct decimal *decimal, double *value) {
 #if LDBL_MANT_DIG == 64

@@ -63,7 +63,7 @@ void number_format(double value, char text[NUMBER_TEXT]);
  * shortest text means. Answers its length. */
 size_t number_shortest(double value, char text[NUMBER_TEXT]);
 
-/* Of a list, as the labels of rows that have several are: puts the next part of *at, without the
+/* Reads a list, as the labels of rows that have several are: puts the next part of *at, without the
  * blanks around it and with a 0 behind it, into `part`; *at moves on. Empty parts do not count.
  * False after the last part. */
 bool list_next(const char **at, char separator, struct bytes *part);
@@ -84,7 +84,7 @@ int compare_ids(const void *a, const void *b);
 #define DIGITS_FEW 8
 #define DIGITS_MANY 15 /* as many always fit into a double */
 
-/* Of ten. */
+/* The powers of ten. */
 static const uint64_t digits_power[DIGITS_MANY + 1] = {1,
                                                        10,
                                                        100,
@@ -166,7 +166,7 @@ static inline uint64_t digits_many(const char *p, unsigned count) {
     return digits_few(p, DIGITS_FEW) * digits_power[rest] + digits_few(p + DIGITS_FEW, rest);
 }
 
-/* The same of digits with a point behind the first `whole`, fewer than eight. */
+/* The number of digits with a point after the first `whole`, fewer than eight. */
 static inline uint64_t digits_around_point(const char *p, unsigned whole, unsigned count) {
     const uint64_t before = (UINT64_C(1) << 8 * whole) - 1;
     uint64_t text = (digits_load(p) & before) | (digits_load(p + 1) & ~before);
