@@ -232,7 +232,7 @@ LANES_INLINE size_t typed_values(enum value_type type, const struct rows *rows, 
     return count;
 }
 
-/* The same of listed weights, by their places. */
+/* Collects a row's values of listed weights, by their places. */
 LANES_INLINE size_t typed_listed(enum value_type type, const struct rows *rows, size_t row,
                                  struct hessian_workspace *workspace) {
     size_t i = rows->dense ? row * rows->features : rows->start[row];
@@ -417,8 +417,8 @@ static void find_score_sums(size_t rows, size_t outputs, const double *derivativ
     }
 }
 
-/* Of the second derivatives of the rows of a batch; where outputs act on each other although they
- * share their weights, the sums of their rows. */
+/* The diagonal of the second derivatives of the rows of a batch; where outputs act on each other
+ * although they share their weights, the sums of their rows. */
 static void find_diagonal(const struct objective_shape *shape, enum objective_seconds seconds,
                           const struct row_batch *batch, struct objective_scratch *scratch) {
     struct hessian_workspace *workspace = scratch->workspace;

@@ -92,7 +92,7 @@ LANES_INLINE void add_four(enum value_type type, size_t n, const void *value, si
     memcpy(out + j, &total, sizeof total);
 }
 
-/* The same at the columns of the tail that were not read yet. */
+/* Adds at the columns of the tail that were not read yet. */
 LANES_INLINE void add_tail(enum value_type type, size_t n, const void *value, size_t row,
                            const struct tail *tail, const half_lanes d[4], double *out) {
     for (size_t half = 0; half < 2; half++) {

@@ -71,7 +71,7 @@ struct device_arrangement {
  * many values. Not measured on hardware. */
 bool device_arranged_by_column(const struct rows *rows);
 
-/* Of sparse rows. Releasing one that is all 0 does nothing. */
+/* Arranges sparse rows. Releasing an arrangement that is all 0 does nothing. */
 void device_arrangement_init(struct device_arrangement *arrangement, const struct rows *rows,
                              bool by_column);
 void device_arrangement_release(struct device_arrangement *arrangement);

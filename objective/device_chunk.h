@@ -25,9 +25,9 @@ struct device_chunk {
     const uint32_t *list_start; /* labels that are lists, else NULL: of struct label_lists */
     const uint32_t *list_class;
 
-    /* Of networks: whether a row weighs anything; and of sparse rows the columns that they have
-     * values in: how many, the list that objective/device_arranged.h makes, and how many such
-     * columns the chunks before it in the launch have. */
+    /* For networks: whether a row weighs anything; and the columns in which sparse rows have
+     * values: how many, the list that objective/device_arranged.h makes, and how many such columns
+     * the chunks before it in the launch have. */
     uint32_t weighs, columns;
     const uint32_t *columns_list;
     uint64_t first_column;

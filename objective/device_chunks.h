@@ -39,7 +39,7 @@ struct device_chunks_settings {
 /* Some chunks in a row. */
 struct device_group {
     struct device_chunk *chunks; /* on the host */
-    struct device_room table;    /* the same on the device */
+    struct device_room table;    /* the chunks on the device */
     struct device_room buffer;
     uint32_t first, count, capacity;
     uint32_t rows_most;    /* of a chunk */

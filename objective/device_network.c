@@ -27,9 +27,9 @@ struct device_network {
     uint32_t width[NETWORK_LAYERS_MAX + 2]; /* as in struct network_scratch */
 
     const double *parameters;
-    struct device_room rounded; /* the same as floats, of a narrow network */
+    struct device_room rounded; /* the parameters as floats, of a narrow network */
 
-    /* Of the chunks of a pass. */
+    /* What the chunks of a pass need. */
     struct device_room units[NETWORK_LAYERS_MAX], sums[NETWORK_LAYERS_MAX]; /* as there */
     struct device_room error[2];
     struct device_room first;    /* sparse: the gradients of W1, a row a column that a chunk has */

@@ -158,7 +158,7 @@ PORTABLE const struct device_chunk *network_chunk_of(const struct network_group 
     return &group->chunks[place->block / group->blocks_each];
 }
 
-/* Of all items of a chunk a thread takes every network_stride(), from network_first() on. */
+/* A thread takes every network_stride()-th item of a chunk, from network_first() on. */
 PORTABLE uint64_t network_first(const struct network_group *group, const struct place *place) {
     return (uint64_t)(place->block % group->blocks_each) * place->threads + place->thread;
 }

@@ -256,7 +256,7 @@ PORTABLE struct sparse_item sparse_item_at(const struct device_chunk *chunk, uin
 
 /* ---- margins ---- */
 
-/* Of K = 1. */
+/* Margins for K = 1. */
 struct sparse_margin_arguments {
     struct linear_work work;
 };
@@ -311,7 +311,7 @@ PORTABLE void sparse_margin_body(const struct place *place,
     }
 }
 
-/* Of any K. */
+/* Margins for any K. */
 struct sparse_margins_arguments {
     struct linear_work work;
 };
@@ -353,7 +353,7 @@ PORTABLE int64_t sparse_term(const struct linear_work *work, double derivative, 
     return fixed_round(term);
 }
 
-/* Of chunks that are not there column by column. */
+/* The gradient of chunks that are not there column by column. */
 struct sparse_scatter_arguments {
     struct linear_work work;
 };
@@ -382,7 +382,7 @@ PORTABLE void sparse_scatter_body(const struct place *place,
     }
 }
 
-/* Of chunks that are there column by column. */
+/* The gradient of chunks that are there column by column. */
 struct sparse_gather_arguments {
     struct linear_work work;
 };

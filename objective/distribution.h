@@ -31,8 +31,9 @@ struct distribution {
     double (*pearson)(const struct loss_parameters *parameters, size_t outputs,
                       const double *margins, double label);
 
-    /* Of a row that weighs more than 0, with all constants. A weight divides the dispersion; where
-     * that is 1 it multiplies the logarithm. NULL: −weight·loss. */
+    /* The logarithm of the likelihood of a row that weighs more than 0, with all constants. A
+     * weight divides the dispersion; where that is 1 it multiplies the logarithm. NULL:
+     * −weight·loss. */
     double (*log_likelihood)(const struct loss_parameters *parameters, double margin, double label,
                              double weight, double dispersion);
 

@@ -41,7 +41,7 @@ static double pearson_gaussian(const struct loss_parameters *parameters, size_t 
     return (label - margins[0]) * (label - margins[0]);
 }
 
-/* Of probability p = 1/(1 + e^−m) of the label's class: (1 − p)/p. */
+/* Pearson's statistic with probability p = 1/(1 + e^−m) of the label's class: (1 − p)/p. */
 static double pearson_binomial(const struct loss_parameters *parameters, size_t outputs,
                                const double *margins, double label) {
     (void)parameters;
@@ -60,7 +60,7 @@ static double pearson_multinomial(const struct loss_parameters *parameters, size
     return sum;
 }
 
-/* The same, as the loss is −log p. */
+/* Pearson's statistic (1 − p)/p, as the loss is −log p. */
 static double pearson_ordered(const struct loss_parameters *parameters, size_t outputs,
                               const double *margins, double label) {
     (void)parameters;

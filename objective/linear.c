@@ -269,7 +269,7 @@ static void add_row_bits(size_t outputs, const double *margin, int64_t *sum) {
         add_bits(&sum[k], margin[k]);
 }
 
-/* Of a point within its bound no part of a margin is beyond this in fixed point. */
+/* If a point is within its bound, no part of a margin is beyond this in fixed point. */
 #define TILE_PART_MOST 0x1p61
 
 static double times_power(double number, int exponent) {

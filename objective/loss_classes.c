@@ -181,7 +181,8 @@ static double proportional_odds_loss_of_one(const struct loss_parameters *parame
     return proportional_odds_loss(outputs, margins, label);
 }
 
-/* Of derivatives where biases start: σ and 1/(e^gap − 1) of gaps that so many outputs have. */
+/* The bound of derivatives where biases start: σ and 1/(e^gap − 1) of gaps that so many outputs
+ * have. */
 static double proportional_odds_bound(const struct loss_parameters *parameters,
                                       const struct start_margins *start, double label_max_abs) {
     (void)parameters;

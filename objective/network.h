@@ -30,16 +30,16 @@ struct network_scratch {
     uint64_t rounded_point; /* that `rounded` is of, */
     uint64_t rounded_from;  /* from which element on */
 
-    /* Of a batch, row-major. */
+    /* The values of a batch, row-major. */
     void *input;                         /* values as reals, unless they are already */
     size_t input_values;                 /* that there is room for */
     const void *from;                    /* the dense rows of this batch, or all sparse values */
     void *units[NETWORK_LAYERS_MAX + 1]; /* layer l's at [l − 1]: rows × width, also the margins */
-    void *sums[NETWORK_LAYERS_MAX];      /* the same before the activation, for gelu; or NULL */
-    void *error[2];                      /* derivatives by the sums, of two layers in turn */
-    double *first_error;                 /* those of the first layer; NULL until needed */
+    void *sums[NETWORK_LAYERS_MAX]; /* layer l's sums before the activation, for gelu; or NULL */
+    void *error[2];                 /* derivatives by the sums, of two layers in turn */
+    double *first_error;            /* those of the first layer; NULL until needed */
 
-    /* Of the chunk. */
+    /* The sums of the chunk. */
     bool dense;
     void *gradient[TENSORS_MAX]; /* of each tensor; of sparse rows [0] has only used columns */
     size_t first_rows;           /* that gradient[0] has room for */
@@ -56,7 +56,7 @@ struct network_scratch {
 
     struct matrix_scratch *matrix;
 
-    /* Of a network with Kronecker factors: the chunk's gradient, scaled; NULL until needed. */
+    /* For a network with Kronecker factors: the chunk's gradient, scaled; NULL until needed. */
     double *kronecker_gradient;
     struct kronecker_work *kronecker_work;
 };

@@ -117,7 +117,7 @@ void gradient_add(size_t n, const double *gradient, double power, double inverse
         fixed_add(&sum[i], gradient[i] * power * inverse);
 }
 
-/* The same of floats. */
+/* Adds a gradient of floats. */
 VECTOR_CLONES
 static void floats_add(size_t n, const float *gradient, double power, double inverse,
                        int64_t *sum) {

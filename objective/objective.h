@@ -129,10 +129,10 @@ struct objective {
     /* `product` = factor times that matrix S times `of`, K×columns each; NULL: by its rows. */
     void (*second_product)(size_t outputs, double label, const double *derivatives, double factor,
                            size_t columns, const double *of, double *product);
-    /* Of outputs that share their weights and act on each other: the sums of the rows of that
-     * matrix, rows×K, from the derivatives alone. Beside the diagonal it has one element that is
-     * not 0, and its mirror image: of the outputs label − 1 and label, minus the product of the
-     * sizes of their derivatives. NULL: it is diagonal. */
+    /* The sums of the rows of that matrix, rows×K, from the derivatives alone, for outputs that
+     * share their weights and act on each other. Beside the diagonal it has one element that is not
+     * 0, and its mirror image: of the outputs label − 1 and label, minus the product of the sizes
+     * of their derivatives. NULL: it is diagonal. */
     void (*second_sums)(size_t rows, size_t outputs, const double *label, const double *derivatives,
                         double *sums);
     /* The diagonal as `second`, of what it is on average over the labels that a row may have, for
@@ -219,7 +219,7 @@ double objective_loss(const struct objective *objective, const struct loss_param
 
 enum activation { ACTIVATION_TANH, ACTIVATION_RELU, ACTIVATION_GELU, ACTIVATIONS };
 
-/* Of products and activations. Losses are always in double. */
+/* The precision of products and activations. Losses are always in double. */
 enum precision { PRECISION_DOUBLE, PRECISION_FLOAT, PRECISIONS };
 
 /* The hidden layers between features and outputs. A unit is the activation of its bias plus the
@@ -347,8 +347,8 @@ double objective_typical_margin(const struct objective_shape *shape);
 double objective_null_intercept(const struct objective_shape *shape,
                                 const struct label_summary *labels);
 
-/* Of elements [first, first + count) of a vector of a network, those that lead to the outputs:
- * times `factor`. */
+/* Multiplies by `factor` those of the elements [first, first + count) of a network's vector that
+ * lead to the outputs. */
 void objective_scale_outputs(const struct layout *layout, double factor, uint64_t first,
                              uint64_t count, double *elements);
 
@@ -393,10 +393,10 @@ struct objective_scale {
 struct objective_result {
     double loss; /* Σ weight·loss over the block; not finite if the point is too far out */
 
-    /* Of a linear model one: the largest |derivative| over the block, not weighted. Of a network
-     * one a tensor: the largest |g|·2^(e − s) over its elements g of the block's gradient, e being
-     * the base exponent of each, and s that of the last bias. +infinity if a value is NaN; all if
-     * the loss is not finite. */
+    /* For a linear model one maximum: the largest |derivative| over the block, not weighted. Of a
+     * network one a tensor: the largest |g|·2^(e − s) over its elements g of the block's gradient,
+     * e being the base exponent of each, and s that of the last bias. +infinity if a value is NaN;
+     * all if the loss is not finite. */
     struct maxima maxima;
 
     bool exceeded;  /* a maximum is beyond its bound: `sum` may hold a part of this block, and must
@@ -597,8 +597,8 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
  * replicas of a run must have the same. */
 uint64_t objective_proof(void);
 
-/* The same of the losses and their derivatives alone, for processes that have margins of rows and
- * no data: of all kinds with one label a row. */
+/* A proof of the losses and their derivatives alone, for processes that have margins of rows and no
+ * data: of all kinds with one label a row. */
 uint64_t objective_proof_losses(void);
 
 /* Why a device does not compute this (a constant), or NULL if it does. `curvature`: the run asks

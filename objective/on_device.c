@@ -309,7 +309,7 @@ static struct objective_result result_with_maximum(const struct objective_device
         .loss = loss, .maxima = maxima_of_one(largest), .exceeded = largest > bound};
 }
 
-/* Of families with a maximum for each tensor. */
+/* Collects the results of families with a maximum for each tensor. */
 static int collect_maxima(struct objective_device *on, const struct objective_device_work *work,
                           uint32_t count, struct objective_device_result *results) {
     struct maxima *maxima = memory_new(count, sizeof *maxima);

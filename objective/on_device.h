@@ -75,7 +75,7 @@ struct objective_device_work {
     const atomic_bool *stop;      /* asked between groups; NULL: never */
 };
 
-/* Of a chunk. Members of another kind are 0. */
+/* The result of a chunk. Members of another kind are 0. */
 struct objective_device_result {
     struct objective_result result;
     struct objective_hessian hessian;

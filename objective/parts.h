@@ -258,7 +258,7 @@ struct listed_values {
     uint64_t point;  /* that these are of, as objective_scratch_at() numbers them; 0: not known */
     size_t begin[BATCH_ROWS_MAX + 1]; /* those of row i are begin[i] to begin[i + 1] of: */
     uint32_t *column;                 /* as in struct sampled_row, */
-    double *value;                    /* likewise */
+    double *value;                    /* as in struct sampled_row */
     uint32_t *at;                     /* of a row: where values are that count */
     size_t capacity;
 };

@@ -78,7 +78,7 @@ static int plugin_exponent(const struct objective_shape *shape, const int16_t *c
     return share;
 }
 
-/* Of a plug-in's derivatives nothing is known: the bounds follow from the weight of a chunk. */
+/* Nothing is known of a plug-in's derivatives: the bounds follow from the weight of a chunk. */
 static struct bounds plugin_first_bounds(const struct objective_shape *shape, double label_max_abs,
                                          double chunk) {
     struct bounds bounds = {.count = shape->plugin->tensors.layout.count};

@@ -19,7 +19,7 @@ enum { PROOF_TRIANGLE = PROOF_CURVED_PARAMETERS * (PROOF_CURVED_PARAMETERS + 1) 
 enum { PROOF_CURVED_CHUNK = 1, PROOF_CURVED_BOUND = 6 };
 static const struct row_sampling proof_sampling = {.rate = 0.05, .floor = 0.1, .dice = 1};
 
-/* Of networks fewer rows: without fused products in hardware they take long. Units that fill lanes
+/* Networks get fewer rows: without fused products in hardware they take long. Units that fill lanes
  * and leave some over. */
 enum { PROOF_UNITS = 21, PROOF_UNITS_ABOVE = 9, PROOF_NETWORK_ROWS = 50 };
 enum {
@@ -37,8 +37,8 @@ struct proof_data {
     uint32_t lists_start[3], lists_class[2]; /* none, and two of three classes */
     struct label_lists lists;
     double parameters[PROOF_PARAMETERS];
-    double
-        parted[PROOF_PARAMETERS]; /* the same with two biases that fall, in models of both sizes */
+    double parted[PROOF_PARAMETERS]; /* the parameters with two biases that fall, in models of both
+                                        sizes */
     double network_parameters[PROOF_NETWORK_PARAMETERS]; /* of the last network asked for */
     int16_t exponent[PROOF_FEATURES + 1];
 };

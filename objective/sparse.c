@@ -21,8 +21,8 @@ LANES_INLINE void ask_ahead(const struct rows *rows, size_t i, size_t count, con
         __builtin_prefetch((const char *)vector + rows->feature[i + AHEAD + k] * size);
 }
 
-/* The same for the elements of one value, `size` bytes, COLUMN_AHEAD values early. Of many outputs
- * the first are enough: the processor itself asks for what follows. */
+/* Asks for the elements of one value, `size` bytes, COLUMN_AHEAD values early. Of many outputs the
+ * first are enough: the processor itself asks for what follows. */
 LANES_INLINE void ask_column(const struct rows *rows, size_t i, const void *vector, size_t size) {
     if (i + COLUMN_AHEAD >= rows->start[rows->count])
         return;
@@ -166,7 +166,7 @@ LANES_INLINE void row_gradient(enum value_type type, bool wide, size_t begin, si
     }
 }
 
-/* The same for any K. */
+/* The gradients of rows for any K. */
 LANES_INLINE void row_gradients(enum value_type type, size_t outputs, bool wide, size_t begin,
                                 size_t end, const struct rows *rows, const int16_t *exponent,
                                 const double *derivatives, int64_t *sum) {
@@ -204,7 +204,7 @@ LANES_INLINE void typed_gradient(enum value_type type, size_t outputs, bool wide
     }
 }
 
-/* The same with exponents by column and without. */
+/* The gradient of a batch, with exponents by column and without. */
 LANES_INLINE void gradient_of(enum value_type type, size_t outputs, const int16_t *exponent,
                               const struct row_batch *batch, const double *derivatives,
                               int64_t *sum) {

@@ -128,7 +128,7 @@ static void add_pairs(const struct hessian_workspace *workspace, const struct sa
     }
 }
 
-/* The same for one output, whose products are all small: rounded four at a time. */
+/* Adds the pairs of one output, whose products are all small: rounded four at a time. */
 VECTOR_CLONES
 static void add_small_pairs(const struct hessian_workspace *workspace,
                             const struct sampled_row *row, int64_t *triangle) {
