@@ -6,9 +6,6 @@ libdevice_a_SOURCES = \
 	device/find.c device/find.h \
 	device/kernel.h \
 	device/mark.c
-if HAVE_CUDA
-libdevice_a_SOURCES += device/cuda.cu
-endif
 DEVICE_LIBS = libdevice.a $(CUDA_LIBS)
 
 # A checksum of what is computed on devices, and of the compiler: the mark of a checked device has it.
@@ -16,8 +13,8 @@ DEVICE_LIBS = libdevice.a $(CUDA_LIBS)
 device/build.inc: device-build
 device-build:
 	@$(MKDIR_P) device && cd $(srcdir) && { LC_ALL=C; export LC_ALL; \
-		cat device/*.[ch] device/*.cu numeric/*.[ch] numeric/*.def objective/*.[ch] objective/*.def \
-		objective/*.cu shard/*kernel* shard/pass_plan.h; '$(NVCC)' --version; } 2>/dev/null | cksum | \
+		cat cuda/*.cu device/*.[ch] numeric/*.[ch] numeric/*.def objective/*.[ch] objective/*.def \
+		shard/*kernel* shard/pass_plan.h; '$(NVCC)' --version; } 2>/dev/null | cksum | \
 		{ read sum bytes; echo "#define DEVICE_BUILD \"$$sum-$$bytes\""; } \
 		>$(abs_builddir)/device/build.inc.new
 	@cmp -s device/build.inc.new device/build.inc || cp device/build.inc.new device/build.inc

@@ -33,8 +33,5 @@ libobjective_a_SOURCES = \
 	objective/sparse.c \
 	objective/table.c \
 	objective/triangle.c
-if HAVE_CUDA
-libobjective_a_SOURCES += objective/device_kernels_cuda.cu
-endif
 libobjective_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS)
 OBJECTIVE_LIBS = libobjective.a $(PLUGIN_LIBS)

@@ -22,9 +22,6 @@ libshard_a_SOURCES = \
 	shard/shard.c shard/shard.h shard/state.h \
 	shard/sparse_step.c shard/sparse_step.h \
 	shard/writer.c shard/writer.h
-if HAVE_CUDA
-libshard_a_SOURCES += shard/kernels_cuda.cu
-endif
 SHARD_LIBS = libshard.a $(OBJECTIVE_LIBS)
 
 bin_PROGRAMS += dml-shard

@@ -38,6 +38,8 @@ MAY_INCLUDE = {
     # The other headers of objective/ are for its own files.
     'replica': ['base', 'wire', 'device', 'numeric', 'data', 'objective/family.h', 'objective/kronecker.h',
                 'objective/objective.h', 'objective/on_device.h', 'plugin/plugin.h'],
+    # Only a build with CUDA compiles it, and no other folder includes it.
+    'cuda': ['base', 'device', 'objective', 'shard'],
 }
 
 # What each folder holds: with the rules above the table in doc/ARCHITECTURE.md, which --table prints.
@@ -46,7 +48,7 @@ HOLDS = {
             'data, the layout of the parameters, changes of scale',
     'wire': 'the one message table, frames, peers over libevent, TLS, shared memory, programs of vector '
             'operations',
-    'device': 'devices that compute: memory, queues, kernels; GPUs by CUDA, and one that is emulated',
+    'device': 'devices that compute: memory, queues, kernels; and one that is emulated',
     'numeric': 'exact sums, fixed point, vector kernels, small dense algebra',
     'data': 'readers of files, packs, merged sets of chunks',
     'plugin': "libraries of users (dml/objective.h), in processes of their own",
@@ -58,6 +60,7 @@ HOLDS = {
     'coordinator': 'main, and the driver between optimizer, dispatch and machine; the rest in rooms, below',
     'shard': 'registers, vectors of rows, programs and their executors, staging and folding, checkpoints',
     'replica': 'worker threads, portions, flushes',
+    'cuda': 'GPUs by the CUDA runtime, and the kernels of objective/ and shard/ compiled for them',
 }
 
 # The rooms of the coordinator: each may include those before it in this list, and the first two are
@@ -111,7 +114,7 @@ PRIVATE = {
 LIBRARIES = {
     r'sqlite3\.h': r'store/',
     r'(cblas|lapacke|openblas_config)\.h': r'tests/|bench/',
-    r'(cuda|cublas|cusparse).*\.h': r'device/cuda\.cu|bench/',
+    r'(cuda|cublas|cusparse).*\.h': r'cuda/backend\.cu|bench/',
     r'(event2/.*|event|evhttp|evdns)\.h':
         r'wire/(peer|host|host_run|dial)\.c|(coordinator|shard|replica)/main\.c'
         r'|coordinator/run/(launch_processes|cluster_loop|cluster_links|loop)\.c|coordinator/status/(control|http)\.c',

@@ -5,7 +5,7 @@ import pathlib
 
 ROOT = pathlib.Path(os.environ.get('DML_SOURCE') or pathlib.Path(__file__).resolve().parents[1])
 FOLDERS = ('base', 'wire', 'device', 'numeric', 'data', 'plugin', 'objective', 'model', 'library',
-           'store', 'optimizer', 'coordinator', 'shard', 'replica', 'python', 'examples', 'bench', 'tests')
+           'store', 'optimizer', 'coordinator', 'shard', 'replica', 'cuda', 'python', 'examples', 'bench', 'tests')
 
 
 def c_files(folders=FOLDERS):

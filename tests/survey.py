@@ -14,7 +14,7 @@ import statistics
 import sys
 
 PRODUCT = ('base', 'wire', 'device', 'numeric', 'data', 'plugin', 'objective', 'model', 'library',
-           'store', 'optimizer', 'coordinator', 'shard', 'replica')
+           'store', 'optimizer', 'coordinator', 'shard', 'replica', 'cuda')
 CODE = ('.c', '.h', '.def', '.cu')
 COMMENT = re.compile(r'/\*.*?\*/|//[^\n]*', re.DOTALL)
 INCLUDE = re.compile(r'^\s*#\s*include\s*"([^"]+)"', re.MULTILINE)

@@ -1,5 +1,5 @@
 /* The part of the CUDA runtime that programs of this project call, with an interpreter in place of
- * a GPU: device/cuda.cu and the kernels' launches are linked with it as they are.
+ * a GPU: cuda/backend.cu and the kernels' launches are linked with it as they are.
  *
  * A stream does nothing before it is asked whether it has ended, so that what is missing shows: an
  * order between streams, or a wait before the host uses memory again. */
