@@ -24,7 +24,7 @@ struct computation {
     const double *upper;      /* for kinds of the upper layers, whose parameters are these */
     uint32_t tiles_below;     /* the rows of chunk c are those of tile c − this */
     uint64_t *columns; /* not NULL: the columns of the chunks are noted here (replica/needs.h), */
-    bool notes_alone;  /* and nothing else is done */
+    bool scan_only;    /* and nothing else is done */
     struct scaled_point scaled; /* the same; with `columns` the point is not weights and biases */
     struct objective_change change; /* the same; zeroed: there is none */
     struct bounds bounds;           /* of the evaluation */

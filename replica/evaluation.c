@@ -165,11 +165,11 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->parts = parts;
     evaluation->bounds = message->bounds;
     evaluation->sampling = (struct row_sampling){message->rate, message->floor, message->dice};
-    evaluation->upper_here = replica->upper && mutant(UPPER_KEPT);
+    evaluation->has_upper = replica->upper && mutant(UPPER_KEPT);
     keep_weights(&evaluation->weights, replica, &message->weights);
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));
-    evaluation->few = replica_is_over_few(replica);
-    if (evaluation->few)
+    evaluation->fetch_by_portion = replica_is_over_few(replica);
+    if (evaluation->fetch_by_portion)
         needs_clear(&replica->of_few);
     replica_advance(replica, now_ns, out);
 }
@@ -261,7 +261,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
     struct evaluation *evaluation = &replica->evaluation;
     assert(evaluation->portion_count && replica->activity == ACTIVITY_NONE && !replica->abandoned);
     assert(evaluation->fetched == replica->shard_count);
-    assert(replica->parameters || !evaluation->point.range.count);
+    assert(replica->parameters || !evaluation->fetch.range.count);
     replica->computing = evaluation->portions[0];
     evaluation->strip = replica_strip_of(replica, &replica->computing);
     assert(!(replica->computing.flags & PORTION_SOLO) || !evaluation->accrual.count);
@@ -287,8 +287,8 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                              .parts = evaluation->parts,
                              .point = replica->points,
                              .parameters = replica->parameters,
-                             .first_number = replica_is_of_rows(replica, evaluation->point.vector)
-                                                 ? evaluation->point.range.first
+                             .first_number = replica_is_of_rows(replica, evaluation->fetch.vector)
+                                                 ? evaluation->fetch.range.first
                                                  : 0,
                              .upper = upper ? replica->upper : NULL,
                              .tiles_below = tiles_below,
@@ -312,19 +312,20 @@ void replica_computed(struct replica *replica, const struct computed *computed, 
                       struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     bool wanted = !replica->abandoned;
-    bool noted = replica->activity == ACTIVITY_NOTING;
-    assert((noted || replica->activity == ACTIVITY_COMPUTING) && !replica->gathering);
+    bool scanned = replica->activity == ACTIVITY_SCANNING;
+    assert((scanned || replica->activity == ACTIVITY_COMPUTING) && !replica->gathering);
     replica->activity = ACTIVITY_NONE;
     replica->abandoned = false;
     if (wanted && computed->error) {
         replica_fail(replica, computed->error, computed->reason, out);
         return;
     }
-    if (wanted && noted) {
+    if (wanted && scanned) {
         needs_learn(replica_needs(replica), replica->computing.chunks.first,
                     replica->computing.chunks.count);
-        evaluation->noted = true;
-        evaluation->noted_strip = replica_strip_of(replica, &replica->computing) + 1;
+        if (evaluation->fetch.plan == PLAN_NEEDED)
+            evaluation->fetch.plan = PLAN_OUTDATED;
+        evaluation->scanned_strip = replica_strip_of(replica, &replica->computing) + 1;
     } else if (wanted) {
         if (replica_learns(replica) && !computed->stopped)
             needs_learn(&replica->needs, replica->computing.chunks.first,
@@ -415,7 +416,7 @@ void replica_gathered(struct replica *replica, const struct sum_lists *listed, i
         bool shards_scale = replica->setup.scaled && !replica->kronecker.used;
         if (shards_scale && replica->gathering->sums == SUMS_PARAMETERS && bias)
             flush_keep_biases(replica->gathering, bias->first, bias->columns, listed);
-        flush_encode(&replica->flushes, replica->gathering, replica->ranges, replica->apart,
+        flush_encode(&replica->flushes, replica->gathering, replica->ranges, replica->remote,
                      outputs, listed);
         stage(replica, replica->gathering, out);
     } else {
@@ -462,7 +463,7 @@ void replica_resume_shard(struct replica *replica, uint32_t shard, struct outbox
     struct shard_link *link = &replica->shards[shard];
     if (!evaluation->running)
         return;
-    if (evaluation->asked && !link->fetched)
+    if (evaluation->fetch.plan != PLAN_NOTHING && !link->fetched)
         replica_fetch(replica, shard, out);
     for (struct flush *flush = replica->flushes.first; flush; flush = flush->next)
         if (flush != replica->gathering && flush->id.attempt == evaluation->attempt &&
@@ -492,101 +493,60 @@ void replica_resume_coordinator(struct replica *replica, struct outbox *out) {
 
 /* ---- what comes next ---- */
 
-/* Whether the part of the point that is here, if it is a part, will do for the next portion. */
-static bool has_all_that_is_needed(const struct replica *replica) {
-    const struct evaluation *evaluation = &replica->evaluation;
-    const struct chunk_range *chunks = &evaluation->portions[0].chunks;
-    if (!evaluation->partial || mutant(NEEDS_NOT_LOOKED_AT))
-        return true;
-    return !evaluation->noted &&
-           (evaluation->few || needs_knows(&replica->needs, chunks->first, chunks->count));
-}
-
-/* Whether it has to be found out first which columns the next portion has. */
-static bool must_note(struct replica *replica) {
-    const struct evaluation *evaluation = &replica->evaluation;
-    const struct chunk_range *chunks = &evaluation->portions[0].chunks;
-    bool alone = replica_notes_alone(replica, &evaluation->portions[0]) && !evaluation->few;
-    bool few = evaluation->few && (!evaluation->asked || evaluation->partial);
-    return (alone || few) && !needs_knows(replica_needs(replica), chunks->first, chunks->count) &&
-           !mutant(NEEDS_NOT_LOOKED_AT);
-}
-
-static void note_portion(struct replica *replica) {
+/* Notes which columns the next portion has, which is then planned anew. */
+static void scan_portion(struct replica *replica) {
     const struct evaluation *evaluation = &replica->evaluation;
     replica->computing = evaluation->portions[0];
     const uint32_t strip = replica_strip_of(replica, &replica->computing);
-    replica->activity = ACTIVITY_NOTING;
+    replica->activity = ACTIVITY_SCANNING;
     replica_act(replica, &(struct action){.kind = ACTION_COMPUTE,
                                           .computation = {
                                               .first = replica->computing.chunks.first,
                                               .count = replica->computing.chunks.count,
                                               .parts = evaluation->parts,
                                               .columns = needs_strip(replica_needs(replica), strip),
-                                              .notes_alone = true,
+                                              .scan_only = true,
                                           }});
 }
 
-/* Whether the next portion can be computed with what was fetched last. */
-static bool is_at_hand(const struct replica *replica, const struct point_part *point) {
-    const struct evaluation *evaluation = &replica->evaluation;
-    const struct point_part *here = &evaluation->point;
-    const struct range *range = &here->range;
-    bool of_rows = replica_is_of_rows(replica, point->vector);
-    bool same = point->vector == here->vector || (mutant(MARGINS_FOR_DERIVATIVES) && of_rows &&
-                                                  replica_is_of_rows(replica, here->vector));
-    if (!evaluation->asked || !same)
-        return false;
-    if (!of_rows)
-        return point->range.first == range->first && has_all_that_is_needed(replica);
-    return point->range.first >= range->first &&
-           point->range.first - range->first <= range->count &&
-           (point->range.count <= range->count - (point->range.first - range->first) ||
-            mutant(ROWS_NOT_LOOKED_AT));
+static bool may_work(const struct replica *replica) {
+    return replica->evaluation.running && replica->ready && !replica->error &&
+           replica->activity == ACTIVITY_NONE;
 }
 
-/* Whether a part of the point is enough for the next portion. Without tiles a whole one is asked
- * for here because a part was not. */
-static bool a_part_will_do(struct replica *replica) {
+/* Where all portions need the same, it is asked for as soon as the evaluation begins. False until
+ * all that was asked for is here. */
+static bool fetch_ahead(struct replica *replica, struct outbox *out) {
     const struct evaluation *evaluation = &replica->evaluation;
-    const struct portion *portion = &evaluation->portions[0];
-    bool known = needs_knows(&replica->needs, portion->chunks.first, portion->chunks.count);
-    return (evaluation->few || (replica->setup.strip_columns && known)) &&
-           replica_has_few_needs(replica, replica_strip_of(replica, portion));
+    if (evaluation->fetch.plan == PLAN_NOTHING && !replica_plans_by_portion(replica)) {
+        const struct fetch fetch = replica_plan(replica, NULL);
+        replica_ask(replica, &fetch, out);
+    }
+    return evaluation->fetch.plan == PLAN_NOTHING || evaluation->fetched == replica->shard_count;
+}
+
+/* False while a flush that is due is made, or waits for a buffer. */
+static bool flush_what_is_due(struct replica *replica, int64_t now_ns, struct outbox *out) {
+    struct evaluation *evaluation = &replica->evaluation;
+    evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);
+    return !evaluation->starved && replica->activity == ACTIVITY_NONE;
 }
 
 /* Computes the next portion, or gets what that takes. */
 static void take_portion_up(struct replica *replica, int64_t now_ns, struct outbox *out) {
-    const struct evaluation *evaluation = &replica->evaluation;
-    if (must_note(replica)) {
-        note_portion(replica);
+    if (!replica->evaluation.portion_count)
         return;
-    }
-    const struct point_part point = replica_point_of(replica, &evaluation->portions[0]);
-    bool by_rows = replica_fetches_by_rows(replica);
-    bool kept = evaluation->asked && !by_rows && point.vector == evaluation->point.vector &&
-                mutant(STRIP_KEPT);
-    if (is_at_hand(replica, &point) || kept)
+    const struct fetch fetch = replica_plan(replica, &replica->evaluation.portions[0]);
+    if (fetch.plan == PLAN_NOTHING)
         start_portion(replica, now_ns, out);
-    else if (by_rows)
-        replica_ask_for_point(replica, replica_more_rows(replica, point), false, out);
+    else if (fetch.plan == PLAN_SCAN)
+        scan_portion(replica);
     else
-        replica_ask_for_point(replica, point, a_part_will_do(replica), out);
+        replica_ask(replica, &fetch, out);
 }
 
 void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
-    struct evaluation *evaluation = &replica->evaluation;
-    if (!evaluation->running || !replica->ready || replica->error ||
-        replica->activity != ACTIVITY_NONE)
-        return;
-    if (!evaluation->asked && !replica->setup.strip_columns && !evaluation->few &&
-        !replica_fetches_by_rows(replica))
-        replica_ask_for_point(replica, replica_point_of(replica, NULL),
-                              replica_has_few_needs(replica, 0), out);
-    if (evaluation->asked && evaluation->fetched < replica->shard_count)
-        return;
-    evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);
-    if (evaluation->portion_count && !evaluation->starved && replica->activity == ACTIVITY_NONE)
+    if (may_work(replica) && fetch_ahead(replica, out) && flush_what_is_due(replica, now_ns, out))
         take_portion_up(replica, now_ns, out);
 }
 

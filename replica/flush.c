@@ -174,10 +174,10 @@ enum { SPARSE_RISE = 8 };
 
 /* Between hosts the fewest bytes count. On one host a dense slice is read where it lies, and only
  * few entries are worth a copy of their own. Offsets have 32 bits. */
-static enum stage_encoding choose_encoding(uint64_t count, uint64_t entries, bool apart) {
+static enum stage_encoding choose_encoding(uint64_t count, uint64_t entries, bool remote) {
     if (count > UINT32_MAX)
         return STAGE_DENSE;
-    if (!apart)
+    if (!remote)
         return entries < count / 4 ? STAGE_SPARSE : STAGE_DENSE;
     if (entries <= count / SPARSE_RISE)
         return STAGE_SPARSE;
@@ -187,13 +187,13 @@ static enum stage_encoding choose_encoding(uint64_t count, uint64_t entries, boo
 
 /* `first`: which of the shard's sums come first in the slice. */
 static void encode_slice(struct flush_slice *slice, const struct flush *flush, struct range range,
-                         uint64_t first, bool counted, bool apart) {
+                         uint64_t first, bool counted, bool remote) {
     assert(range.first >= flush->covers.first);
     const int64_t *elements =
         (const int64_t *)flush->buffer->start + (range.first - flush->covers.first);
     struct candidates all = {.sums = elements, .range = range, .count = range.count};
     uint64_t entries = counted ? count_nonzero(&all) : range.count;
-    enum stage_encoding encoding = choose_encoding(range.count, entries, apart);
+    enum stage_encoding encoding = choose_encoding(range.count, entries, remote);
     slice->first = first;
     if (encoding != STAGE_DENSE) {
         list_entries(slice, &all, encoding == STAGE_BITMAP, entries);
@@ -259,14 +259,14 @@ static void encode_lists(struct flush *flush, struct flush_slice *slice,
     slice->bulk.data = made;
 }
 
-/* A shard apart gets each element once, in the fewest bytes. */
+/* A remote shard gets each element once, in the fewest bytes. */
 static void encode_all_lists(struct flush_pool *pool, struct flush *flush,
-                             const struct range *ranges, const bool *apart,
+                             const struct range *ranges, const bool *remote,
                              const struct sum_lists *lists) {
     struct sum_list all = {0};
     size_t used = 0;
     for (uint32_t i = 0; i < pool->shards; i++) {
-        bool alone = apart[i] || ranges[i].count > UINT32_MAX;
+        bool alone = remote[i] || ranges[i].count > UINT32_MAX;
         if (alone && !all.capacity)
             sum_lists_add(lists, &all);
         if (alone)
@@ -309,9 +309,9 @@ static bool is_sparse(const struct flush *flush, uint64_t outputs) {
 }
 
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  const bool *apart, uint64_t outputs, const struct sum_lists *listed) {
+                  const bool *remote, uint64_t outputs, const struct sum_lists *listed) {
     if (listed) {
-        encode_all_lists(pool, flush, ranges, apart, listed);
+        encode_all_lists(pool, flush, ranges, remote, listed);
         return;
     }
     bool sparse = is_sparse(flush, outputs), dense = false;
@@ -324,7 +324,7 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
         /* Biases go to every shard, but not beside a slice without elements. */
         if (range.count || flush->biases)
             encode_slice(&flush->slices[i], flush, range.count ? range : own,
-                         range.first - own.first, sparse || apart[i], apart[i]);
+                         range.first - own.first, sparse || remote[i], remote[i]);
         dense |= flush->slices[i].encoding == STAGE_DENSE;
         heartbeat();
     }

@@ -103,12 +103,12 @@ struct flush *flush_start(struct flush_pool *pool, const struct flush_id *id,
                           struct accrual *accrued, enum sums_layout sums, struct range covers);
 
 /* Cuts a flush, whose buffer is filled, into slices; `ranges` are of the parameters. A shard that
- * has nothing of what the flush covers gets a slice without elements. A shard `apart`, which does
- * not read the buffer, gets its slice in the encoding with the fewest bytes. For others a value of
- * the data adds to `outputs` elements of a gradient, a row of the first tensor: so what is sparse
- * is known without a look at the sums. `listed`: as of replica_gathered(); or NULL. */
+ * has nothing of what the flush covers gets a slice without elements. A shard that is `remote`,
+ * which does not read the buffer, gets its slice in the encoding with the fewest bytes. For others
+ * a value of the data adds to `outputs` elements of a gradient, a row of the first tensor: so what
+ * is sparse is known without a look at the sums. `listed`: as of replica_gathered(); or NULL. */
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
-                  const bool *apart, uint64_t outputs, const struct sum_lists *listed);
+                  const bool *remote, uint64_t outputs, const struct sum_lists *listed);
 
 /* Copies elements [first, first + count) of the flush, the biases, for every shard to get beside
  * its slice. To be called before flush_encode(), `listed` as there. */

@@ -29,10 +29,10 @@ void replica_forget_shards(struct replica *replica) {
     }
     free(replica->shards);
     free(replica->ranges);
-    free(replica->apart);
+    free(replica->remote);
     replica->shards = NULL;
     replica->ranges = NULL;
-    replica->apart = NULL;
+    replica->remote = NULL;
     replica->shard_count = 0;
 }
 
@@ -53,7 +53,7 @@ void replica_connect_shard(struct replica *replica, uint32_t index) {
     struct shard_link *shard = &replica->shards[index];
     assert(index < replica->shard_count && shard->address && !shard->link);
     const char *address = shard->local_address ? shard->local_address : shard->address;
-    replica->apart[index] = !address_is_unix(address);
+    replica->remote[index] = !address_is_unix(address);
     shard->connecting = true;
     replica_act(replica,
                 &(struct action){.kind = ACTION_CONNECT, .shard = index, .address = address});
@@ -82,7 +82,7 @@ static void move_shard(struct replica *replica, const struct message_shard_at *m
     struct range *range = &replica->ranges[message->index];
     bool same = shard->incarnation == message->incarnation && range->first == message->first &&
                 range->count == message->count;
-    bool fetched = replica->evaluation.asked && shard->fetched;
+    bool fetched = replica->evaluation.fetch.plan != PLAN_NOTHING && shard->fetched;
     bool met = same && shard->met;
     if (fetched && !same)
         replica_abandon(replica);

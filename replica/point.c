@@ -22,11 +22,11 @@ bool replica_is_upper(const struct replica *replica, const struct portion *porti
 }
 
 /* What shards of this host have is used where it lies, or copied at the speed of memory. */
-static bool some_are_apart(const struct replica *replica) {
-    bool apart = false;
+static bool some_are_remote(const struct replica *replica) {
+    bool remote = false;
     for (uint32_t i = 0; i < replica->shard_count; i++)
-        apart |= replica->apart[i];
-    return apart;
+        remote |= replica->remote[i];
+    return remote;
 }
 
 /* ---- a part of a vector of rows ---- */
@@ -36,10 +36,10 @@ static bool is_of_network(const struct replica *replica) {
 }
 
 /* Of a network always: there is no memory for a number for each row and unit. */
-bool replica_fetches_by_rows(const struct replica *replica) {
+static bool fetches_by_rows(const struct replica *replica) {
     const struct evaluation_parts *parts = &replica->evaluation.parts;
     return replica->chunk_row && (parts_take_rows(parts) || parts_are_upper(parts)) &&
-           (is_of_network(replica) || some_are_apart(replica));
+           (is_of_network(replica) || some_are_remote(replica));
 }
 
 /* The number of the first row of a chunk; of what the set has not, that behind all rows. */
@@ -51,7 +51,7 @@ static uint64_t number_of_row(const struct replica *replica, uint64_t chunk) {
 
 /* The numbers of a portion's rows, if it is known which these are. */
 static struct range rows_of(const struct replica *replica, const struct portion *portion) {
-    if (!replica_fetches_by_rows(replica))
+    if (!fetches_by_rows(replica))
         return (struct range){0, evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes)};
     uint64_t chunk = portion->chunks.first;
     if (replica->setup.strip_columns)
@@ -69,60 +69,31 @@ static uint64_t most_numbers(const struct replica *replica) {
 
 /* Portions follow one another: as many numbers again as there were in a row, so that there are few
  * questions, and at most twice as many numbers as are needed. Shards of this host answer fast. */
-struct point_part replica_more_rows(struct replica *replica, struct point_part part) {
+static struct range more_rows(struct replica *replica, enum fetch_vector vector,
+                              struct range numbers) {
     struct evaluation *evaluation = &replica->evaluation;
-    const struct range *here = &evaluation->point.range;
-    struct range *numbers = &part.range;
-    if (!replica_is_of_rows(replica, part.vector))
-        return part;
-    bool follows = evaluation->asked && part.vector == evaluation->point.vector &&
-                   numbers->first >= here->first && numbers->first <= here->first + here->count;
-    uint64_t before = follows && some_are_apart(replica) ? evaluation->in_succession : 0;
+    const struct range *here = &evaluation->fetch.range;
+    bool follows = evaluation->fetch.plan != PLAN_NOTHING && vector == evaluation->fetch.vector &&
+                   numbers.first >= here->first && numbers.first <= here->first + here->count;
+    uint64_t before = follows && some_are_remote(replica) ? evaluation->in_succession : 0;
     uint64_t most = most_numbers(replica), more = before < most ? before : most;
-    uint64_t left = evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes) - numbers->first;
-    assert(numbers->count <= left);
-    numbers->count = numbers->count > more ? numbers->count : more;
-    numbers->count = numbers->count < left ? numbers->count : left;
-    evaluation->in_succession = before + numbers->count;
-    return part;
-}
-
-/* ---- what there is to ask for ---- */
-
-/* Of the layers above a network's first: their parameters, once an evaluation, and then the margins
- * of each portion's rows. */
-static struct point_part point_of_upper(const struct replica *replica,
-                                        const struct portion *portion) {
-    struct layout_span span = layout_upper(&replica->setup.layout);
-    if (replica->evaluation.upper_here)
-        return (struct point_part){FETCH_MARGINS, rows_of(replica, portion)};
-    return (struct point_part){FETCH_POINT, {span.first, span.count}};
-}
-
-struct point_part replica_point_of(const struct replica *replica, const struct portion *portion) {
-    const struct replica_setup *setup = &replica->setup;
-    const struct evaluation_parts *parts = &replica->evaluation.parts;
-    /* It asks all the same: the answers say that the shards have begun the evaluation. */
-    if (parts_take_no_point(parts))
-        return (struct point_part){FETCH_GIVEN, {0, 0}};
-    if (portion && replica_is_upper(replica, portion))
-        return point_of_upper(replica, portion);
-    if (parts_take_rows(parts))
-        return (struct point_part){FETCH_GIVEN, rows_of(replica, portion)};
-    uint32_t strip = portion ? replica_strip_of(replica, portion) : 0;
-    struct layout_span span = layout_strip(&setup->layout, setup->strip_columns, strip);
-    return (struct point_part){FETCH_GIVEN, {span.first, span.count}};
+    uint64_t left = evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes) - numbers.first;
+    assert(numbers.count <= left);
+    numbers.count = numbers.count > more ? numbers.count : more;
+    numbers.count = numbers.count < left ? numbers.count : left;
+    evaluation->in_succession = before + numbers.count;
+    return numbers;
 }
 
 /* What a shard has of the elements that were asked for. It has nothing where the count is 0. */
 static struct range fetched_range(const struct replica *replica, uint32_t shard) {
     const struct evaluation *evaluation = &replica->evaluation;
-    bool of_rows = replica_is_of_rows(replica, evaluation->point.vector);
+    bool of_rows = replica_is_of_rows(replica, evaluation->fetch.vector);
     enum sums_layout kind = of_rows ? SUMS_ROWS : SUMS_PARAMETERS;
     const struct range *of_shard = &replica->ranges[shard];
     struct sums_range own =
         evaluation_sums_range(kind, &replica->flushes.sizes, of_shard->first, of_shard->count);
-    return range_intersection((struct range){own.first, own.count}, evaluation->point.range);
+    return range_intersection((struct range){own.first, own.count}, evaluation->fetch.range);
 }
 
 /* Room for a point, or a strip of it, and for a vector of rows. */
@@ -142,7 +113,7 @@ static void make_own_parameters(struct replica *replica) {
 static uint32_t strip_at_hand(const struct replica *replica) {
     const struct replica_setup *setup = &replica->setup;
     uint64_t width = setup->strip_columns * setup->layout.tensor[0].columns;
-    return width ? (uint32_t)(replica->evaluation.point.range.first / width) : 0;
+    return width ? (uint32_t)(replica->evaluation.fetch.range.first / width) : 0;
 }
 
 /* What of its elements a shard is asked for. Bits are of whole words, and none of columns that lie
@@ -150,7 +121,7 @@ static uint32_t strip_at_hand(const struct replica *replica) {
 static struct wanted wanted_of(struct replica *replica, uint32_t shard) {
     const struct layout_tensor *weights = &replica->setup.layout.tensor[0];
     const struct range own = fetched_range(replica, shard);
-    if (!replica->evaluation.partial || !replica->apart[shard] || !own.count)
+    if (replica->evaluation.fetch.plan != PLAN_NEEDED || !replica->remote[shard] || !own.count)
         return (struct wanted){0};
     const uint32_t strip = strip_at_hand(replica), noted = mutant(NEEDS_OF_OTHER_STRIP) ? 0 : strip;
     uint64_t before = (uint64_t)strip * replica->setup.strip_columns, width = weights->columns;
@@ -206,7 +177,7 @@ static bool uses_few_weights(const struct replica *replica) {
 /* Whether a part of the point is of use. */
 static bool may_be_partial(const struct replica *replica) {
     const struct evaluation_parts *parts = &replica->evaluation.parts;
-    return some_are_apart(replica) && replica->needs.chunk_count && !replica->kronecker.used &&
+    return some_are_remote(replica) && replica->needs.chunk_count && !replica->kronecker.used &&
            !parts_take_rows(parts) && !parts_take_no_point(parts) && !parts_are_upper(parts);
 }
 
@@ -216,17 +187,8 @@ bool replica_is_over_few(const struct replica *replica) {
 
 bool replica_learns(const struct replica *replica) {
     const struct chunk_range *chunks = &replica->computing.chunks;
-    return may_be_partial(replica) && !replica->evaluation.few &&
+    return may_be_partial(replica) && !replica->evaluation.fetch_by_portion &&
            !needs_knows(&replica->needs, chunks->first, chunks->count);
-}
-
-bool replica_notes_alone(const struct replica *replica, const struct portion *portion) {
-    const struct evaluation *evaluation = &replica->evaluation;
-    if (!replica->setup.strip_columns || !may_be_partial(replica))
-        return false;
-    uint32_t strip = replica_strip_of(replica, portion);
-    bool whole = evaluation->asked && !evaluation->partial && strip_at_hand(replica) == strip;
-    return !whole && (evaluation->noted_strip != strip + 1 || portion->flags & PORTION_SOLO);
 }
 
 /* How many chunks of a strip are known, of those that the evaluation is over. */
@@ -249,7 +211,7 @@ static uint64_t known_of_strip(const struct replica *replica, uint32_t strip) {
 void replica_forget_needs(struct replica *replica) {
     struct needs *needs = &replica->needs;
     if (!replica->evaluation.running || replica->activity != ACTIVITY_NONE ||
-        replica->evaluation.few || !may_be_partial(replica))
+        replica->evaluation.fetch_by_portion || !may_be_partial(replica))
         return;
     for (uint32_t strip = 0; strip < needs->strip_count; strip++) {
         uint64_t computed = needs->computed[strip];
@@ -259,15 +221,109 @@ void replica_forget_needs(struct replica *replica) {
 }
 
 struct needs *replica_needs(struct replica *replica) {
-    return replica->evaluation.few ? &replica->of_few : &replica->needs;
+    return replica->evaluation.fetch_by_portion ? &replica->of_few : &replica->needs;
 }
 
-bool replica_has_few_needs(struct replica *replica, uint32_t strip) {
-    if (!may_be_partial(replica))
+/* ---- the plan ---- */
+
+/* Whether the portion's columns are to be scanned before the point is fetched, as they are not
+ * known and a part of the point may be enough. Of tiles that is the first portion of a strip, so
+ * that there are few questions, and those that are flushes of their own, mostly another's work. */
+static bool must_scan(struct replica *replica, const struct portion *portion) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    const enum fetch_plan here = evaluation->fetch.plan;
+    const uint32_t strip = replica_strip_of(replica, portion);
+    bool wanted = here != PLAN_WHOLE;
+    if (!evaluation->fetch_by_portion)
+        wanted = replica->setup.strip_columns && may_be_partial(replica) &&
+                 !(here == PLAN_STRIP && strip_at_hand(replica) == strip) &&
+                 (evaluation->scanned_strip != strip + 1 || portion->flags & PORTION_SOLO);
+    return wanted &&
+           !needs_knows(replica_needs(replica), portion->chunks.first, portion->chunks.count) &&
+           !mutant(NEEDS_NOT_LOOKED_AT);
+}
+
+/* Which elements of which vector a portion is computed with. Kinds that need no point ask all the
+ * same, for no elements: the answers say that the shards have begun the evaluation. Portions of the
+ * layers above a network's first need the parameters of these, once an evaluation, and then the
+ * margins of their rows. */
+static struct fetch elements_of(const struct replica *replica, const struct portion *portion) {
+    const struct replica_setup *setup = &replica->setup;
+    const struct evaluation_parts *parts = &replica->evaluation.parts;
+    enum fetch_plan of_rows = fetches_by_rows(replica) ? PLAN_ROWS : PLAN_WHOLE;
+    if (parts_take_no_point(parts))
+        return (struct fetch){PLAN_WHOLE, FETCH_GIVEN, {0, 0}};
+    if (portion && replica_is_upper(replica, portion)) {
+        struct layout_span span = layout_upper(&setup->layout);
+        if (!replica->evaluation.has_upper)
+            return (struct fetch){PLAN_UPPER, FETCH_POINT, {span.first, span.count}};
+        return (struct fetch){of_rows, FETCH_MARGINS, rows_of(replica, portion)};
+    }
+    if (parts_take_rows(parts))
+        return (struct fetch){of_rows, FETCH_GIVEN, rows_of(replica, portion)};
+    uint32_t strip = portion ? replica_strip_of(replica, portion) : 0;
+    struct layout_span span = layout_strip(&setup->layout, setup->strip_columns, strip);
+    return (struct fetch){
+        setup->strip_columns ? PLAN_STRIP : PLAN_WHOLE, FETCH_GIVEN, {span.first, span.count}};
+}
+
+/* Whether what was fetched last has these elements, and all columns that the portion needs. */
+static bool is_at_hand(const struct replica *replica, const struct fetch *wanted,
+                       const struct portion *portion) {
+    const struct evaluation *evaluation = &replica->evaluation;
+    const struct fetch *here = &evaluation->fetch;
+    bool of_rows = replica_is_of_rows(replica, wanted->vector);
+    bool same = wanted->vector == here->vector || (mutant(MARGINS_FOR_DERIVATIVES) && of_rows &&
+                                                   replica_is_of_rows(replica, here->vector));
+    if (here->plan == PLAN_NOTHING || !same)
+        return false;
+    if (mutant(STRIP_KEPT) && !fetches_by_rows(replica) && wanted->vector == here->vector)
+        return true;
+    if (of_rows)
+        return wanted->range.first >= here->range.first &&
+               wanted->range.first - here->range.first <= here->range.count &&
+               (wanted->range.count <=
+                    here->range.count - (wanted->range.first - here->range.first) ||
+                mutant(ROWS_NOT_LOOKED_AT));
+    if (wanted->range.first != here->range.first)
+        return false;
+    if ((here->plan != PLAN_NEEDED && here->plan != PLAN_OUTDATED) || mutant(NEEDS_NOT_LOOKED_AT))
+        return true;
+    return here->plan == PLAN_NEEDED &&
+           (evaluation->fetch_by_portion ||
+            needs_knows(&replica->needs, portion->chunks.first, portion->chunks.count));
+}
+
+/* Whether the columns that are known to be needed will do. Without tiles a point is asked for
+ * again, for a portion, because these were not enough: then it is the whole. */
+static bool needed_will_do(struct replica *replica, const struct portion *portion) {
+    bool known = !portion || replica->evaluation.fetch_by_portion ||
+                 (replica->setup.strip_columns &&
+                  needs_knows(&replica->needs, portion->chunks.first, portion->chunks.count));
+    if (!known || !may_be_partial(replica))
         return false;
     if (replica->setup.scaled)
         add_centred(replica);
-    return needs_are_few(replica_needs(replica), strip);
+    return needs_are_few(replica_needs(replica), portion ? replica_strip_of(replica, portion) : 0);
+}
+
+bool replica_plans_by_portion(const struct replica *replica) {
+    return replica->setup.strip_columns || replica->evaluation.fetch_by_portion ||
+           fetches_by_rows(replica);
+}
+
+struct fetch replica_plan(struct replica *replica, const struct portion *portion) {
+    assert(portion || !replica_plans_by_portion(replica));
+    if (portion && must_scan(replica, portion))
+        return (struct fetch){.plan = PLAN_SCAN};
+    struct fetch wanted = elements_of(replica, portion);
+    if (portion && is_at_hand(replica, &wanted, portion))
+        return (struct fetch){.plan = PLAN_NOTHING};
+    if (wanted.plan == PLAN_ROWS)
+        wanted.range = more_rows(replica, wanted.vector, wanted.range);
+    else if (wanted.plan != PLAN_UPPER && needed_will_do(replica, portion))
+        wanted.plan = PLAN_NEEDED;
+    return wanted;
 }
 
 /* ---- asking ---- */
@@ -286,9 +342,9 @@ void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) 
                  &(struct message){.type = MESSAGE_FETCH,
                                    .fetch = {.attempt = evaluation->attempt,
                                              .evaluation = evaluation->number,
-                                             .vector = (uint8_t)evaluation->point.vector,
-                                             .first = evaluation->point.range.first,
-                                             .count = evaluation->point.range.count,
+                                             .vector = (uint8_t)evaluation->fetch.vector,
+                                             .first = evaluation->fetch.range.first,
+                                             .count = evaluation->fetch.range.count,
                                              .column = wanted.column,
                                              .columns = wanted.columns,
                                              .width = wanted.width,
@@ -298,28 +354,26 @@ void replica_fetch(struct replica *replica, uint32_t shard, struct outbox *out) 
                  out);
 }
 
-void replica_ask_for_point(struct replica *replica, struct point_part point, bool partial,
-                           struct outbox *out) {
+void replica_ask(struct replica *replica, const struct fetch *fetch, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
     assert(replica->ready && replica->activity == ACTIVITY_NONE);
-    bool same = evaluation->asked && (point.range.first == evaluation->point.range.first ||
-                                      replica_fetches_by_rows(replica));
+    assert(fetch->plan != PLAN_NOTHING && fetch->plan != PLAN_SCAN);
+    bool same = evaluation->fetch.plan != PLAN_NOTHING &&
+                (fetch->range.first == evaluation->fetch.range.first || fetches_by_rows(replica));
     assert(!evaluation->accrual.count || same || parts_are_upper(&evaluation->parts) ||
            mutant(STRIPS_IN_ONE_FLUSH));
-    evaluation->asked = true;
-    evaluation->point = point;
-    evaluation->partial = partial;
-    evaluation->noted = false;
+    evaluation->fetch = *fetch;
     evaluation->fetched = 0;
     replica->points++;
-    if (partial)
+    if (fetch->plan == PLAN_NEEDED) {
         make_own_parameters(replica);
-    /* What is not fetched must be a number, as a scaled point is walked through as a whole, but
-     * where few of its weights are used. */
-    if (partial && !evaluation->few)
-        memset(replica->own_parameters, 0, point.range.count * sizeof(double));
+        /* What is not fetched must be a number, as a scaled point is walked through as a whole, but
+         * where few of its weights are used. */
+        if (!evaluation->fetch_by_portion)
+            memset(replica->own_parameters, 0, fetch->range.count * sizeof(double));
+    }
     for (uint32_t i = 0; i < replica->shard_count; i++) {
-        bool has_none = evaluation->begun && point.range.count && !fetched_range(replica, i).count;
+        bool has_none = evaluation->begun && fetch->range.count && !fetched_range(replica, i).count;
         replica->shards[i].fetched = has_none;
         if (has_none)
             evaluation->fetched++;
@@ -332,7 +386,7 @@ void replica_ask_for_point(struct replica *replica, struct point_part point, boo
 /* Over few weights a point of several shards is used where they have it, too. */
 static void join_parameters(struct replica *replica, uint32_t shard, struct range range,
                             const struct bulk *bulk) {
-    assert(!replica->evaluation.point.range.first);
+    assert(!replica->evaluation.fetch.range.first);
     if (!replica->joined.start)
         joined_init(&replica->joined, replica->flushes.sizes.parameters * sizeof(double),
                     replica->shard_count);
@@ -346,13 +400,13 @@ static void join_parameters(struct replica *replica, uint32_t shard, struct rang
 static void take_parameters(struct replica *replica, uint32_t shard, struct range range,
                             const struct wanted *wanted, const struct bulk *bulk) {
     assert(shard < replica->shard_count && bulk->length <= range.count * sizeof(double));
-    if (replica->shard_count == 1 && !replica->evaluation.partial) {
+    if (replica->shard_count == 1 && replica->evaluation.fetch.plan != PLAN_NEEDED) {
         kept_bulk_release(&replica->kept);
         bulk_keep(bulk, &replica->kept);
         replica->parameters = replica->kept.data;
         return;
     }
-    if (uses_few_weights(replica) && !replica->evaluation.partial) {
+    if (uses_few_weights(replica) && replica->evaluation.fetch.plan != PLAN_NEEDED) {
         join_parameters(replica, shard, range, bulk);
         return;
     }
@@ -360,7 +414,7 @@ static void take_parameters(struct replica *replica, uint32_t shard, struct rang
     replica->parameters = replica->own_parameters;
     if (!range.count)
         return;
-    uint64_t at = range.first - replica->evaluation.point.range.first;
+    uint64_t at = range.first - replica->evaluation.fetch.range.first;
     assert((at + range.count) * sizeof(double) <= replica->own_parameters_bytes);
     if (wanted->columns)
         wanted_scatter(wanted, range.first, range.count, bulk->data, replica->own_parameters + at);
@@ -453,12 +507,12 @@ static void point_from_scaled(struct replica *replica) {
 
 /* Beside these come vectors of rows, which take the point's place. */
 static void keep_upper(struct replica *replica) {
-    uint64_t count = replica->evaluation.point.range.count;
+    uint64_t count = replica->evaluation.fetch.range.count;
     if (!replica->upper)
         replica->upper = memory_new(count, sizeof *replica->upper);
     memcpy(replica->upper, replica->parameters, count * sizeof *replica->upper);
     failpoint(FAILPOINT_upper_fetched);
-    replica->evaluation.upper_here = true;
+    replica->evaluation.has_upper = true;
 }
 
 void replica_on_parameters(struct replica *replica, uint32_t shard, const struct message *message,
@@ -469,7 +523,8 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     if (!replica_is_current(replica, parameters->attempt, parameters->evaluation) &&
         !(mutant(DERIVATIVES_OF_OTHERS) && evaluation->running))
         return;
-    if (!evaluation->asked || from->fetched || parameters->vector != evaluation->point.vector) {
+    if (evaluation->fetch.plan == PLAN_NOTHING || from->fetched ||
+        parameters->vector != evaluation->fetch.vector) {
         replica->counters.stale++;
         return;
     }
@@ -479,8 +534,8 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
     bool fits = parameters->count == range.count &&
                 (!range.count || parameters->first == range.first) &&
                 message->bulk.length == total * sizeof(double);
-    if (!fits && (replica->setup.strip_columns || replica->needs.chunk_count ||
-                  replica_fetches_by_rows(replica))) {
+    if (!fits &&
+        (replica->setup.strip_columns || replica->needs.chunk_count || fetches_by_rows(replica))) {
         /* An answer that comes twice, as the coordinator was another one: of a former strip, or of
          * a part of the point. */
         replica->counters.stale++;
@@ -501,7 +556,7 @@ void replica_on_parameters(struct replica *replica, uint32_t shard, const struct
         evaluation->begun = true;
         flush_pool_drop_others(&replica->flushes, evaluation->attempt, evaluation->number);
         point_from_scaled(replica);
-        if (evaluation->point.vector == FETCH_POINT)
+        if (evaluation->fetch.vector == FETCH_POINT)
             keep_upper(replica);
     }
     replica_advance(replica, now_ns, out);

@@ -207,7 +207,8 @@ static void check_state(const struct replica *replica) {
     assert(!replica->abandoned || replica->activity != ACTIVITY_NONE);
     assert(!evaluation->running || evaluation->attempt == replica->attempt);
     assert(evaluation->running || (!evaluation->portion_count && !evaluation->accrual.count));
-    assert(evaluation->asked ? evaluation->fetched <= replica->shard_count : !evaluation->fetched);
+    assert(evaluation->fetch.plan != PLAN_NOTHING ? evaluation->fetched <= replica->shard_count
+                                                  : !evaluation->fetched);
     assert(replica->flushes.free_count <= replica->flushes.made &&
            replica->flushes.made <= FLUSH_BUFFERS_MAX);
 }

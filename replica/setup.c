@@ -270,7 +270,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
     replica->shard_count = message->shards;
     replica->shards = memory_new(message->shards, sizeof *replica->shards);
     replica->ranges = memory_new(message->shards, sizeof *replica->ranges);
-    replica->apart = memory_new(message->shards, sizeof *replica->apart);
+    replica->remote = memory_new(message->shards, sizeof *replica->remote);
     replica->setup = (struct replica_setup){
         .set = memory_copy_string(message->set),
         .fingerprint = memory_copy_string(message->fingerprint),

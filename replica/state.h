@@ -40,15 +40,28 @@ static inline bool portion_is_flushed(const struct portion *portion) {
     return portion->flags & (PORTION_SOLO | PORTION_LAST);
 }
 
-/* What is fetched: elements of the point, or of a vector of rows. */
-struct point_part {
+/* What a portion takes before it can be computed: replica_plan() alone decides. */
+enum fetch_plan {
+    PLAN_NOTHING, /* what is at hand will do; of an evaluation, nothing was asked for yet */
+    PLAN_SCAN,    /* first a look at which columns the portion has */
+    PLAN_WHOLE,   /* the whole point, or the whole vector of rows */
+    PLAN_STRIP,   /* of tiles: the strip that the portion is of */
+    PLAN_NEEDED, /* of point or strip, from shards on other hosts, the columns known to be needed */
+    PLAN_OUTDATED, /* was PLAN_NEEDED; more columns are known to be needed since */
+    PLAN_ROWS,  /* of a vector of rows, the numbers of the portion's rows, and some that follow */
+    PLAN_UPPER, /* of a network in tiles: the parameters of the layers above the first */
+};
+
+/* The plan, and which elements of which vector it fetches. */
+struct fetch {
+    enum fetch_plan plan;
     enum fetch_vector vector;
     struct range range;
 };
 
 enum activity {
     ACTIVITY_NONE,
-    ACTIVITY_NOTING, /* which columns the next portion has */
+    ACTIVITY_SCANNING, /* which columns the next portion has */
     ACTIVITY_COMPUTING,
     ACTIVITY_GATHERING,
 };
@@ -62,15 +75,12 @@ struct evaluation {
     struct row_sampling sampling;
     struct weight_list weights;
     uint32_t strip;           /* of what is accrued, or, where nothing is, was computed last */
-    bool asked;               /* FETCH went out, */
-    struct point_part point;  /* for these elements, */
+    struct fetch fetch;       /* what FETCH went out for last, */
+    uint32_t fetched;         /* and how many shards have sent what they have of it */
     uint64_t in_succession;   /* how many numbers of rows were asked for, one behind the other */
-    bool upper_here;          /* the parameters of the upper layers are in replica->upper */
-    bool few;                 /* over so few chunks that each portion's columns are noted first */
-    uint32_t noted_strip;     /* + 1: of tiles, where columns of a portion were noted last */
-    bool noted;               /* columns were, since FETCH went out */
-    bool partial;             /* but of shards on other hosts only what `needs` says, */
-    uint32_t fetched;         /* and so many shards have sent what they have of them */
+    bool has_upper;           /* the parameters of the upper layers are in replica->upper */
+    bool fetch_by_portion;    /* over so few chunks that each portion's columns are scanned first */
+    uint32_t scanned_strip;   /* + 1: of tiles, where columns of a portion were scanned last */
     bool begun;               /* all have answered before: each has begun the evaluation */
     bool resting;             /* REST came last: there is no portion for now */
     bool flush_due;           /* the last portion asked for a flush behind it */
@@ -136,7 +146,7 @@ struct replica {
     uint32_t shard_count;
     struct shard_link *shards;
     struct range *ranges;           /* a shard each */
-    bool *apart;                    /* likewise: no memory is shared with it */
+    bool *remote;                   /* likewise: no memory is shared with it */
     struct column_scaling *columns; /* the scaling of the point that is fetched; NULL: none */
     uint64_t columns_set;           /* of them, those that came since the last REPLICA_SETUP */
     struct kronecker_point kronecker;
@@ -215,9 +225,12 @@ void replica_abandon(struct replica *replica);
 /* Whether this is the evaluation under way. If not, what came counts as stale. */
 bool replica_is_current(struct replica *replica, uint32_t attempt, uint32_t number);
 
-/* The least that this portion is computed with: elements of the point, or of a vector of rows. NULL
- * stands for any portion, where all need the same. None for kinds that need no point. */
-struct point_part replica_point_of(const struct replica *replica, const struct portion *portion);
+/* What comes before this portion is computed. NULL stands for any portion, where all need the same:
+ * then the point is asked for before a portion is here. */
+struct fetch replica_plan(struct replica *replica, const struct portion *portion);
+
+/* Whether the first portion tells what to ask for. */
+bool replica_plans_by_portion(const struct replica *replica);
 
 /* Whether elements of this vector are of rows. */
 bool replica_is_of_rows(const struct replica *replica, enum fetch_vector vector);
@@ -229,30 +242,14 @@ bool replica_is_upper(const struct replica *replica, const struct portion *porti
 uint32_t replica_tiles_of_strip(const struct replica *replica);
 uint32_t replica_strip_of(const struct replica *replica, const struct portion *portion);
 
-/* Whether numbers of rows are fetched for the rows of portions alone. */
-bool replica_fetches_by_rows(const struct replica *replica);
-
-/* What to ask for where this part, of a portion, is not at hand. */
-struct point_part replica_more_rows(struct replica *replica, struct point_part part);
-
-/* Asks every shard for these, the first time in an evaluation also one that has nothing of them:
- * its answer tells that it has begun the evaluation. `partial`: for no more than `needs` says. Not
- * while a thread computes: it may read the last point in the memory that the next one will take,
- * here or on the shard. */
-void replica_ask_for_point(struct replica *replica, struct point_part point, bool partial,
-                           struct outbox *out);
-
-/* Whether a part of the point, or of a strip of it, will do for the chunks that are known. */
-bool replica_has_few_needs(struct replica *replica, uint32_t strip);
+/* Asks every shard for what the plan says, the first time in an evaluation also one that has
+ * nothing of it: its answer tells that it has begun the evaluation. Not while a thread computes: it
+ * may read the last point in the memory that the next one will take, here or on the shard. */
+void replica_ask(struct replica *replica, const struct fetch *fetch, struct outbox *out);
 
 /* Whether the columns of the chunks in hand are noted: where a part may be fetched, if they are not
  * known. */
 bool replica_learns(const struct replica *replica);
-
-/* Whether a portion of tiles has its columns noted before they are fetched: the first of a strip,
- * so that there are few questions, and those that are flushes of their own, mostly another's work.
- */
-bool replica_notes_alone(const struct replica *replica, const struct portion *portion);
 
 /* At the end of an evaluation: forgets those of a strip where too many are of chunks that
  * were not computed. */

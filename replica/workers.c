@@ -64,7 +64,7 @@ int worker_compute_chunk(struct worker *worker, const struct kernel_place *place
         return code;
     if (workers->computation.columns)
         needs_note(&rows, workers->computation.columns);
-    if (workers->computation.notes_alone)
+    if (workers->computation.scan_only)
         return 0;
     if (worker->sum.state == SUM_HELD)
         sum_note(&worker->sum, &rows);
@@ -168,7 +168,7 @@ static void list_sum(const struct workers *workers, struct sum *sum) {
  * in one computation. Therefore results are added to what the thread has, and never set. */
 static void compute(struct worker *worker) {
     struct kernel_use use = {0};
-    if (!worker->workers->computation.notes_alone)
+    if (!worker->workers->computation.scan_only)
         worker_begin(worker, &use);
     compute_chunks(worker, &use.kernel);
     if (worker->workers->computation.flushed)

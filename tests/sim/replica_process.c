@@ -179,7 +179,7 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
         job->tiles ? &job->tiles[chunk - computation->tiles_below] : &job->chunks[chunk];
     if (computation->columns)
         needs_note(rows, computation->columns);
-    if (computation->notes_alone)
+    if (computation->scan_only)
         return;
     objective_scratch_scaled(place.scratch, computation->scaled);
     self->computed.error = kernel_run(&place, &computation->parts, chunk, rows, &self->computed);

@@ -181,7 +181,7 @@ static void chunks_that_use_nearly_all_columns_fetch_all(void **state) {
 static void note_next(struct bench *bench, uint32_t first, const uint32_t *columns,
                       uint32_t count) {
     struct computation computation = started(bench, first);
-    assert_true(computation.notes_alone && !computation.sums && !computation.clear);
+    assert_true(computation.scan_only && !computation.sums && !computation.clear);
     note(&computation, columns, count);
     computed(bench, 0, false);
 }
@@ -202,7 +202,7 @@ static void over_few_chunks_each_portion_fetches_what_it_uses(void **state) {
         struct wanted wanted = wanted_by(&bench, 0);
         assert_int_equal(answer(&bench, evaluation, 0, &wanted), USED);
         struct computation computation = started(&bench, 10);
-        assert_true(!computation.notes_alone && !computation.columns);
+        assert_true(!computation.scan_only && !computation.columns);
         assert_true(computation.parameters[70] == 71);
         sent(&bench, COORDINATOR, MESSAGE_WANT);
         computed(&bench, 0.5, false);

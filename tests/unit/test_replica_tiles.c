@@ -137,7 +137,7 @@ static void note_used(struct bench *bench, uint32_t first) {
     const struct computation noting = started(bench, first);
     struct computed answer = {0};
     totals_init(&answer.totals, 1);
-    assert_true(noting.notes_alone);
+    assert_true(noting.scan_only);
     needs_note(&rows, noting.columns);
     replica_computed(bench->replica, &answer, bench->now_ns, &bench->outbox);
 }
