@@ -27,7 +27,7 @@ include tests/unit/replica.mk
 
 SOURCE_TESTS = tests/layering.py tests/style.py tests/documents.py tests/targets.py tests/cuda_code.py
 TESTS += $(SOURCE_TESTS)
-EXTRA_DIST += $(SOURCE_TESTS) tests/source.py tests/survey.py tests/setup.sh
+EXTRA_DIST += $(SOURCE_TESTS) tests/source.py tests/survey.py tests/coverage.py tests/setup.sh
 
 # Every test prints TAP: cmocka's programs because they are told to, the scripts by themselves.
 TAP_DRIVER = env AM_TAP_AWK='$(AWK)' $(SHELL) $(top_srcdir)/build-aux/tap-driver.sh
