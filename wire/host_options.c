@@ -39,18 +39,18 @@ static const struct option long_options[] = {
 
 static void print_help(const char *summary) {
     printf("usage: %s --listen ADDRESS [options]\n%s\n\n"
-           "  --listen ADDRESS   unix:PATH, HOST:PORT or any:PORT (port 0: one that is free)\n"
-           "  --key FILE         the key of the job: all but unix:PATH needs it\n"
+           "  --listen ADDRESS   unix:PATH, HOST:PORT or any:PORT (port 0: a free one)\n"
+           "  --key FILE         the key of the job; required except for unix:PATH\n"
            "  --folder DIR       write below DIR only\n"
-           "  --device DEVICE    auto, cpu, cuda, cuda:N or emulated: not what the job says\n"
+           "  --device DEVICE    auto, cpu, cuda, cuda:N or emulated; overrides the job\n"
            "  --devices          print the GPUs of this machine\n"
-           "  --once             end when the coordinator is lost, wait for no other\n"
+           "  --once             end when the coordinator is lost\n"
            "  --stay             wait for the next run when one has ended\n"
-           "  --parent-pid PID   end when PID is not the parent, before a coordinator came\n"
+           "  --parent-pid PID   end when PID is no longer the parent, if no run is served\n"
            "  --hello-seconds N  end when no coordinator has come within N seconds\n"
            "  --quiet            log warnings and errors only\n"
            "  --verbose          log every message\n"
-           "  --list-failpoints  places to die at, for tests: see DML_FAILPOINT\n"
+           "  --list-failpoints  print the failpoints, for tests: see DML_FAILPOINT\n"
            "  --version\n"
            "  --help\n",
            program_invocation_short_name, summary);

@@ -344,5 +344,5 @@ void options_print_usage(const struct command *commands, FILE *out) {
     }
     fputs("\nOptions of every command:\n\n", out);
     print_rows(0, out);
-    fputs("\n`" PROGRAM " COMMAND --help` tells more about a command.\n", out);
+    fputs("\n`" PROGRAM " COMMAND --help` describes a command.\n", out);
 }
