@@ -329,10 +329,11 @@ static void warn_of_mute(const struct term_mapper *mapper) {
             continue;
         table_describe(table, i, column);
         if (counts->unseen)
-            log_warning(
-                "%s: none of %llu rows has a text that training had, but such as \"%.40s\": "
-                "the column adds nothing to the predictions",
-                column, (unsigned long long)mapper->rows, counts->text ? counts->text : "");
+            log_warning("%s: none of %llu rows has a text that training had%s%.40s%s: the column "
+                        "adds nothing to the predictions",
+                        column, (unsigned long long)mapper->rows,
+                        counts->text ? ", but such as \"" : "", counts->text ? counts->text : "",
+                        counts->text ? "\"" : "");
         else
             log_warning("%s is missing in each of %llu rows, and was not in training", column,
                         (unsigned long long)mapper->rows);

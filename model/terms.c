@@ -251,7 +251,8 @@ static bool had_text(const void *of, uint64_t id) {
 static void count_value(struct term_mapper *mapper, uint32_t column, uint64_t id, bool found,
                         const struct source_origin *origin) {
     const struct table *table = mapper->model->layout.table;
-    bool text = origin && (origin->role == ROLE_VALUE || origin->role == ROLE_WORD);
+    bool text = origin && (origin->role == ROLE_VALUE || origin->role == ROLE_WORD ||
+                           origin->role == ROLE_HASHED);
     if (column >= table->columns || (!found && !text) || id == mapper->counts[column].missing)
         return;
     bool is_part = table->column[column].is_part;

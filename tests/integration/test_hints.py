@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tarfile
 
-from harness import BAD_DATA, CONFIG, UNAVAILABLE, dml, main, test, write_job
+from harness import BAD_DATA, CONFIG, UNAVAILABLE, dml, main, test, train, write_job
 
 TABLE = 'age,size,label\n' + ''.join(f'{i % 7},{i % 5},{i % 2}\n' for i in range(40))
 
@@ -408,6 +408,19 @@ def lines_that_are_all_malformed_alike_are_told_the_likely_cause(folder):
     converted = subprocess.run(told.split('this converts most: ')[1].split(' > ')[0], shell=True, cwd=folder,
                                capture_output=True, text=True, check=True).stdout
     assert json.loads(converted.splitlines()[8]) == {'a': 8, 'y b': 'c:d'}, converted
+
+
+@test
+def a_column_without_a_text_of_training_is_told_from_a_missing_one(folder):
+    (folder / 'rows.csv').write_text('town,y\n' + ''.join(f't{i % 12},{i % 2}\n' for i in range(120)))
+    (folder / 'other.csv').write_text('town,y\n' + ''.join(f'other{i % 3},{i % 2}\n' for i in range(30)))
+    (folder / 'empty.csv').write_text('town,y\n' + ',1\n' * 30)
+    for csv, unlike in ({}, ', but such as "other0"'), ({'hash': 14}, '')):
+        result = train(write_job(folder, data=['rows.csv'], csv={'label': 'y', **csv}), '--fresh')
+        for name, words in (('other', f'none of 30 rows has a text that training had{unlike}: the column adds nothing'),
+                            ('empty', 'column 1 (town) is missing in each of 30 rows')):
+            said = dml('predict', result['model'], folder / f'{name}.csv')
+            assert said.status == 0 and words in said.stderr, (csv, name, said.stderr)
 
 
 if __name__ == '__main__':
