@@ -415,7 +415,7 @@ def a_column_without_a_text_of_training_is_told_from_a_missing_one(folder):
     (folder / 'rows.csv').write_text('town,y\n' + ''.join(f't{i % 12},{i % 2}\n' for i in range(120)))
     (folder / 'other.csv').write_text('town,y\n' + ''.join(f'other{i % 3},{i % 2}\n' for i in range(30)))
     (folder / 'empty.csv').write_text('town,y\n' + ',1\n' * 30)
-    for csv, unlike in ({}, ', but such as "other0"'), ({'hash': 14}, '')):
+    for csv, unlike in ({}, ', but such as "other0"'), ({'hash': 14}, ''):
         result = train(write_job(folder, data=['rows.csv'], csv={'label': 'y', **csv}), '--fresh')
         for name, words in (('other', f'none of 30 rows has a text that training had{unlike}: the column adds nothing'),
                             ('empty', 'column 1 (town) is missing in each of 30 rows')):
