@@ -1,12 +1,11 @@
 #include "optimizer/lbfgs.h"
-#include "optimizer/lbfgs_internal.h"
+#include "optimizer/lbfgs_phase.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/mutant.h"
-#include "optimizer/linesearch.h"
 
 /* A pair is kept if s·y > this · (−α g·d): under the strong Wolfe conditions it always is. */
 #define CURVATURE_LEAST 1e-4
@@ -14,59 +13,116 @@
 /* Serial numbers of pairs that no step of this run formed. */
 #define SERIAL_GIVEN (UINT64_C(1) << 63)
 
-/* Differences of F up to this, relative to F, count as rounding in the line search. */
-#define LOSS_NOISE 1e-11
-#define LOSS_NOISE_SINGLE 1e-7
-
 void lbfgs_fire(struct lbfgs *o, enum safeguard safeguard) {
     assert(safeguard < SAFEGUARDS);
     o->safeguards[safeguard]++;
     o->fired |= 1u << safeguard;
 }
 
+/* ---- the table of phases ---- */
+
+static const struct phase *const phases[PHASES] = {
+    [PHASE_SEARCH] = &search_phase,       [PHASE_PRODUCTS] = &products_phase,
+    [PHASE_SPAN] = &span_phase,           [PHASE_ROWS] = &rows_phase,
+    [PHASE_REFRESH] = &refresh_phase,     [PHASE_WORKING] = &working_phase,
+    [PHASE_POLISHING] = &polishing_phase, [PHASE_SUMMARY] = &summary_phase,
+};
+
+/* The phase whose directions a run follows where nothing else is due. */
+static const struct phase *directions_of(const struct lbfgs *o) {
+    return phases[common_runs(o) ? PHASE_SPAN : PHASE_SEARCH];
+}
+
+/* The phase whose step is under way. */
+static const struct phase *stepping(const struct lbfgs *o) {
+    if (o->summary.polishing)
+        return phases[PHASE_POLISHING];
+    return o->working.stage == WORKING_STEP ? phases[PHASE_WORKING] : directions_of(o);
+}
+
+/* The phase that waits for an evaluation, and the one that waits for scalars. Both follow from what
+ * is stored: a coordinator that takes over goes on with the answer. */
+static const struct phase *evaluating(const struct lbfgs *o) {
+    for (unsigned i = PHASES; i-- > 0;)
+        if (phases[i]->evaluates && phases[i]->evaluates(o))
+            return phases[i];
+    return phases[PHASE_SEARCH];
+}
+
+static const struct phase *measuring(const struct lbfgs *o) {
+    static const enum lbfgs_phase of[][2] = {
+        /* along one direction, or in a span */
+        [MEASURING_TRIAL] = {PHASE_SEARCH, PHASE_SEARCH},
+        [MEASURING_DIRECTION] = {PHASE_SEARCH, PHASE_SPAN},
+        [MEASURING_FACTOR] = {PHASE_REFRESH, PHASE_REFRESH},
+        [MEASURING_SPAN] = {PHASE_PRODUCTS, PHASE_SPAN},
+        [MEASURING_LIST] = {PHASE_WORKING, PHASE_WORKING},
+        [MEASURING_SOLVE] = {PHASE_WORKING, PHASE_WORKING},
+        [MEASURING_POINT] = {PHASE_PRODUCTS, PHASE_SPAN},
+        [MEASURING_SUMMARY] = {PHASE_SUMMARY, PHASE_SUMMARY},
+    };
+    assert((unsigned)o->measuring < sizeof of / sizeof of[0]);
+    return phases[o->common.stage == COMMON_CHECK ? PHASE_SPAN : of[o->measuring][common_runs(o)]];
+}
+
+void lbfgs_serialize_phases(struct codec *codec, struct lbfgs *o) {
+    for (unsigned i = 0; i < PHASES; i++)
+        if (phases[i]->serialize)
+            phases[i]->serialize(codec, o);
+}
+
+/* ---- reports ---- */
+
+void lbfgs_report(struct optimizer_report *report, const struct lbfgs *before, const char *outcome,
+                  double loss, double slope) {
+    assert(!report->evaluation.outcome);
+    report->evaluation.outcome = outcome;
+    report->evaluation.step = before->step + before->started;
+    report->evaluation.step_length = before->search.step;
+    report->evaluation.loss = loss;
+    report->evaluation.slope = slope;
+}
+
+void lbfgs_report_step(struct optimizer_report *report, struct lbfgs *o) {
+    assert(o->started && !report->step.made);
+    report->step.made = true;
+    report->step.safeguards = o->fired;
+    report->step.step = o->step;
+    report->step.loss = o->loss;
+    report->step.gradient_max = o->gradient_max;
+    report->step.step_length = o->last_step_length;
+    report->step.trials = o->last_trials;
+    report->step.pairs = o->history.pairs;
+    report->step.holdout = o->settings.patience ? o->holdout : (struct held){NAN, NAN};
+    o->fired = 0;
+}
+
 /* ---- requests ---- */
+
+enum optimizer_want lbfgs_evaluate(struct lbfgs *o) {
+    o->evaluations++;
+    return OPTIMIZER_EVALUATE;
+}
+
+enum optimizer_want lbfgs_measure(struct lbfgs *o, enum lbfgs_measuring what) {
+    o->measuring = what;
+    o->rounds++;
+    return OPTIMIZER_MEASURE;
+}
+
+static void leave_request(const struct lbfgs *o, enum optimizer_want want,
+                          struct optimizer_request *request) {
+    assert(want <= OPTIMIZER_FINISH);
+    request->want = want;
+    if (want == OPTIMIZER_EVALUATE || want == OPTIMIZER_CURVATURE)
+        evaluating(o)->request(o, request);
+}
 
 enum optimizer_want lbfgs_finish(struct lbfgs *o, enum reason reason, struct bytes *program) {
     assert(reason != REASON_NONE && reason < REASONS);
     programs_acceptance(o, program);
     o->reason = reason;
     return OPTIMIZER_FINISH;
-}
-
-static enum optimizer_want evaluate(struct lbfgs *o, struct bytes *program) {
-    assert(o->search.step >= 0);
-    programs_trial(o, program);
-    if (products_run(o))
-        return products_trial(o, program);
-    o->evaluations++;
-    return OPTIMIZER_EVALUATE;
-}
-
-double lbfgs_noise(const struct lbfgs *o) {
-    return (o->settings.single ? LOSS_NOISE_SINGLE : LOSS_NOISE) * fabs(o->loss);
-}
-
-double lbfgs_steepest_step(const struct lbfgs *o) {
-    return fmin(1 / optimizer_loss_unit(&o->settings), 1 / sqrt(o->gradient_square));
-}
-
-enum optimizer_want lbfgs_search_along(struct lbfgs *o, double first_step, struct bytes *program) {
-    assert(o->started && first_step > 0 && !(o->slope > 0));
-    linesearch_begin(&o->search, o->loss, o->slope, lbfgs_noise(o), first_step, o->steepest);
-    return evaluate(o, program);
-}
-
-/* The negative gradient: no curvature is known. */
-static enum optimizer_want search_steepest(struct lbfgs *o, struct bytes *program) {
-    assert(o->started && o->gradient_square >= 0);
-    pairs_reset(&o->history, false);
-    o->steepest = true;
-    if (common_runs(o))
-        return common_direction(o, program);
-    programs_acceptance(o, program);
-    programs_direction(o, program);
-    o->slope = -o->gradient_square;
-    return lbfgs_search_along(o, lbfgs_steepest_step(o), program);
 }
 
 /* The pair is formed as the difference to d, which is zero here. */
@@ -90,90 +146,34 @@ void lbfgs_loaded(struct lbfgs *o, const double *scalars, uint64_t number) {
 enum optimizer_want lbfgs_start_trial(struct lbfgs *o, struct bytes *program) {
     assert(!o->started && o->search.step == 0);
     programs_zero(program, REGISTER_D);
-    return evaluate(o, program);
+    return lbfgs_try(o, program);
 }
 
 static enum optimizer_want start(struct lbfgs *o, struct bytes *program) {
     assert(!o->started && !o->accepted);
     o->reason = REASON_NONE; /* one that was stopped before its first evaluation starts anew */
     o->search.step = 0;
-    return lbfgs_by_rows(o) ? common_begin(o, program) : lbfgs_start_trial(o, program);
-}
-
-/* Round A: finish the gradient at t, form the candidate pair, measure all that may be needed. */
-enum optimizer_want lbfgs_measure_trial(struct lbfgs *o, struct bytes *program) {
-    assert(!o->refreshing && isfinite(o->mean_loss));
-    programs_measures(o, program);
-    o->measuring = MEASURING_TRIAL;
-    o->rounds++;
-    return OPTIMIZER_MEASURE;
-}
-
-/* Round B: accept, form the direction, measure its slope. */
-static enum optimizer_want measure_direction(struct lbfgs *o, struct bytes *program) {
-    assert(o->started && !o->refreshing);
-    o->steepest = false;
-    if (common_runs(o))
-        return common_direction(o, program);
-    programs_acceptance(o, program);
-    programs_direction(o, program);
-    programs_slope(o, program);
-    o->measuring = MEASURING_DIRECTION;
-    o->rounds++;
-    return OPTIMIZER_MEASURE;
-}
-
-/* ---- refreshes of the preconditioner ---- */
-
-/* The evaluation finds its point in t. Nothing is counted before the factor is there: a checkpoint
- * that is taken meanwhile begins the same refresh again. */
-enum optimizer_want lbfgs_refresh(struct lbfgs *o, struct bytes *program) {
-    assert(o->started && o->settings.preconditioner.form != PRECONDITION_NONE);
-    o->refreshing = true;
-    programs_acceptance(o, program);
-    program_return(program);
-    return OPTIMIZER_CURVATURE;
-}
-
-/* Beyond a heavy block the curvature of a weight is its variance, which was scaled to 1 −
- * ridge·penalty, times the mean second derivative of a margin, and l2. */
-static enum optimizer_want factor(struct lbfgs *o, struct bytes *program) {
-    const struct preconditioner_settings *settings = &o->settings.preconditioner;
-    double beta = o->found.trace / (o->data.weight_sum * settings->parts);
-    assert(o->refreshing && !o->accepted && settings->parts > 0);
-    program_add(program, &(struct operation){.code = OPERATION_FACTOR,
-                                             .alpha = o->settings.l2,
-                                             .beta = beta,
-                                             .gamma = o->settings.l2 - beta * settings->ridge,
-                                             .serial = o->preconditioner.refreshes + 1});
-    o->measuring = MEASURING_FACTOR;
-    o->rounds++;
-    return OPTIMIZER_MEASURE;
-}
-
-/* Products with the old P are of no use with the new one: the pairs go. */
-static void take_factor(struct lbfgs *o, double added) {
-    const struct preconditioner_settings *settings = &o->settings.preconditioner;
-    assert(o->refreshing && !(added < 0));
-    o->refreshing = false;
-    if (added > 0)
-        lbfgs_fire(o, isfinite(added) ? SAFEGUARD_DIAGONAL_RAISED : SAFEGUARD_PRECONDITIONER_LEFT);
-    if (isfinite(added) && isfinite(o->found.score)) {
-        preconditioner_refreshed(&o->preconditioner, settings, o->loss, &o->found);
-        o->unconditioned = true;
-    } else {
-        preconditioner_unfactored(&o->preconditioner, settings, o->loss);
-    }
-    if (mutant(PAIRS_KEPT))
-        o->history.preconditioned = o->preconditioner.in_force;
-    else
-        pairs_reset(&o->history, o->preconditioner.in_force);
-    assert(!o->refreshing && o->preconditioner.refreshes <= o->preconditioner.evaluations);
+    return lbfgs_by_rows(o) ? rows_begin(o, program) : lbfgs_start_trial(o, program);
 }
 
 /* ---- decisions ---- */
 
-static enum optimizer_want end(struct lbfgs *o, enum reason reason, struct bytes *program) {
+/* The negative gradient: no curvature is known. */
+enum optimizer_want lbfgs_steepest(struct lbfgs *o, struct bytes *program) {
+    assert(o->started && o->gradient_square >= 0);
+    pairs_reset(&o->history, false);
+    o->steepest = true;
+    return directions_of(o)->begin(o, program);
+}
+
+/* Round B: accept, form the direction, measure its slope. */
+static enum optimizer_want quasi_newton(struct lbfgs *o, struct bytes *program) {
+    assert(o->started && !o->refreshing);
+    o->steepest = false;
+    return directions_of(o)->begin(o, program);
+}
+
+enum optimizer_want lbfgs_end_for(struct lbfgs *o, enum reason reason, struct bytes *program) {
     if (common_must_check(o, reason))
         return common_check(o, reason, program);
     if (summary_runs(o, reason))
@@ -181,47 +181,35 @@ static enum optimizer_want end(struct lbfgs *o, enum reason reason, struct bytes
     return lbfgs_finish(o, reason, program);
 }
 
-/* Steepest descent failed, too: only the margins may be to blame. */
-static enum optimizer_want retry_steepest(struct lbfgs *o, struct bytes *program) {
-    assert(o->steepest);
-    if (!common_runs(o))
-        lbfgs_take_last_gap(o);
-    if (!common_runs(o) || o->common.age == 0)
-        return end(o, REASON_STALLED, program);
-    o->common.margins = false;
-    return search_steepest(o, program);
-}
-
-/* Without the pairs, and then without the preconditioner. An end that was put off comes first. */
+/* A direction of the pairs gives way to one without them, and that to one without P. */
 enum optimizer_want lbfgs_retry(struct lbfgs *o, enum safeguard safeguard, struct bytes *program) {
-    assert(o->started && !o->accepted);
-    if (o->working.stage == WORKING_STEP)
-        return working_rejected(o, program);
-    if (o->steepest)
-        return retry_steepest(o, program);
+    assert(o->started && !o->accepted && !o->steepest);
     if (o->history.preconditioned && o->history.pairs) {
         lbfgs_fire(o, safeguard);
         pairs_reset(&o->history, true);
-        return measure_direction(o, program);
+        return quasi_newton(o, program);
     }
     if (o->history.preconditioned) {
         safeguard = SAFEGUARD_PRECONDITIONER_LEFT;
         preconditioner_failed(&o->preconditioner);
     }
     lbfgs_fire(o, safeguard);
-    return search_steepest(o, program);
+    return lbfgs_steepest(o, program);
 }
 
-/* What follows a trial that the line search did not accept. */
-static enum optimizer_want rejected(struct lbfgs *o, enum linesearch_answer answer,
-                                    struct bytes *program) {
+enum optimizer_want lbfgs_fail(struct lbfgs *o, enum safeguard safeguard, struct bytes *program) {
+    assert(o->started && !o->accepted);
+    return stepping(o)->failed(o, safeguard, program);
+}
+
+/* What follows a trial that was not accepted. */
+enum optimizer_want lbfgs_rejected(struct lbfgs *o, enum linesearch_answer answer,
+                                   struct bytes *program) {
     assert(o->started && answer != LINESEARCH_ACCEPT);
-    if (o->summary.polishing)
-        return summary_ends(o, program);
-    if (answer == LINESEARCH_FAIL)
-        return lbfgs_retry(o, SAFEGUARD_SEARCH_RETRIED, program);
+    if (answer == LINESEARCH_FAIL || stepping(o)->tries_once)
+        return lbfgs_fail(o, SAFEGUARD_SEARCH_RETRIED, program);
     o->retries++;
-    return evaluate(o, program);
+    return lbfgs_try(o, program);
 }
 
 /* With l1 a step ends where F falls enough, at any slope: its pair may curve very little. */
@@ -232,34 +220,32 @@ static bool keeps_pair(const struct lbfgs *o, const struct measured *m) {
         return false;
     if (lbfgs_has_orthants(o))
         return orthant_keeps_pair(candidate->sy, m->step_square, candidate->yy);
-    double fall = common_runs(o) ? span_fall(&o->common.span) : o->search.step * o->slope;
-    return candidate->sy > CURVATURE_LEAST * -fall;
+    return candidate->sy > CURVATURE_LEAST * -directions_of(o)->fall(o);
 }
 
 enum optimizer_want lbfgs_step_from(struct lbfgs *o, struct bytes *program) {
     assert(o->started && !o->refreshing);
     if (o->history.pairs == 0 && !o->history.preconditioned && !o->scaled)
-        return search_steepest(o, program);
-    return measure_direction(o, program);
+        return lbfgs_steepest(o, program);
+    return quasi_newton(o, program);
 }
 
 enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program) {
     assert(o->started && o->reason == REASON_NONE);
-    if (working_runs(o))
-        return working_begin(o, program);
-    if (preconditioner_due(&o->preconditioner, &o->settings.preconditioner, o->loss) ||
-        lbfgs_ends_outdated(o))
-        return lbfgs_refresh(o, program);
+    for (unsigned i = PHASES; i-- > 0;)
+        if (phases[i]->due && phases[i]->due(o))
+            return phases[i]->begin(o, program);
     return lbfgs_step_from(o, program);
 }
 
 /* What follows an accepted point. */
 enum optimizer_want lbfgs_leave(struct lbfgs *o, struct bytes *program) {
-    if (o->summary.polishing)
-        return summary_stepped(o, program);
+    const struct phase *phase = stepping(o);
+    if (phase->follows)
+        return phase->follows(o, program);
     enum reason reason = lbfgs_reason_to_end(o);
     assert(o->started && o->reason == REASON_NONE);
-    return reason ? end(o, reason, program) : lbfgs_go_on(o, program);
+    return reason ? lbfgs_end_for(o, reason, program) : lbfgs_go_on(o, program);
 }
 
 /* Keeps the point that was just accepted if it is the best so far. Else the best one stays; if that
@@ -299,14 +285,11 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
         o->step++;
         o->last_step_length = o->search.step;
         o->last_trials = o->search.trials;
-        uint64_t passes = common_runs(o) ? 1 : o->search.trials;
-        preconditioner_stepped(&o->preconditioner, fabs(o->search.step), passes);
         working_accepted(o, o->loss - m->loss);
     }
+    directions_of(o)->stepped(o);
     o->started = true;
     o->accepted = true;
-    if (common_runs(o))
-        common_stepped(o);
     assert(o->search.trials <= LINESEARCH_TRIALS_MAX + 1);
     o->loss = m->loss;
     o->gradient_square = m->square;
@@ -334,47 +317,22 @@ static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured
         return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
     if (!finite)
         lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
-    if (common_runs(o))
-        return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
-    if (o->summary.polishing) {
-        o->search.trials++;
-        return summary_falls(o, m) ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
-    }
-    if (o->working.stage == WORKING_STEP)
-        return convex_search_next(&o->search, finite ? m->loss : NAN);
-    if (lbfgs_has_orthants(o))
-        return orthant_search_next(
-            &o->search,
-            &(struct orthant_trial){.loss = m->loss, .falls = m->falls, .ends = m->ends});
-    return linesearch_next(&o->search, m->loss, m->slope);
+    return stepping(o)->judge(o, m, finite);
 }
 
 /* What follows a trial. */
-static enum optimizer_want trial_measured(struct lbfgs *o, const struct measured *m,
-                                          struct bytes *program) {
-    if (o->common.stage == COMMON_CHECK)
-        return common_checked(o, m, program);
+enum optimizer_want lbfgs_tried(struct lbfgs *o, const struct measured *m, struct bytes *program) {
     enum linesearch_answer answer = judge_trial(o, m);
     assert(o->started || answer != LINESEARCH_TRY);
     if (answer == LINESEARCH_ACCEPT)
         return accepted(o, m, program);
-    return o->started ? rejected(o, answer, program) : lbfgs_finish(o, REASON_NOT_FINITE, program);
-}
-
-static enum optimizer_want direction_measured(struct lbfgs *o, double slope,
-                                              struct bytes *program) {
-    assert(o->started && !o->accepted && !o->steepest);
-    if (o->summary.polishing && !(slope < 0 && isfinite(slope)))
-        return summary_ends(o, program);
-    if (!(slope < 0) || !isfinite(slope))
-        return lbfgs_retry(o, SAFEGUARD_HISTORY_RESET, program);
-    o->slope = slope;
-    return lbfgs_search_along(o, 1, program);
+    return o->started ? lbfgs_rejected(o, answer, program)
+                      : lbfgs_finish(o, REASON_NOT_FINITE, program);
 }
 
 enum optimizer_want lbfgs_not_finite(struct lbfgs *o, struct bytes *program) {
     struct measured trial = {.loss = INFINITY, .slope = NAN, .falls = NAN};
-    return trial_measured(o, &trial, program);
+    return lbfgs_tried(o, &trial, program);
 }
 
 /* ---- the row ---- */
@@ -385,55 +343,19 @@ void lbfgs_take_held(struct lbfgs *o, struct held held) {
         o->trial_holdout.loss = INFINITY;
 }
 
-/* The parts of an evaluation. The holdout is one of them if it decides the end. */
-enum { PART_TRAINING, PART_HOLDOUT };
-
-static struct evaluation_parts parts_of(const struct lbfgs *o, uint32_t kind) {
-    const struct optimizer_data *data = &o->data;
-    assert(kind == EVALUATION_GRADIENT || kind == EVALUATION_CURVATURE);
-    struct evaluation_parts parts = {.items = {{kind, 0, data->chunks}}, .count = 1};
-    if (kind == EVALUATION_GRADIENT && o->settings.patience && data->holdout_chunks)
-        parts.items[parts.count++] =
-            (struct evaluation_part){EVALUATION_LOSS, data->chunks, data->holdout_chunks};
-    return parts;
-}
-
-static void leave_request(const struct lbfgs *o, enum optimizer_want want,
-                          struct optimizer_request *request) {
-    assert(want <= OPTIMIZER_FINISH);
-    request->want = want;
-    if (want == OPTIMIZER_EVALUATE && lbfgs_by_rows(o))
-        common_request(o, request);
-    else if (want == OPTIMIZER_EVALUATE)
-        request->parts = parts_of(o, EVALUATION_GRADIENT);
-    if (want != OPTIMIZER_CURVATURE)
-        return;
-    if (o->working.stage == WORKING_CURVATURE) {
-        working_request(o, request);
-        return;
-    }
-    if (summary_evaluates(o)) {
-        summary_request(o, request);
-        return;
-    }
-    assert(o->refreshing);
-    request->parts = parts_of(o, EVALUATION_CURVATURE);
-    request->sampling = preconditioner_sampling(&o->preconditioner, &o->settings.preconditioner);
-}
-
 /* A restored x and g are in their registers, the pairs in their slots. Nothing else is. A limit
  * that was raised since does not end the run any more. */
 static enum optimizer_want resume(struct lbfgs *o, struct bytes *program) {
     assert(o->started && o->history.pairs <= o->history.memory);
     o->accepted = o->leaves_best = false;
-    o->refreshing = false;
-    o->working.stage = WORKING_NONE;
-    summary_resume(o);
+    for (unsigned i = 0; i < PHASES; i++)
+        if (phases[i]->resume)
+            phases[i]->resume(o);
     o->unconditioned = true;
     if (mutant(REFRESH_TWICE) && o->history.preconditioned)
         return lbfgs_refresh(o, program);
     o->reason = o->closes = REASON_NONE; /* it was ended from outside, and goes on now */
-    return lbfgs_by_rows(o) ? common_resume(o, program) : lbfgs_leave(o, program);
+    return lbfgs_by_rows(o) ? rows_begin(o, program) : lbfgs_leave(o, program);
 }
 
 static void lbfgs_begin(void *row, struct optimizer_request *request) {
@@ -444,137 +366,17 @@ static void lbfgs_begin(void *row, struct optimizer_request *request) {
     leave_request(o, want, request);
 }
 
-/* The totals of an evaluation of the curvature. */
-enum { TOTAL_SCORE, TOTAL_SAMPLED, TOTAL_TERMS, TOTAL_TRACE };
-
-/* If a second derivative was not a number there are no sums. */
-static void curvature_evaluated(struct lbfgs *o, const struct evaluation_found *found,
-                                struct optimizer_request *request) {
-    double score = found_total(found, PART_TRAINING, TOTAL_SCORE);
-    assert(o->started &&
-           (o->refreshing || o->working.stage == WORKING_CURVATURE || summary_evaluates(o)));
-    o->found = (struct curvature_found){.rows = found_total(found, PART_TRAINING, TOTAL_SAMPLED),
-                                        .terms = found_total(found, PART_TRAINING, TOTAL_TERMS),
-                                        .score = found->exceeded ? NAN : score,
-                                        .trace = found_total(found, PART_TRAINING, TOTAL_TRACE)};
-    request->report.evaluation.outcome = "curvature";
-    request->report.evaluation.step = o->step;
-    request->report.evaluation.loss = request->report.evaluation.slope = NAN;
-    enum optimizer_want want = o->refreshing ? factor(o, request->program)
-                               : summary_evaluates(o)
-                                   ? summary_evaluated(o, found->exceeded, request->program)
-                                   : working_evaluated(o, request->program);
-    leave_request(o, want, request);
-    request->again = want == OPTIMIZER_CURVATURE;
-}
-
-/* Penalties only add to it. */
-bool lbfgs_refuses(const struct lbfgs *o, double mean_loss) {
-    assert(!o->refreshing && isfinite(mean_loss));
-    return o->started && linesearch_refuses(&o->search, mean_loss);
-}
-
-enum optimizer_want lbfgs_refused(struct lbfgs *o, double mean_loss, struct bytes *program) {
-    enum linesearch_answer answer = lbfgs_has_orthants(o)
-                                        ? orthant_search_refused(&o->search, mean_loss)
-                                        : linesearch_refused(&o->search, mean_loss);
-    return rejected(o, answer, program);
-}
-
-/* Of an evaluation without sums the loss alone may show that the trial is not the step. Else the
- * evaluation is made again. */
-static void exceeded_trial(struct lbfgs *o, double mean_loss, struct optimizer_request *request) {
-    if (lbfgs_refuses(o, mean_loss)) {
-        lbfgs_report(&request->report, o, "rejected", NAN, NAN);
-        leave_request(o, lbfgs_refused(o, mean_loss, request->program), request);
-    } else {
-        lbfgs_report(&request->report, o, "bound exceeded", NAN, NAN);
-        leave_request(o, OPTIMIZER_EVALUATE, request);
-        request->again = true;
-    }
-}
-
 static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
                             struct optimizer_request *request) {
     struct lbfgs *o = row;
     assert(o->reason == REASON_NONE);
-    if (o->refreshing || o->working.stage == WORKING_CURVATURE || summary_evaluates(o)) {
-        curvature_evaluated(o, found, request);
-        return;
-    }
-    if (lbfgs_by_rows(o)) {
-        leave_request(o, common_evaluated(o, found, request), request);
-        return;
-    }
-    double loss = found_total(found, PART_TRAINING, 0) / o->data.weight_sum;
-    assert(o->data.weight_sum > 0);
-    if (found->exceeded && found->can_hold && isfinite(loss)) {
-        exceeded_trial(o, loss, request);
-        return;
-    }
-    o->mean_loss = found->exceeded ? INFINITY : loss;
-    lbfgs_take_held(o, found_held(found, PART_HOLDOUT, &o->data));
-    if (isfinite(o->mean_loss)) {
-        leave_request(o, lbfgs_measure_trial(o, request->program), request);
-        return;
-    }
-    lbfgs_report(&request->report, o, "not finite", found->exceeded ? NAN : loss, NAN);
-    leave_request(o, lbfgs_not_finite(o, request->program), request);
-}
-
-/* Round A. */
-static void measured_trial(struct lbfgs *o, const double *scalars,
-                           struct optimizer_request *request) {
-    uint64_t steps = o->step + o->started;
-    struct measured trial = programs_measured(o, scalars);
-    bool checks = o->common.stage == COMMON_CHECK;
-    lbfgs_report(&request->report, o, checks ? "checked" : "rejected", trial.loss, trial.slope);
-    leave_request(o, trial_measured(o, &trial, request->program), request);
-    request->accepted = o->step + o->started > steps;
-    if (!request->accepted)
-        return;
-    request->report.evaluation.outcome = "accepted";
-    lbfgs_report_step(&request->report, o);
+    leave_request(o, evaluating(o)->evaluated(o, found, request), request);
 }
 
 static void lbfgs_measured(void *row, const double *scalars, struct optimizer_request *request) {
     struct lbfgs *o = row;
-    struct bytes *program = request->program;
     assert(o->reason == REASON_NONE);
-    if (o->measuring == MEASURING_TRIAL) {
-        measured_trial(o, scalars, request);
-    } else if (o->measuring == MEASURING_FACTOR) {
-        take_factor(o, scalars[0]);
-        bool closing = o->summary.stage == SUMMARY_REFRESH;
-        enum optimizer_want want =
-            closing ? summary_refreshed(o, program) : lbfgs_step_from(o, program);
-        lbfgs_report_factor(request, o);
-        leave_request(o, want, request);
-    } else if (o->measuring == MEASURING_SUMMARY) {
-        lbfgs_report_summary(request, o, scalars);
-        leave_request(o, summary_measured(o, scalars, program), request);
-    } else if (o->measuring == MEASURING_LIST) {
-        leave_request(o, working_listed(o, request->listed, request->listed_count, program),
-                      request);
-    } else if (o->measuring == MEASURING_SOLVE) {
-        enum optimizer_want want = working_solved(o, scalars, program);
-        lbfgs_report_working(request, o);
-        leave_request(o, want, request);
-    } else if (o->measuring == MEASURING_SPAN) {
-        leave_request(o,
-                      products_run(o) ? products_measured(o, scalars, program)
-                                      : common_searched(o, scalars, program),
-                      request);
-    } else if (o->measuring == MEASURING_POINT) {
-        leave_request(o,
-                      products_run(o) ? products_point_measured(o, scalars[0], program)
-                                      : common_point_measured(o, scalars[0], program),
-                      request);
-    } else if (common_runs(o)) {
-        leave_request(o, common_direction_measured(o, scalars, program), request);
-    } else {
-        leave_request(o, direction_measured(o, scalars[0], program), request);
-    }
+    leave_request(o, measuring(o)->measured(o, scalars, request), request);
 }
 
 static enum optimizer_end lbfgs_end(void *row, enum reason reason,

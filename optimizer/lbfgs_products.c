@@ -16,7 +16,7 @@
 #include <math.h>
 
 #include "base/mutant.h"
-#include "optimizer/lbfgs_internal.h"
+#include "optimizer/lbfgs_phase.h"
 
 bool products_run(const struct lbfgs *o) {
     return o->data.tiles > 0 && !common_runs(o);
@@ -26,43 +26,42 @@ enum optimizer_want products_trial(struct lbfgs *o, struct bytes *program) {
     assert(products_run(o) && !o->accepted);
     o->common.stage = COMMON_NONE;
     program_add(program, &(struct operation){.code = OPERATION_MAX_ABS, .a = REGISTER_T});
-    return common_measure(o, MEASURING_POINT);
+    return lbfgs_measure(o, MEASURING_POINT);
 }
 
-enum optimizer_want products_point_measured(struct lbfgs *o, double largest,
-                                            struct bytes *program) {
+static enum optimizer_want take_point(struct lbfgs *o, double largest, struct bytes *program) {
     assert(products_run(o) && o->common.stage == COMMON_NONE);
     if (!isfinite(largest))
         return lbfgs_not_finite(o, program);
     if (!mutant(BOUND_OF_FORMER_POINT))
         o->common.point_max = largest;
-    return common_evaluate(o, COMMON_MARGINS);
+    return rows_evaluate(o, COMMON_MARGINS);
 }
 
 static enum optimizer_want take_margins(struct lbfgs *o, struct bytes *program) {
-    program_add(program, &(struct operation){.code = OPERATION_ROWS_TAKE, .vector = ROWS_MARGINS});
+    rows_add_take(program, ROWS_MARGINS, 0);
     if (o->data.upper)
-        return common_evaluate(o, COMMON_DERIVATIVES);
+        return rows_evaluate(o, COMMON_DERIVATIVES);
     program_add(program, &(struct operation){.code = OPERATION_ROWS_AT});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_LOSS});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_DERIVATIVE});
-    common_add_held(o, program);
-    return common_measure(o, MEASURING_SPAN);
+    rows_add_held(o, program);
+    return lbfgs_measure(o, MEASURING_SPAN);
 }
 
-enum optimizer_want products_measured(struct lbfgs *o, const double *scalars,
-                                      struct bytes *program) {
+static enum optimizer_want take_losses(struct lbfgs *o, const double *scalars,
+                                       struct bytes *program) {
     assert(products_run(o) && o->data.weight_sum > 0);
     o->mean_loss = scalars[0] / o->data.weight_sum;
     o->common.span.derivative = scalars[1];
-    common_take_held(o, scalars + 2);
+    rows_take_held(o, scalars + 2);
     if (!isfinite(o->mean_loss) || !isfinite(o->common.span.derivative))
         return lbfgs_not_finite(o, program);
     if (lbfgs_refuses(o, o->mean_loss))
         return lbfgs_refused(o, o->mean_loss, program);
     program_add(program, &(struct operation){.code = OPERATION_ROWS_AT});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_ADVANCE});
-    return common_evaluate(o, COMMON_TRANSPOSE);
+    return rows_evaluate(o, COMMON_TRANSPOSE);
 }
 
 /* Of a network. The loss alone may show that the trial is not the step. */
@@ -78,17 +77,14 @@ static enum optimizer_want take_derivatives(struct lbfgs *o, const struct evalua
     if (!o->started || !mutant(DERIVATIVES_NOT_TAKEN))
         program_add(request->program,
                     &(struct operation){.code = OPERATION_ROWS_TAKE, .vector = ROWS_GIVEN});
-    return common_evaluate(o, COMMON_TRANSPOSE);
+    return rows_evaluate(o, COMMON_TRANSPOSE);
 }
 
 /* What is finite exceeds no bound here, as all are of what was measured. */
-enum optimizer_want products_evaluated(struct lbfgs *o, const struct evaluation_found *found,
-                                       struct optimizer_request *request) {
+static enum optimizer_want products_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                              struct optimizer_request *request) {
     const enum common_stage stage = o->common.stage;
-    const char *outcome = found->exceeded               ? "not finite"
-                          : stage == COMMON_MARGINS     ? "margins"
-                          : stage == COMMON_DERIVATIVES ? "derivatives"
-                                                        : NULL;
+    const char *outcome = found->exceeded ? "not finite" : rows_outcome(stage);
     assert(products_run(o) && (stage == COMMON_MARGINS || stage == COMMON_TRANSPOSE ||
                                (stage == COMMON_DERIVATIVES && o->data.upper)));
     o->common.stage = COMMON_NONE;
@@ -101,3 +97,16 @@ enum optimizer_want products_evaluated(struct lbfgs *o, const struct evaluation_
     return stage == COMMON_DERIVATIVES ? take_derivatives(o, found, request)
                                        : lbfgs_measure_trial(o, request->program);
 }
+
+static enum optimizer_want products_measured(struct lbfgs *o, const double *scalars,
+                                             struct optimizer_request *request) {
+    return o->measuring == MEASURING_POINT ? take_point(o, scalars[0], request->program)
+                                           : take_losses(o, scalars, request->program);
+}
+
+const struct phase products_phase = {
+    .evaluates = products_run,
+    .request = rows_request,
+    .evaluated = products_evaluated,
+    .measured = products_measured,
+};

@@ -1,4 +1,4 @@
-#include "optimizer/lbfgs_internal.h"
+#include "optimizer/lbfgs_phase.h"
 
 #include <assert.h>
 #include <math.h>

@@ -5,7 +5,7 @@
 
 #include "base/mutant.h"
 #include "optimizer/lbfgs.h"
-#include "optimizer/lbfgs_internal.h"
+#include "optimizer/lbfgs_phase.h"
 
 const char *safeguard_text(enum safeguard safeguard) {
     static const char *const texts[] = {
@@ -267,7 +267,7 @@ static void serialize_norms(struct codec *codec, struct tensor_norms *norms, uin
     }
 }
 
-static void serialize_point(struct codec *codec, struct optimizer_point *point, uint32_t tensors) {
+void lbfgs_serialize_point(struct codec *codec, struct optimizer_point *point, uint32_t tensors) {
     serialize_u64(codec, &point->step);
     serialize_f64(codec, &point->loss);
     serialize_f64(codec, &point->gradient_max);
@@ -277,31 +277,6 @@ static void serialize_point(struct codec *codec, struct optimizer_point *point, 
     serialize_f64(codec, &point->gap_bound);
     serialize_f64(codec, &point->gap_estimate);
     serialize_norms(codec, &point->norms, tensors);
-}
-
-static void serialize_common(struct codec *codec, struct lbfgs *o) {
-    struct common *common = &o->common;
-    uint32_t stage = common->stage, ends = common->ends, asked = common->asked;
-    window_serialize(codec, &common->window);
-    serialize_fails_if(codec, common->window.directions != o->settings.directions);
-    if (!lbfgs_by_rows(o))
-        return;
-    span_serialize(codec, &common->span);
-    serialize_u32(codec, &stage);
-    serialize_u32(codec, &ends);
-    serialize_fails_if(codec, stage > COMMON_DERIVATIVES || ends >= REASONS);
-    common->stage = stage;
-    common->ends = ends;
-    serialize_u32(codec, &asked);
-    serialize_fails_if(codec, asked > SPAN_SECOND);
-    common->asked = asked;
-    serialize_bool(codec, &common->biases_due);
-    serialize_bool(codec, &common->margins);
-    if (!mutant(AGE_FORGOTTEN))
-        serialize_u32(codec, &common->age);
-    serialize_f64(codec, &common->point_max);
-    serialize_bool(codec, &common->checked);
-    serialize_point(codec, &common->figures, o->settings.tensors);
 }
 
 static void serialize_last_steps(struct codec *codec, struct lbfgs *o) {
@@ -361,11 +336,8 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_last_steps(codec, o);
     serialize_held(codec, &o->holdout);
     serialize_norms(codec, &o->norms, o->settings.tensors);
-    serialize_point(codec, &o->best, o->settings.tensors);
-    serialize_common(codec, o);
-    preconditioner_serialize(codec, &o->preconditioner);
-    working_serialize(codec, &o->working);
-    summary_serialize(codec, &o->summary);
+    lbfgs_serialize_point(codec, &o->best, o->settings.tensors);
+    lbfgs_serialize_phases(codec, o);
     serialize_curvature_found(codec, &o->found);
     for (unsigned i = 0; i < SAFEGUARDS; i++)
         serialize_u64(codec, &o->safeguards[i]);

@@ -12,10 +12,13 @@
 #include <math.h>
 
 #include "base/mutant.h"
-#include "optimizer/lbfgs_internal.h"
+#include "optimizer/lbfgs_phase.h"
 
 #define POLISHED_MAX 8
 #define POLISHED_FALL 0.5
+
+/* Where the scalars of its program stand. */
+enum { SUMMARY_TRACE, SUMMARY_ALIASED };
 
 bool summary_runs(const struct lbfgs *o, enum reason reason) {
     bool full = o->settings.preconditioner.form == PRECONDITION_FULL;
@@ -60,43 +63,64 @@ enum optimizer_want summary_refreshed(struct lbfgs *o, struct bytes *program) {
     return lbfgs_step_from(o, program);
 }
 
-bool summary_falls(const struct lbfgs *o, const struct measured *m) {
-    bool finite = isfinite(m->loss) && isfinite(m->slope);
-    return finite && m->max < POLISHED_FALL * o->gradient_max &&
-           m->loss <= o->loss + lbfgs_noise(o);
+/* ---- polishing ---- */
+
+static bool falls(const struct lbfgs *o, const struct measured *m) {
+    return m->max < POLISHED_FALL * o->gradient_max && m->loss <= o->loss + lbfgs_noise(o);
 }
 
-enum optimizer_want summary_stepped(struct lbfgs *o, struct bytes *program) {
+static enum linesearch_answer polishing_judge(struct lbfgs *o, const struct measured *m,
+                                              bool finite) {
+    o->search.trials++;
+    return finite && falls(o, m) ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
+}
+
+static enum optimizer_want polishing_failed(struct lbfgs *o, enum safeguard safeguard,
+                                            struct bytes *program) {
+    (void)safeguard; /* the run has converged: the end of the steps is what was to come */
+    assert(o->summary.polishing);
+    return ask_information(o, program);
+}
+
+static enum optimizer_want polishing_follows(struct lbfgs *o, struct bytes *program) {
     assert(o->summary.polishing && o->summary.reason != REASON_NONE);
     if (o->accepted)
         o->summary.polished++;
     bool goes_on = o->summary.polished < POLISHED_MAX && o->gradient_max > 0 &&
                    o->step < o->settings.steps_max;
-    return goes_on ? lbfgs_step_from(o, program) : summary_ends(o, program);
+    return goes_on ? lbfgs_step_from(o, program) : ask_information(o, program);
 }
 
-enum optimizer_want summary_ends(struct lbfgs *o, struct bytes *program) {
-    assert(o->summary.polishing);
-    return ask_information(o, program);
-}
+const struct phase polishing_phase = {
+    .tries_once = true,
+    .judge = polishing_judge,
+    .failed = polishing_failed,
+    .follows = polishing_follows,
+};
 
-bool summary_evaluates(const struct lbfgs *o) {
-    return o->summary.stage == SUMMARY_INFORMATION || o->summary.stage == SUMMARY_SCORES;
-}
+/* ---- the errors ---- */
 
 static enum optimizer_want finish(struct lbfgs *o, struct bytes *program) {
     o->summary.stage = SUMMARY_STAGE_NONE;
     return lbfgs_finish(o, o->summary.reason, program);
 }
 
+static bool summary_evaluates(const struct lbfgs *o) {
+    return o->summary.stage == SUMMARY_INFORMATION || o->summary.stage == SUMMARY_SCORES;
+}
+
 /* The bound of scores is that of rows of weight 1: one that is exceeded says what they need. What
  * is not finite has no errors. */
-enum optimizer_want summary_evaluated(struct lbfgs *o, bool void_, struct bytes *program) {
+static enum optimizer_want summary_evaluated(struct lbfgs *o,
+                                             const struct evaluation_found *evaluation,
+                                             struct optimizer_request *request) {
     struct summary_found *found = &o->summary.found;
-    bool scores = o->summary.stage == SUMMARY_SCORES;
+    struct bytes *program = request->program;
+    bool scores = o->summary.stage == SUMMARY_SCORES, void_ = evaluation->exceeded;
     assert(summary_evaluates(o) && found->made == scores);
+    lbfgs_take_curvature(o, evaluation, request);
     if (void_ && scores && !o->summary.again) {
-        o->summary.again = true;
+        o->summary.again = request->again = true;
         return OPTIMIZER_CURVATURE;
     }
     if (void_)
@@ -107,13 +131,22 @@ enum optimizer_want summary_evaluated(struct lbfgs *o, bool void_, struct bytes 
         return finish(o, program);
     }
     programs_covariance(o, program);
-    o->measuring = MEASURING_SUMMARY;
-    o->rounds++;
-    return OPTIMIZER_MEASURE;
+    return lbfgs_measure(o, MEASURING_SUMMARY);
 }
 
-enum optimizer_want summary_measured(struct lbfgs *o, const double *scalars,
-                                     struct bytes *program) {
+static void report_summary(struct optimizer_request *request, const struct lbfgs *o,
+                           const double *scalars) {
+    report_event(&request->report, "summary",
+                 "step %llu: second derivatives of all %llu rows in %.3f s; parameters that follow "
+                 "from others: %.0f",
+                 (unsigned long long)o->step, (unsigned long long)o->data.rows,
+                 request->evaluation_seconds, scalars[SUMMARY_ALIASED]);
+}
+
+static enum optimizer_want summary_measured(struct lbfgs *o, const double *scalars,
+                                            struct optimizer_request *request) {
+    struct bytes *program = request->program;
+    report_summary(request, o, scalars);
     double trace = scalars[SUMMARY_TRACE];
     assert(o->summary.stage == SUMMARY_INFORMATION);
     o->summary.found = (struct summary_found){
@@ -126,21 +159,22 @@ enum optimizer_want summary_measured(struct lbfgs *o, const double *scalars,
     return OPTIMIZER_CURVATURE;
 }
 
-void summary_request(const struct lbfgs *o, struct optimizer_request *request) {
+static void summary_request(const struct lbfgs *o, struct optimizer_request *request) {
     uint32_t kind = o->summary.stage == SUMMARY_SCORES ? EVALUATION_SCORES : EVALUATION_INFORMATION;
     request->parts = (struct evaluation_parts){.items = {{kind, 0, o->data.chunks}}, .count = 1};
     request->sampling = (struct row_sampling){.floor = 1};
 }
 
 /* The steps that were made are in x, and P in the checkpoint. */
-void summary_resume(struct lbfgs *o) {
+static void summary_resume(struct lbfgs *o) {
     o->summary.stage = SUMMARY_STAGE_NONE;
     o->summary.found = (struct summary_found){.made = false};
     if (!o->history.preconditioned)
         o->summary.polishing = false;
 }
 
-void summary_serialize(struct codec *codec, struct summary *summary) {
+static void summary_serialize(struct codec *codec, struct lbfgs *o) {
+    struct summary *summary = &o->summary;
     uint32_t reason = summary->reason, stage = summary->stage;
     if (!mutant(POLISHING_FORGOTTEN))
         serialize_bool(codec, &summary->polishing);
@@ -157,3 +191,12 @@ void summary_serialize(struct codec *codec, struct summary *summary) {
     serialize_f64(codec, &summary->found.trace);
     serialize_u64(codec, &summary->found.aliased);
 }
+
+const struct phase summary_phase = {
+    .evaluates = summary_evaluates,
+    .request = summary_request,
+    .evaluated = summary_evaluated,
+    .measured = summary_measured,
+    .resume = summary_resume,
+    .serialize = summary_serialize,
+};

@@ -91,6 +91,20 @@ struct summary {
     struct summary_found found;
 };
 
+/* The rows of the table in lbfgs.c. Where several are due at an accepted point, the last one
+ * begins; stored states have their structs in this order. */
+enum lbfgs_phase {
+    PHASE_SEARCH,    /* trials along a direction, each one evaluation */
+    PHASE_PRODUCTS,  /* trials along a direction, each a product and its transpose: in tiles */
+    PHASE_SPAN,      /* steps in the span of common directions */
+    PHASE_ROWS,      /* what shards have of the rows, at the beginning of an attempt */
+    PHASE_REFRESH,   /* the preconditioner is made anew */
+    PHASE_WORKING,   /* steps over a working set */
+    PHASE_POLISHING, /* Newton's steps before a summary */
+    PHASE_SUMMARY,   /* the errors of estimates */
+    PHASES
+};
+
 struct lbfgs {
     struct optimizer_settings settings;
     struct optimizer_data data;

@@ -1,28 +1,26 @@
 /* Steps over a working set: doc/OPTIMIZERS.md, "L1".
  *
- * A step is: the shards list parameters (working_begin), second derivatives by the columns that are
- * chosen (working_listed), a shard solves the quadratic of them (working_evaluated), and trials
- * along what it found (working_solved), which the line search of L-BFGS shortens. Pairs are formed
+ * A step is: the shards list parameters (begin), second derivatives by the columns that are
+ * chosen (take_list), a shard solves the quadratic of them (evaluated), and trials
+ * along what it found (take_step), which the line search of L-BFGS shortens. Pairs are formed
  * as ever, so a quasi-Newton step can follow any of them. Nothing is counted before the step is
  * there: a checkpoint that is taken meanwhile begins the same step again, with the same draws. */
 #include <assert.h>
 #include <math.h>
 
-#include "optimizer/lbfgs_internal.h"
+#include "optimizer/lbfgs_phase.h"
 
 static enum optimizer_want measure(struct lbfgs *o, enum working_stage stage,
                                    enum lbfgs_measuring what) {
     o->working.stage = stage;
-    o->measuring = what;
-    o->rounds++;
-    return OPTIMIZER_MEASURE;
+    return lbfgs_measure(o, what);
 }
 
-bool working_runs(const struct lbfgs *o) {
+static bool is_due(const struct lbfgs *o) {
     return working_due(&o->working, &o->preconditioner, &o->settings.preconditioner, o->moving);
 }
 
-enum optimizer_want working_begin(struct lbfgs *o, struct bytes *program) {
+static enum optimizer_want begin(struct lbfgs *o, struct bytes *program) {
     assert(o->started && lbfgs_has_orthants(o));
     programs_acceptance(o, program);
     programs_list(o, program, working_limit(&o->working, &o->settings.preconditioner, o->moving));
@@ -36,8 +34,8 @@ static enum optimizer_want give_up(struct lbfgs *o, struct bytes *program) {
     return lbfgs_step_from(o, program);
 }
 
-enum optimizer_want working_listed(struct lbfgs *o, const struct listed *listed, uint32_t count,
-                                   struct bytes *program) {
+static enum optimizer_want take_list(struct lbfgs *o, const struct listed *listed, uint32_t count,
+                                     struct bytes *program) {
     uint32_t limit = working_limit(&o->working, &o->settings.preconditioner, o->moving);
     assert(o->working.stage == WORKING_LISTING && !o->accepted);
     working_choose(&o->working, listed, count, limit);
@@ -52,7 +50,11 @@ enum optimizer_want working_listed(struct lbfgs *o, const struct listed *listed,
     return OPTIMIZER_CURVATURE;
 }
 
-void working_request(const struct lbfgs *o, struct optimizer_request *request) {
+static bool evaluates(const struct lbfgs *o) {
+    return o->working.stage == WORKING_CURVATURE;
+}
+
+static void request_second(const struct lbfgs *o, struct optimizer_request *request) {
     assert(o->working.stage == WORKING_CURVATURE);
     request->parts =
         (struct evaluation_parts){.items = {{EVALUATION_LISTED, 0, o->data.chunks}}, .count = 1};
@@ -62,15 +64,17 @@ void working_request(const struct lbfgs *o, struct optimizer_request *request) {
 }
 
 /* If a second derivative was not a number there are no sums. */
-enum optimizer_want working_evaluated(struct lbfgs *o, struct bytes *program) {
+static enum optimizer_want evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                     struct optimizer_request *request) {
     assert(o->working.stage == WORKING_CURVATURE);
+    lbfgs_take_curvature(o, found, request);
     if (!isfinite(o->found.score))
-        return give_up(o, program);
-    programs_solve(o, program);
+        return give_up(o, request->program);
+    programs_solve(o, request->program);
     return measure(o, WORKING_SOLVING, MEASURING_SOLVE);
 }
 
-enum optimizer_want working_solved(struct lbfgs *o, const double *step, struct bytes *program) {
+static enum optimizer_want take_step(struct lbfgs *o, const double *step, struct bytes *program) {
     const struct preconditioner_settings *settings = &o->settings.preconditioner;
     assert(o->working.stage == WORKING_SOLVING);
     preconditioner_counted(&o->preconditioner, settings, o->loss, &o->found);
@@ -85,6 +89,35 @@ enum optimizer_want working_solved(struct lbfgs *o, const double *step, struct b
     return lbfgs_search_along(o, 1, program);
 }
 
+static void report_set(struct optimizer_request *request, const struct lbfgs *o) {
+    const struct preconditioner *p = &o->preconditioner;
+    report_event(&request->report, "working set",
+                 "step %llu: %u parameters, curvature of %.0f of %llu rows, about %.3g passes",
+                 (unsigned long long)o->step, o->working.count, p->found.rows,
+                 (unsigned long long)o->data.rows,
+                 preconditioner_price(p, &o->settings.preconditioner));
+}
+
+static enum optimizer_want measured(struct lbfgs *o, const double *scalars,
+                                    struct optimizer_request *request) {
+    if (o->measuring == MEASURING_LIST)
+        return take_list(o, request->listed, request->listed_count, request->program);
+    enum optimizer_want want = take_step(o, scalars, request->program);
+    report_set(request, o);
+    return want;
+}
+
+static enum linesearch_answer judge(struct lbfgs *o, const struct measured *m, bool finite) {
+    return convex_search_next(&o->search, finite ? m->loss : NAN);
+}
+
+static enum optimizer_want failed(struct lbfgs *o, enum safeguard safeguard,
+                                  struct bytes *program) {
+    (void)safeguard; /* a working set has one of its own */
+    assert(o->working.stage == WORKING_STEP);
+    return give_up(o, program);
+}
+
 void working_accepted(struct lbfgs *o, double fall) {
     assert(o->started);
     if (o->working.stage == WORKING_STEP)
@@ -93,7 +126,23 @@ void working_accepted(struct lbfgs *o, double fall) {
         working_passed_over(&o->working);
 }
 
-enum optimizer_want working_rejected(struct lbfgs *o, struct bytes *program) {
-    assert(o->working.stage == WORKING_STEP);
-    return give_up(o, program);
+static void resume(struct lbfgs *o) {
+    o->working.stage = WORKING_NONE;
 }
+
+static void serialize(struct codec *codec, struct lbfgs *o) {
+    working_serialize(codec, &o->working);
+}
+
+const struct phase working_phase = {
+    .due = is_due,
+    .begin = begin,
+    .evaluates = evaluates,
+    .request = request_second,
+    .evaluated = evaluated,
+    .measured = measured,
+    .judge = judge,
+    .failed = failed,
+    .resume = resume,
+    .serialize = serialize,
+};

@@ -1,9 +1,10 @@
 noinst_LIBRARIES += liboptimizer.a
 liboptimizer_a_SOURCES = \
 	optimizer/downpour.c optimizer/downpour.h \
-	optimizer/lbfgs.c optimizer/lbfgs.h optimizer/lbfgs_internal.h \
+	optimizer/lbfgs.c optimizer/lbfgs.h optimizer/lbfgs_phase.h \
 	optimizer/lbfgs_products.c optimizer/lbfgs_programs.c optimizer/lbfgs_programs.h optimizer/lbfgs_span.c \
-	optimizer/lbfgs_state.c optimizer/lbfgs_types.h optimizer/lbfgs_report.c optimizer/lbfgs_summary.c optimizer/lbfgs_working.c \
+	optimizer/lbfgs_refresh.c optimizer/lbfgs_rows.c optimizer/lbfgs_search.c \
+	optimizer/lbfgs_state.c optimizer/lbfgs_types.h optimizer/lbfgs_summary.c optimizer/lbfgs_working.c \
 	optimizer/linesearch.c optimizer/linesearch.h \
 	optimizer/optimizer.c optimizer/optimizer.h \
 	optimizer/pairs.c optimizer/pairs.h \

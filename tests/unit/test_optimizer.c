@@ -12,7 +12,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/memory.h"
-#include "optimizer/lbfgs_internal.h"
+#include "optimizer/lbfgs_phase.h"
 #include "tests/unit/memory_backend.h"
 
 #define PI 3.14159265358979323846

@@ -1,0 +1,240 @@
+/* The phases of L-BFGS, and what their files share.
+ *
+ * A phase is what is under way between two accepted points: a row of the table in lbfgs.c, with a
+ * file of its own and a struct of its own in lbfgs_types.h. An answer goes to the phase that waits
+ * for it, and a trial to the phase whose step it is. doc/OPTIMIZERS.md says how to add
+ * one. */
+#ifndef DML_OPTIMIZER_LBFGS_PHASE_H
+#define DML_OPTIMIZER_LBFGS_PHASE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/codec.h"
+#include "optimizer/lbfgs_programs.h"
+#include "optimizer/lbfgs_types.h"
+
+/* A member that a phase has no use for is NULL. */
+struct phase {
+    /* Whether it comes next at an accepted point; and its beginning, for a phase of directions from
+     * x along −g or by the pairs, as `steepest` says. */
+    bool (*due)(const struct lbfgs *o);
+    enum optimizer_want (*begin)(struct lbfgs *o, struct bytes *program);
+
+    /* Whether the evaluation under way is one of its own, by what is stored; NULL: for its scalars
+     * alone, or it is the search, whose are all others. */
+    bool (*evaluates)(const struct lbfgs *o);
+    /* What it evaluates, and what follows its evaluations and the scalars of its programs. */
+    void (*request)(const struct lbfgs *o, struct optimizer_request *request);
+    enum optimizer_want (*evaluated)(struct lbfgs *o, const struct evaluation_found *found,
+                                     struct optimizer_request *request);
+    enum optimizer_want (*measured)(struct lbfgs *o, const double *scalars,
+                                    struct optimizer_request *request);
+
+    /* For phases that make steps. `finite`: loss and slope are. */
+    bool tries_once; /* a trial that is not accepted is the last along its direction */
+    enum linesearch_answer (*judge)(struct lbfgs *o, const struct measured *m, bool finite);
+    /* Its direction is of no use, or no trial along it was accepted. */
+    enum optimizer_want (*failed)(struct lbfgs *o, enum safeguard safeguard, struct bytes *program);
+    /* What follows its accepted points; NULL: an end if there is a reason, or what is due. */
+    enum optimizer_want (*follows)(struct lbfgs *o, struct bytes *program);
+
+    /* For phases of directions: what F falls by along the step, by the slope at x; and a trial
+     * became x. */
+    double (*fall)(const struct lbfgs *o);
+    void (*stepped)(struct lbfgs *o);
+
+    /* Of a state that was read, what was under way begins again; and the struct of the phase. */
+    void (*resume)(struct lbfgs *o);
+    void (*serialize)(struct codec *codec, struct lbfgs *o);
+};
+
+extern const struct phase search_phase, rows_phase, products_phase, span_phase, refresh_phase,
+    working_phase, polishing_phase, summary_phase;
+
+/* ---- lbfgs.c: the table, and decisions at points ---- */
+
+/* Whether steps keep to an orthant, or to bounds. */
+static inline bool lbfgs_has_orthants(const struct lbfgs *o) {
+    return settings_orthants(&o->settings);
+}
+
+/* Whether evaluations are taken apart into products, so that shards have vectors of rows. */
+static inline bool lbfgs_by_rows(const struct lbfgs *o) {
+    return o->settings.directions > 0 || o->data.tiles > 0;
+}
+
+/* Asks for an evaluation, or for the scalars of a program. */
+enum optimizer_want lbfgs_evaluate(struct lbfgs *o);
+enum optimizer_want lbfgs_measure(struct lbfgs *o, enum lbfgs_measuring what);
+
+/* The structs of all phases, in the order of the table. */
+void lbfgs_serialize_phases(struct codec *codec, struct lbfgs *o);
+
+/* Counts a safeguard, and notes it for the step under way. */
+void lbfgs_fire(struct lbfgs *o, enum safeguard safeguard);
+
+/* Reports the evaluation that just ended, made for this step with this step length; the step that
+ * was just accepted, and the safeguards that fired for it. */
+void lbfgs_report(struct optimizer_report *report, const struct lbfgs *before, const char *outcome,
+                  double loss, double slope);
+void lbfgs_report_step(struct optimizer_report *report, struct lbfgs *o);
+
+/* Ends the run at x; or that after what an end for this reason waits for. */
+enum optimizer_want lbfgs_finish(struct lbfgs *o, enum reason reason, struct bytes *program);
+enum optimizer_want lbfgs_end_for(struct lbfgs *o, enum reason reason, struct bytes *program);
+
+/* Goes on from x: to the end if there is a reason; to the phase that is due; with a direction of
+ * the pairs, or of steepest descent where there are none; with that of steepest descent. */
+enum optimizer_want lbfgs_leave(struct lbfgs *o, struct bytes *program);
+enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program);
+enum optimizer_want lbfgs_step_from(struct lbfgs *o, struct bytes *program);
+enum optimizer_want lbfgs_steepest(struct lbfgs *o, struct bytes *program);
+
+/* The evaluation of the starting point. */
+enum optimizer_want lbfgs_start_trial(struct lbfgs *o, struct bytes *program);
+
+/* What follows a trial that was measured, one whose loss or gradient is not finite, and one that
+ * was not accepted. */
+enum optimizer_want lbfgs_tried(struct lbfgs *o, const struct measured *m, struct bytes *program);
+enum optimizer_want lbfgs_not_finite(struct lbfgs *o, struct bytes *program);
+enum optimizer_want lbfgs_rejected(struct lbfgs *o, enum linesearch_answer answer,
+                                   struct bytes *program);
+
+/* What follows where the direction is of no use: what the phase of the step says; and for a
+ * direction of the pairs one without them, then one without the preconditioner. */
+enum optimizer_want lbfgs_fail(struct lbfgs *o, enum safeguard safeguard, struct bytes *program);
+enum optimizer_want lbfgs_retry(struct lbfgs *o, enum safeguard safeguard, struct bytes *program);
+
+/* Keeps what the trial has on the holdout; a loss that is no number counts as infinite. */
+void lbfgs_take_held(struct lbfgs *o, struct held held);
+
+/* ---- lbfgs_search.c: trials along a direction ---- */
+
+/* Evaluates t = x + search.step·d. */
+enum optimizer_want lbfgs_try(struct lbfgs *o, struct bytes *program);
+
+/* The first trial along d, with o->slope. */
+enum optimizer_want lbfgs_search_along(struct lbfgs *o, double first_step, struct bytes *program);
+
+/* Round A: finishes the gradient at t, and measures all that may be needed. */
+enum optimizer_want lbfgs_measure_trial(struct lbfgs *o, struct bytes *program);
+
+/* Whether the mean loss alone shows that a trial is not the step, as it is a lower bound of F; and
+ * what follows then. */
+bool lbfgs_refuses(const struct lbfgs *o, double mean_loss);
+enum optimizer_want lbfgs_refused(struct lbfgs *o, double mean_loss, struct bytes *program);
+
+/* Differences of F at x up to this are rounding. */
+double lbfgs_noise(const struct lbfgs *o);
+
+/* The first step along −g, where no curvature is known: that of a loss in its unit with a curvature
+ * of 1, but of length 1 at most. */
+double lbfgs_steepest_step(const struct lbfgs *o);
+
+/* ---- lbfgs_state.c ---- */
+
+/* Keeps F at an accepted point, for what the loss tolerance compares it with. */
+void lbfgs_note_loss(struct lbfgs *o);
+
+/* Keeps what an accepted point says of the gap, for the estimates of the next ones. */
+void lbfgs_note_gap(struct lbfgs *o, const struct measured *measured);
+
+/* What F at a trial is above the minimum, by what was measured. */
+double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *measured);
+
+/* The run ends at x, as no step leads to a lower loss. */
+void lbfgs_take_last_gap(struct lbfgs *o);
+
+/* Why the run ends at x: by a tolerance or a limit; REASON_NONE: it goes on. */
+enum reason lbfgs_reason_to_end(const struct lbfgs *o);
+
+/* Whether x is within a tolerance, and P of where F was so much larger that it says nothing of the
+ * gap: it is made anew before the run ends. */
+bool lbfgs_ends_outdated(const struct lbfgs *o);
+
+/* Whether the run would do otherwise if it went on from x: second derivatives of the step under way
+ * have been counted, a step was given up, or P was made anew at x so that it would end there. So it
+ * is ended from outside where its next step is made. */
+bool lbfgs_has_tried(const struct lbfgs *o);
+
+/* Those of the row in optimizer.c: see struct optimizer_row. */
+void lbfgs_checkpoint(const void *row, struct optimizer_checkpoint *checkpoint);
+void lbfgs_serialize(struct codec *codec, void *row);
+void lbfgs_serialize_point(struct codec *codec, struct optimizer_point *point, uint32_t tensors);
+
+/* ---- lbfgs_rows.c: vectors of rows ---- */
+
+/* Whether replicas see strips of rows; whether the loss on the holdout counts. */
+bool rows_tiled(const struct lbfgs *o);
+bool rows_holdout_counts(const struct lbfgs *o);
+
+/* The beginning of an attempt: the rows' own numbers. */
+enum optimizer_want rows_begin(struct lbfgs *o, struct bytes *program);
+
+/* Asks for the evaluation of a stage; its parts, and what belongs to the request; what is reported
+ * of it, or NULL. */
+enum optimizer_want rows_evaluate(struct lbfgs *o, enum common_stage stage);
+void rows_request(const struct lbfgs *o, struct optimizer_request *request);
+const char *rows_outcome(enum common_stage stage);
+
+/* Takes what was evaluated into a vector of rows. */
+void rows_add_take(struct bytes *program, enum row_vector vector, uint16_t slot);
+
+/* In tiles with early stopping: asks for the losses of held-out rows beside those of the others,
+ * and takes them; answers how many scalars these were, or 0. */
+void rows_add_held(const struct lbfgs *o, struct bytes *program);
+uint32_t rows_take_held(struct lbfgs *o, const double *scalars);
+
+/* ---- lbfgs_products.c: evaluations by a product and its transpose, in tiles ---- */
+
+/* Whether there are such: in tiles without common directions. */
+bool products_run(const struct lbfgs *o);
+
+/* Evaluates t, which the program forms: its size, its margins, the loss and the largest derivative,
+ * the gradient. */
+enum optimizer_want products_trial(struct lbfgs *o, struct bytes *program);
+
+/* ---- lbfgs_span.c: steps in the span of common directions ---- */
+
+/* Whether there are common directions. */
+bool common_runs(const struct lbfgs *o);
+
+/* Evaluates the starting point, whose margins come first. */
+enum optimizer_want common_start(struct lbfgs *o, struct bytes *program);
+
+/* Whether a search has begun whose step is not made: until then the second derivatives that were
+ * kept are those of a point on the way, and at last Z is that of t, which is not x yet. */
+bool common_is_within_step(const struct lbfgs *o);
+
+/* Whether an end for this reason is to be checked by an evaluation at x that takes nothing from
+ * former margins, and that. */
+bool common_must_check(const struct lbfgs *o, enum reason reason);
+enum optimizer_want common_check(struct lbfgs *o, enum reason reason, struct bytes *program);
+
+/* ---- lbfgs_refresh.c: the preconditioner ---- */
+
+/* A refresh of P at x, and a step from there. */
+enum optimizer_want lbfgs_refresh(struct lbfgs *o, struct bytes *program);
+
+/* Keeps the totals of an evaluation of second derivatives in o->found, and reports it. If one was
+ * not a number, the score is none and there are no sums. */
+void lbfgs_take_curvature(struct lbfgs *o, const struct evaluation_found *found,
+                          struct optimizer_request *request);
+
+/* ---- lbfgs_working.c: steps over a working set ---- */
+
+/* A trial along such a step, or along any other direction, was accepted, and F fell by so much. */
+void working_accepted(struct lbfgs *o, double fall);
+
+/* ---- lbfgs_summary.c: the errors of estimates, and Newton's steps before ---- */
+
+/* Whether an end for this reason waits for them; and the way there. */
+bool summary_runs(const struct lbfgs *o, enum reason reason);
+enum optimizer_want summary_begin(struct lbfgs *o, enum reason reason, struct bytes *program);
+
+/* P of all rows is there, or there is none. */
+enum optimizer_want summary_refreshed(struct lbfgs *o, struct bytes *program);
+
+#endif
