@@ -88,7 +88,7 @@ static void run_pass(struct chunk *chunk) {
                     chunk->scratch, &result);
 }
 
-/* Of the gradient that the pass has left: its largest elements, and its terms in the sums. */
+/* Rounds the gradient that the pass has left: its largest elements, and its terms in the sums. */
 static void run_rounding(struct chunk *chunk) {
     network_maxima(chunk->scratch->network, &chunk->scale);
     network_add(chunk->scratch->network, &chunk->scale, chunk->sum);

@@ -118,8 +118,8 @@ static void compare_outputs(size_t outputs) {
 
 enum { CURVED_ROWS = 256, CURVED_TOGETHER = 64 };
 
-/* Of a logistic loss without intercept, all rows drawn. OpenBLAS adds as many rows at a time, each
- * times the root of its second derivative, which is not counted. */
+/* Compares the triangle of a logistic loss without intercept, all rows drawn. OpenBLAS adds as many
+ * rows at a time, each times the root of its second derivative, which is not counted. */
 static void compare_triangle(int features) {
     const size_t n = (size_t)features;
     double *values = made_up(CURVED_ROWS * n), *label = memory_new(CURVED_ROWS, sizeof *label);

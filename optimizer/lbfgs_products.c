@@ -64,7 +64,7 @@ static enum optimizer_want take_losses(struct lbfgs *o, const double *scalars,
     return rows_evaluate(o, COMMON_TRANSPOSE);
 }
 
-/* Of a network. The loss alone may show that the trial is not the step. */
+/* Takes the derivatives of a network. The loss alone may show that the trial is not the step. */
 static enum optimizer_want take_derivatives(struct lbfgs *o, const struct evaluation_found *found,
                                             struct optimizer_request *request) {
     o->mean_loss = found_total(found, 0, 0) / o->data.weight_sum;

@@ -53,8 +53,8 @@ struct common {
     enum common_stage {
         COMMON_NONE,        /* no evaluation of those below */
         COMMON_LABELS,      /* of the rows, at the beginning of each attempt */
-        COMMON_WEIGHTS,     /* likewise */
-        COMMON_SIZES,       /* likewise, in tiles */
+        COMMON_WEIGHTS,     /* of the rows, at the beginning of each attempt */
+        COMMON_SIZES,       /* of the rows, at the beginning of each attempt in tiles */
         COMMON_MARGINS,     /* the product with x, or a trial point: Z anew */
         COMMON_PRODUCT,     /* that with the newest direction */
         COMMON_HOLDOUT,     /* the loss at t */

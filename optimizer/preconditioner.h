@@ -91,7 +91,7 @@ uint64_t preconditioner_sample(const struct preconditioner *p,
 struct row_sampling preconditioner_sampling(const struct preconditioner *p,
                                             const struct preconditioner_settings *s);
 
-/* The same for any number of rows aimed at, at most all. */
+/* The sampling for any number of rows aimed at, at most all. */
 struct row_sampling preconditioner_sampling_of(const struct preconditioner *p,
                                                const struct preconditioner_settings *s,
                                                uint64_t sample);

@@ -51,7 +51,7 @@ bool reason_has_model(enum reason reason);
 bool reason_has_converged(enum reason reason);
 bool reason_claims_optimum(enum reason reason);
 
-/* The same of a text that reason_text() gave. */
+/* Whether the reason of a text that reason_text() gave can be resumed. */
 bool reason_text_can_resume(const char *text);
 
 /* The reason of this text; REASON_NONE if there is none, or the text is NULL. */
@@ -143,8 +143,8 @@ struct optimizer_settings {
     struct preconditioner_settings preconditioner;
     uint32_t directions; /* of the window of common directions (lbfgs_span.c); 0: there is none */
     uint32_t outputs;    /* K, with a window or in tiles: margins of a row */
-    bool weighted;       /* likewise: rows have weights */
-    bool offsets;        /* likewise: rows have offsets */
+    bool weighted;       /* with a window or in tiles: rows have weights */
+    bool offsets;        /* with a window or in tiles: rows have offsets */
     bool from_zero;      /* of a linear model: all parameters are 0 at the starting point */
     bool single;         /* losses and gradients are computed in single precision */
     uint32_t tensors;    /* of the layout, if their norms are wanted; else 0 */
@@ -208,14 +208,15 @@ double found_total(const struct evaluation_found *found, uint32_t part, uint32_t
 struct held found_held(const struct evaluation_found *found, uint32_t part,
                        const struct optimizer_data *data);
 
-/* The same of these two sums: of the losses, and of the weight of what is predicted correctly. */
+/* What is held out, from these two sums: of the losses, and of the weight of what is predicted
+ * correctly. */
 struct held held_of(const double *sums, const struct optimizer_data *data);
 
 /* ---- requests ---- */
 
 enum optimizer_want {
     OPTIMIZER_EVALUATE,  /* run the program (it forms t), evaluate the parts at t: evaluated() */
-    OPTIMIZER_CURVATURE, /* the same for the curvature of a sample of rows */
+    OPTIMIZER_CURVATURE, /* run the program, evaluate the curvature of a sample of rows */
     OPTIMIZER_MEASURE,   /* run the program: measured() with its scalars */
     OPTIMIZER_FINISH,    /* run the program (it may be empty), and end the run */
     OPTIMIZER_LOAD,      /* put s of a given pair into t and its y into h, then as MEASURE */
@@ -289,7 +290,7 @@ struct optimizer_checkpoint {
     uint64_t factor; /* the serial number of P; 0: none */
     uint32_t pairs;  /* their slots, oldest first, and serial numbers */
     uint64_t slots[HISTORY_MAX], serials[HISTORY_MAX];
-    uint32_t window; /* the same of the directions in the window */
+    uint32_t window; /* slots and serial numbers of the directions in the window */
     uint64_t window_slots[DIRECTIONS_MAX], window_serials[DIRECTIONS_MAX];
     bool margins; /* Z, the margins of rows at x */
 };

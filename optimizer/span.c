@@ -37,12 +37,12 @@
 #define PIVOT_LEAST 1e-12 /* relative to the diagonal: below, a direction depends on newer ones */
 #define REACH_GROWTH 4.0
 
-/* Of a step, relative to what was known: below, slopes tell nothing. */
+/* The least curvature of a step, relative to what was known: below, slopes tell nothing. */
 #define CURVATURE_LEAST 1e-3
 
 /* ---- phi ---- */
 
-/* Of c and the Gram matrix: Σ c_i·x·p_i + ½·Σ c_i·c_j·p_i·p_j. */
+/* The penalty from c and the Gram matrix: Σ c_i·x·p_i + ½·Σ c_i·c_j·p_i·p_j. */
 static double penalty_of(const struct window *window, uint32_t count, const double *c) {
     double sum = 0;
     for (uint32_t i = 0; i < count; i++) {

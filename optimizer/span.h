@@ -90,7 +90,7 @@ enum span_answer {
 struct span_trial {
     double loss, derivative;
     const double *slopes; /* one a direction; NULL if they were not measured */
-    const double *newest; /* likewise, at `rate`: by the newest direction; or NULL */
+    const double *newest; /* one a direction, at `rate`: by the newest direction; or NULL */
     const double *second; /* rows of a lower triangle, one after the other, at `rate`; or NULL */
 };
 

@@ -113,7 +113,7 @@ static int find_upper_point(const struct kernel_place *place, uint32_t number,
     return 0;
 }
 
-/* Of the held-out rows of a network in tiles: at the margins of its first layer. */
+/* The loss of the held-out rows of a network in tiles, at the margins of its first layer. */
 static int upper_loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                       struct chunk_result *found) {
     struct upper_point point;
@@ -155,7 +155,7 @@ static int upper(const struct kernel_place *place, uint32_t number, const struct
     return code;
 }
 
-/* Of each row of the table, what the coordinator does not look at. */
+/* What the coordinator does not look at in each row of the table. */
 static const struct {
     kernel *on_processor;
     enum objective_device_kind on_device;

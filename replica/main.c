@@ -36,7 +36,7 @@ struct shell {
     int16_t *exponents;        /* base exponents of a network or plug-in; owned */
     int16_t *finer;            /* those of sums for errors of estimates; owned */
 
-    /* Of a plug-in: */
+    /* A plug-in has these members: */
     struct objective_plugin plugin;
     void *plugin_source; /* its texts; owned */
     uint32_t *rank;      /* of its columns; owned */

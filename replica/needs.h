@@ -23,7 +23,7 @@ struct needs {
     uint32_t strip_count;  /* 1 without tiles */
     uint32_t chunk_count;  /* or of tiles; 0: nothing is learnt */
     uint64_t *columns;     /* a bit each, each strip's from a word on; owned */
-    uint64_t *chunks;      /* likewise */
+    uint64_t *chunks;      /* a bit each, each strip's from a word on; owned */
     uint64_t *computed;    /* chunks of each strip, in the evaluation under way; owned */
 };
 

@@ -32,12 +32,13 @@ enum action_kind {
 /* The data set and objective to work on. */
 struct replica_setup {
     const char *set, *fingerprint; /* valid until the next REPLICA_SETUP */
-    const char *objective;         /* the same; its name */
-    const char *scratch;           /* the same; "": keep no copy of the set */
-    const char *device;            /* the same; as device/find.h reads it */
-    uint32_t on_host;              /* number of this replica on its host: which device it takes */
-    struct blob plugin;            /* the same; plugin_source_encode() made it; empty: none */
-    struct blob finer; /* the same; a byte a base exponent, as in REPLICA_SETUP; empty: none */
+    const char *objective; /* the name of the objective; valid until the next REPLICA_SETUP */
+    const char *scratch;   /* valid until the next REPLICA_SETUP; "": keep no copy of the set */
+    const char *device;    /* as device/find.h reads it; valid until the next REPLICA_SETUP */
+    uint32_t on_host;      /* number of this replica on its host: which device it takes */
+    struct blob plugin;    /* plugin_source_encode() made it; empty: none. Valid until the next
+                              REPLICA_SETUP */
+    struct blob finer; /* as `plugin`: a byte a base exponent, as in REPLICA_SETUP; empty: none */
     struct loss_parameters loss;
     struct layout layout;          /* of the parameters */
     uint8_t activation, precision; /* of a network */
@@ -52,7 +53,7 @@ struct replica_setup {
     uint32_t threads;       /* 0: as many as there are processors */
 };
 
-/* Of the evaluations that the set-up allows. */
+/* The sizes of sums of the evaluations that the set-up allows. */
 struct sums_sizes replica_sums_sizes(const struct replica_setup *setup);
 
 struct action {

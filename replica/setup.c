@@ -143,7 +143,7 @@ static void become_another(struct replica *replica, struct outbox *out) {
     replica->ready = false;
 }
 
-/* The same or a new coordinator greets this incarnation again, so what it computed still counts. It
+/* This coordinator or a new one greets this incarnation again, so what it computed still counts. It
  * is reported only after the set-up: before that the coordinator may not know where the run is, and
  * would ignore the report and wait for another. So no shard counts as placed: otherwise a link that
  * breaks and comes back before the set-up would make the replica ready. Shards that already know

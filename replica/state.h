@@ -152,7 +152,7 @@ struct replica {
     struct kronecker_point kronecker;
     struct scaled_rows scaled;
     struct needs needs;  /* of the set at hand; zeroed memory: points are fetched whole */
-    struct needs of_few; /* the same of the evaluation under way, over few chunks */
+    struct needs of_few; /* the needs of the evaluation under way, over few chunks */
     uint64_t *chunk_row; /* first row of each chunk, and that behind the last; owned. NULL: vectors
                              of rows are fetched whole */
     uint32_t chunk_count;
@@ -238,7 +238,7 @@ bool replica_is_of_rows(const struct replica *replica, enum fetch_vector vector)
 /* Whether a portion is of the layers above the first. */
 bool replica_is_upper(const struct replica *replica, const struct portion *portion);
 
-/* Of tiles: how many there are in a strip of the evaluation, and which strip a portion is of. */
+/* How many tiles there are in a strip of the evaluation, and which strip a portion is of. */
 uint32_t replica_tiles_of_strip(const struct replica *replica);
 uint32_t replica_strip_of(const struct replica *replica, const struct portion *portion);
 
@@ -258,7 +258,7 @@ void replica_forget_needs(struct replica *replica);
 /* What the evaluation goes by. */
 struct needs *replica_needs(struct replica *replica);
 
-/* Of an evaluation that begins: whether a part of the point is fetched for each portion. */
+/* Whether, in an evaluation that begins, a part of the point is fetched for each portion. */
 bool replica_is_over_few(const struct replica *replica);
 
 /* Asks one shard for what was asked for last. */

@@ -66,7 +66,7 @@ struct workers {
     atomic_bool stop;
     atomic_uint running; /* threads that have not finished */
 
-    /* Of a device, for the thread that drives it. */
+    /* What the thread that drives a device has. */
     struct objective_device *on;
     uint64_t point;  /* the number of the point that the device has; 0: none */
     bool not_device; /* the error is of a chunk, and not of the device */

@@ -60,7 +60,8 @@ struct endpoint {
 /* The path of a Unix socket, or '@' and a name without a file; NULL for another address. */
 const char *endpoint_unix_path(const char *address);
 
-/* Of the address of a Unix socket. ERROR_USAGE for a path that is empty or too long. */
+/* Makes the endpoint of a Unix socket's address. ERROR_USAGE for a path that is empty or too
+ * long. */
 int endpoint_of_unix(const char *address, struct endpoint *endpoint);
 
 /* Takes any other address apart: HOST:PORT or tls:HOST:PORT, [HOST]:PORT for a host with colons.
@@ -68,7 +69,7 @@ int endpoint_of_unix(const char *address, struct endpoint *endpoint);
 int endpoint_split(const char *address, char host[ENDPOINT_HOST_BYTES],
                    char port[ENDPOINT_PORT_BYTES]);
 
-/* Of a result of getaddrinfo(), which it copies. */
+/* The endpoint of a result of getaddrinfo(), which it copies. */
 struct endpoint endpoint_of_info(const struct addrinfo *info);
 
 /* A non-blocking stream socket of the endpoint's family, or −1 with errno. */

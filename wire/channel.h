@@ -67,7 +67,7 @@ struct tls_stream; /* one connection; opaque */
 /* ERROR_UNAVAILABLE if OpenSSL is not able to do this. */
 int tls_new(const struct key *key, struct tls **tls);
 
-/* The same of a key file. Also as key_read(). */
+/* tls_new() for a key file. Also as key_read(). */
 int tls_of_file(const char *path, struct tls **tls);
 
 void tls_free(struct tls *tls); /* after its streams; harmless on NULL */

@@ -142,10 +142,10 @@ static void unpack_numbers(const struct block *block, uint64_t *words, size_t co
 
 /* ---- the form of a block ---- */
 
-/* Of the words of a block that are no repeats. */
+/* The extent of the words of a block that are no repeats. */
 struct extent {
     uint64_t bits;        /* that any of them has */
-    uint64_t magnitude;   /* likewise, where those of negative ones are turned */
+    uint64_t magnitude;   /* that any of them has, where the bits of negative words are turned */
     uint64_t least, most; /* without sign */
     uint32_t rise;        /* that any offset has beyond the one before */
 };

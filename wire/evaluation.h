@@ -53,7 +53,7 @@ enum kind_point {
                       the first layer's margins */
 };
 
-/* Of a set in tiles: the strips whose tiles a part is over. */
+/* The strips of a set in tiles over whose tiles a part is. */
 enum kind_strips {
     STRIPS_NONE,    /* there is no such part in tiles */
     STRIPS_FIRST,   /* the first strip: a part that looks at the columns of no tile */

@@ -178,8 +178,8 @@ void tenancy_end(struct tenancy *tenancy) {
     *tenancy = (struct tenancy){0};
 }
 
-/* Of a run's name the UUID alone, without what is behind it to tell copies of a state folder apart.
- */
+/* The UUID of a run's name alone, without what follows it to tell copies of a state folder
+ * apart. */
 #define RUN "%.36s"
 
 char *tenancy_objection(const struct tenancy *tenancy, const char *run, int64_t now_ns) {

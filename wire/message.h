@@ -71,7 +71,7 @@ enum portion_flag {
     PORTION_LAST = 2, /* the last portion for this replica: flush when it is done */
 };
 
-/* Of what a FETCH asks for elements. */
+/* The vector of whose elements a FETCH asks. */
 enum fetch_vector {
     FETCH_GIVEN,   /* of what BEGIN says: t, or, with `rows`, D */
     FETCH_POINT,   /* of t, */
@@ -203,7 +203,7 @@ void outbox_clear(struct outbox *outbox);
 void outbox_add(struct outbox *outbox, uint32_t to,
                 const struct message *message); /* a valid one */
 
-/* The same; `bulk`, from malloc(), holds the bulk of the message and becomes the outbox's. */
+/* Adds a message; `bulk`, from malloc(), holds the bulk of the message and becomes the outbox's. */
 void outbox_add_owned(struct outbox *outbox, uint32_t to, const struct message *message,
                       void *bulk);
 const void *outbox_body(const struct outbox *outbox, const struct envelope *envelope);

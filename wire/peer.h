@@ -29,7 +29,7 @@ struct peer_callbacks {
 struct peer *peer_new(struct event_base *base, struct channel *channel,
                       const struct peer_callbacks *callbacks, void *context);
 
-/* The same for a process that connected to us and is not known yet. Until peer_trust() it may only
+/* A peer for a process that connected to us and is not known yet. Until peer_trust() it may only
  * send HELLO, GREET and PING, and little memory is used for it. */
 struct peer *peer_new_stranger(struct event_base *base, struct channel *channel,
                                const struct peer_callbacks *callbacks, void *context);

@@ -174,7 +174,7 @@ enum vector_register {
 /* What ROWS_TAKE names. */
 enum row_vector {
     ROWS_LABELS,  /* the label of a row is its first number */
-    ROWS_WEIGHTS, /* likewise; without them all are 1 */
+    ROWS_WEIGHTS, /* the weight of a row is its first number; without this vector all are 1 */
     ROWS_MARGINS, /* Z */
     ROWS_PRODUCT, /* Q[slot] */
     ROWS_SIZES,   /* of the rows of a tiled set: the largest |margin| at a point within ±1 is below

@@ -71,7 +71,7 @@ static uint64_t bits_at(const struct wanted *wanted, uint64_t column, uint64_t c
     return count < WORD ? bits & ((UINT64_C(1) << count) - 1) : bits;
 }
 
-/* Of up to 64 elements those that have a bit. */
+/* Copies those of up to 64 elements that have a bit. */
 PER_WAY uint64_t some_of_word(enum way way, uint64_t bits, const double *from, double *into) {
     uint64_t total = (uint64_t)__builtin_popcountll(bits);
     if (way != COUNT && total == WORD)
