@@ -7,9 +7,11 @@ import subprocess
 import sys
 
 import source
+import survey
 
 COLUMNS_MAX = 100
 TARGETS = {'all', 'check', 'clean', 'dist', 'distcheck', 'install', 'installcheck', 'uninstall'}
+WITHOUT_SUBJECT_MAX = 30  # comments of the product that take their subject from another place
 CLANG_FORMAT = '14'  # others lay out the same settings differently
 
 
@@ -57,6 +59,23 @@ def misformatted(files):
     return [line for line in run.stderr.splitlines() if ': error:' in line]
 
 
+def comments_without_subject(files):
+    """Comments of the product that begin with "Of", "The same" or "Likewise", if there are too many."""
+    found = [f'{path}:{line}: begins with "{opening}": name the subject' for path, text in files
+             if path.split('/')[0] in survey.PRODUCT
+             for line, opening in survey.comments_without_subject(text)]
+    return found if len(found) > WITHOUT_SUBJECT_MAX else []
+
+
+def planted():
+    """The lint of comments must notice what is made for it, and spare the rest."""
+    bad = ['/* Of a row. */', '/* The same for rows. */', 'int a; /* likewise */', '/*\n * Likewise. */',
+           '// the same', '/* Of: */']
+    good = ['/* Offsets of rows. */', 'int a; /* of a row */', '/* They are the same. */', '/* The samples. */']
+    return [f'not noticed: {text}' for text in bad if not survey.comments_without_subject(text)] + \
+        [f'refused: {text}' for text in good if survey.comments_without_subject(text)]
+
+
 def web_files():
     """The parts of the status page, as (path relative to the root, text)."""
     return [(path.relative_to(source.ROOT).as_posix(), path.read_text()) for folder in source.FOLDERS
@@ -75,6 +94,8 @@ def main():
         ('no blanks at the end of a line', per_line(files, 'ends in blanks',
                                                     lambda line: line != line.rstrip())),
         ('nothing that is released is a target of make', released_targets()),
+        (f'at most {WITHOUT_SUBJECT_MAX} comments take their subject from elsewhere',
+         comments_without_subject(code) + planted()),
         ('headers have guards named after them', unguarded(code)),
     ])
 
