@@ -123,4 +123,8 @@ struct label_summary {
     double quantile[LABEL_QUANTILES];
 };
 
+static inline bool labels_are_one_number(const struct label_summary *labels) {
+    return labels->quantile[0] == labels->quantile[LABEL_QUANTILES - 1];
+}
+
 #endif

@@ -98,11 +98,12 @@ static void add_not_converged(struct training *run) {
 }
 
 /* Where rows are fitted more closely than a corner is smoothed, most of them lie within it, and the
- * model is that of another loss. Labels alone cannot tell beforehand how close a fit will be. */
+ * model is that of another loss. Labels alone cannot tell beforehand how close a fit will be.
+ * Labels of one number are fitted exactly with any corner. */
 static void warn_of_smoothing(const struct training *run) {
     const struct objective *objective = objective_of(run->session->job->objective);
     double smoothed = objective->smoothed ? objective->smoothed(&run->shape.loss) : 0;
-    if (run->answer.loss < smoothed)
+    if (run->answer.loss < smoothed && !labels_are_one_number(set_info(run->set)->targets))
         log_warning("most residuals are smaller than %s.epsilon (%.3g), and are fitted as by "
                     "squares: the mean loss is %.3g; a smaller %s.epsilon comes nearer",
                     objective->name, smoothed, run->answer.loss, objective->name);

@@ -15,6 +15,7 @@
 #include "coordinator/job/sizing.h"
 #include "coordinator/run/null_loss.h"
 #include "coordinator/status/figures.h"
+#include "numeric/fixed.h"
 
 /* A loss whose minimum is 0 falls for ever: below this share of the null model's loss nobody asks
  * how far the minimum is. For classes that loss is taken for 1, and for labels that have a unit,
@@ -103,10 +104,6 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
     return settings;
 }
 
-static bool are_one_number(const struct label_summary *labels) {
-    return labels->quantile[0] == labels->quantile[LABEL_QUANTILES - 1];
-}
-
 /* Rates of 1e-8, counts of 1e6 and prices that hardly differ have null losses far from 1. Where the
  * labels are their offsets and a constant, the null loss is rounding. */
 int gap_find_least(const struct objective_shape *shape, struct set *set,
@@ -114,7 +111,7 @@ int gap_find_least(const struct objective_shape *shape, struct set *set,
     const struct objective *objective = objective_of(shape->kind);
     const struct set_info *data = set_info(set);
     if (!settings->known || objective->labels != LABEL_TARGET ||
-        (objective->has_unit && (!data->has_offsets || are_one_number(data->targets))))
+        (objective->has_unit && (!data->has_offsets || labels_are_one_number(data->targets))))
         return 0;
     double null, second = objective->has_unit ? 0 : sizing_second_first(data, shape);
     int code = null_loss_find(set, shape, &null);
@@ -480,14 +477,34 @@ int convergence_diverged(const struct downpour_view *downpour) {
                      (unsigned long long)downpour->epoch + 1, downpour->rate);
 }
 
+/* Squares of larger values are beyond the range of doubles, or sums of them are. */
+#define SQUARABLE 1e150
+
+/* Of the values that cannot be squared, those that a user looks for first. */
+static char *describe_unsquarable(const struct set_info *data) {
+    uint64_t largest = 0;
+    for (uint64_t j = 1; j < data->features; j++)
+        if (data->exponent[j] < data->exponent[largest]) /* it leaves room for the sum of them */
+            largest = j;
+    double typical =
+        data->features ? fixed_absolute_sum(data->exponent[largest]) / (double)data->rows : 0;
+    if (!(typical > SQUARABLE))
+        return data->labels == LABEL_TARGET
+                   ? memory_format("labels are as large as %.3g; scale labels and columns so that "
+                                   "their squares are numbers",
+                                   data->label_max_abs)
+                   : memory_copy_string("values are too large; scale the columns");
+    char *name = column_name(data, largest);
+    char *text = memory_format("values of %s are about %.0e; scale the columns so that their "
+                               "squares are numbers",
+                               name, typical);
+    free(name);
+    return text;
+}
+
 int convergence_not_finite(const struct set_info *data, const struct job *job, bool from_model) {
     char *seen =
-        job_family(job)->not_finite ? job_family(job)->not_finite(job)
-        : objective_of(job->objective)->labels == LABEL_TARGET
-            ? memory_format("labels are as large as %.3g; scale labels and columns so that "
-                            "their squares are numbers",
-                            data->label_max_abs)
-            : memory_copy_string("values are too large; scale the columns");
+        job_family(job)->not_finite ? job_family(job)->not_finite(job) : describe_unsquarable(data);
     int code =
         error_set(ERROR_DATA,
                   "the loss or its gradient is not finite where the run starts: %s%s; no "

@@ -423,5 +423,23 @@ def a_column_without_a_text_of_training_is_told_from_a_missing_one(folder):
             assert said.status == 0 and words in said.stderr, (csv, name, said.stderr)
 
 
+@test
+def what_is_too_large_to_be_squared_is_named(folder):
+    for large, words in ('b', 'values of `b` are about'), ('y', 'labels are as large as'):
+        columns = {name: 1e200 if name == large else 1.0 for name in 'aby'}
+        rows = ([f'{size * (1 + (i * 7 + k) % 13)}' for k, size in enumerate(columns.values())] for i in range(60))
+        (folder / 'rows.csv').write_text('a,b,y\n' + ''.join(','.join(row) + '\n' for row in rows))
+        job = write_job(folder, data=['rows.csv'], csv={'label': 'y'}, objective='squared', standardise=False)
+        assert words in refused(BAD_DATA, 'run', job, '--fresh'), large
+
+
+@test
+def labels_of_one_number_need_no_smaller_corner(folder):
+    (folder / 'rows.csv').write_text('a,y\n' + ''.join(f'{i % 7},3\n' for i in range(60)))
+    for objective in 'quantile', 'huber':
+        finished = dml('run', write_job(folder, data=['rows.csv'], csv={'label': 'y'}, objective=objective), '--fresh')
+        assert finished.status == 0 and 'epsilon' not in finished.stderr, finished
+
+
 if __name__ == '__main__':
     sys.exit(main())
