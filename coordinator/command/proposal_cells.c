@@ -312,6 +312,7 @@ static int settle(struct proposal *proposal, struct survey *survey) {
         table_free(table);
         free(survey->numbers);
         free(survey->amounts);
+        *survey = (struct survey){0}; /* the caller releases it, whatever comes next */
         proposal_forget(proposal);
         proposal->reading.header = CSV_HEADER_YES;
         code = proposal_find_label(proposal);

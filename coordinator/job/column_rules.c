@@ -40,7 +40,8 @@ static bool read_number(const char *text, const char *end, double *number) {
     char *own = memory_format("%.*s", (int)(end - text), text);
     bool is = *own && key_number(own, number);
     free(own);
-    *number += 0.0; /* −0 becomes 0 */
+    if (is)
+        *number += 0.0; /* −0 becomes 0 */
     return is;
 }
 
