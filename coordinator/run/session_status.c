@@ -120,6 +120,7 @@ static bool was_told(const void *context) {
 
 void status_last(struct session *session) {
     session->loop.stage = STAGE_ENDED;
+    session->told = false; /* it may have been told the end of an earlier training */
     if (!session->http || clock_monotonic_ns() - session->watched_ns > WATCHED_NS ||
         !session->watched_ns)
         return;
