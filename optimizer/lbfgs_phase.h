@@ -45,7 +45,8 @@ struct phase {
     double (*fall)(const struct lbfgs *o);
     void (*stepped)(struct lbfgs *o);
 
-    /* Of a state that was read, what was under way begins again; and the struct of the phase. */
+    /* Lets what was under way begin again after a state was read; and writes or reads the struct of
+     * the phase in a stored state. */
     void (*resume)(struct lbfgs *o);
     void (*serialize)(struct codec *codec, struct lbfgs *o);
 };

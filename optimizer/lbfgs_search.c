@@ -58,7 +58,7 @@ enum { PART_TRAINING, PART_HOLDOUT };
 static void search_request(const struct lbfgs *o, struct optimizer_request *request) {
     const struct optimizer_data *data = &o->data;
     struct evaluation_parts parts = {.items = {{EVALUATION_GRADIENT, 0, data->chunks}}, .count = 1};
-    if (o->settings.patience && data->holdout_chunks)
+    if (rows_holdout_counts(o))
         parts.items[parts.count++] =
             (struct evaluation_part){EVALUATION_LOSS, data->chunks, data->holdout_chunks};
     request->parts = parts;

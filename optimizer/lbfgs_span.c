@@ -49,7 +49,6 @@ static enum reason reason_not_finite(const struct lbfgs *o) {
 }
 
 static enum optimizer_want measure_margins(struct lbfgs *o, struct bytes *program);
-static enum optimizer_want common_direction(struct lbfgs *o, struct bytes *program);
 
 static void add_largest(struct bytes *program, uint8_t a) {
     program_add(program, &(struct operation){.code = OPERATION_MAX_ABS, .a = a});

@@ -116,14 +116,14 @@ static enum optimizer_want summary_evaluated(struct lbfgs *o,
                                              struct optimizer_request *request) {
     struct summary_found *found = &o->summary.found;
     struct bytes *program = request->program;
-    bool scores = o->summary.stage == SUMMARY_SCORES, void_ = evaluation->exceeded;
+    bool scores = o->summary.stage == SUMMARY_SCORES, exceeded = evaluation->exceeded;
     assert(summary_evaluates(o) && found->made == scores);
     lbfgs_take_curvature(o, evaluation, request);
-    if (void_ && scores && !o->summary.again) {
+    if (exceeded && scores && !o->summary.again) {
         o->summary.again = request->again = true;
         return OPTIMIZER_CURVATURE;
     }
-    if (void_)
+    if (exceeded)
         return finish(o, program);
     if (scores) {
         programs_sandwich(o, program);

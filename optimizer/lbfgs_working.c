@@ -1,7 +1,7 @@
 /* Steps over a working set: doc/OPTIMIZERS.md, "L1".
  *
- * A step is: the shards list parameters (begin), second derivatives by the columns that are
- * chosen (take_list), a shard solves the quadratic of them (evaluated), and trials
+ * A step is: the shards list parameters (working_set_begin), second derivatives by the columns that
+ * are chosen (take_list), a shard solves the quadratic of them (working_set_evaluated), and trials
  * along what it found (take_step), which the line search of L-BFGS shortens. Pairs are formed
  * as ever, so a quasi-Newton step can follow any of them. Nothing is counted before the step is
  * there: a checkpoint that is taken meanwhile begins the same step again, with the same draws. */
@@ -16,11 +16,11 @@ static enum optimizer_want measure(struct lbfgs *o, enum working_stage stage,
     return lbfgs_measure(o, what);
 }
 
-static bool is_due(const struct lbfgs *o) {
+static bool working_set_due(const struct lbfgs *o) {
     return working_due(&o->working, &o->preconditioner, &o->settings.preconditioner, o->moving);
 }
 
-static enum optimizer_want begin(struct lbfgs *o, struct bytes *program) {
+static enum optimizer_want working_set_begin(struct lbfgs *o, struct bytes *program) {
     assert(o->started && lbfgs_has_orthants(o));
     programs_acceptance(o, program);
     programs_list(o, program, working_limit(&o->working, &o->settings.preconditioner, o->moving));
@@ -50,11 +50,11 @@ static enum optimizer_want take_list(struct lbfgs *o, const struct listed *liste
     return OPTIMIZER_CURVATURE;
 }
 
-static bool evaluates(const struct lbfgs *o) {
+static bool working_set_evaluates(const struct lbfgs *o) {
     return o->working.stage == WORKING_CURVATURE;
 }
 
-static void request_second(const struct lbfgs *o, struct optimizer_request *request) {
+static void working_set_request(const struct lbfgs *o, struct optimizer_request *request) {
     assert(o->working.stage == WORKING_CURVATURE);
     request->parts =
         (struct evaluation_parts){.items = {{EVALUATION_LISTED, 0, o->data.chunks}}, .count = 1};
@@ -64,8 +64,9 @@ static void request_second(const struct lbfgs *o, struct optimizer_request *requ
 }
 
 /* If a second derivative was not a number there are no sums. */
-static enum optimizer_want evaluated(struct lbfgs *o, const struct evaluation_found *found,
-                                     struct optimizer_request *request) {
+static enum optimizer_want working_set_evaluated(struct lbfgs *o,
+                                                 const struct evaluation_found *found,
+                                                 struct optimizer_request *request) {
     assert(o->working.stage == WORKING_CURVATURE);
     lbfgs_take_curvature(o, found, request);
     if (!isfinite(o->found.score))
@@ -98,8 +99,8 @@ static void report_set(struct optimizer_request *request, const struct lbfgs *o)
                  preconditioner_price(p, &o->settings.preconditioner));
 }
 
-static enum optimizer_want measured(struct lbfgs *o, const double *scalars,
-                                    struct optimizer_request *request) {
+static enum optimizer_want working_set_measured(struct lbfgs *o, const double *scalars,
+                                                struct optimizer_request *request) {
     if (o->measuring == MEASURING_LIST)
         return take_list(o, request->listed, request->listed_count, request->program);
     enum optimizer_want want = take_step(o, scalars, request->program);
@@ -107,12 +108,13 @@ static enum optimizer_want measured(struct lbfgs *o, const double *scalars,
     return want;
 }
 
-static enum linesearch_answer judge(struct lbfgs *o, const struct measured *m, bool finite) {
+static enum linesearch_answer working_set_judge(struct lbfgs *o, const struct measured *m,
+                                                bool finite) {
     return convex_search_next(&o->search, finite ? m->loss : NAN);
 }
 
-static enum optimizer_want failed(struct lbfgs *o, enum safeguard safeguard,
-                                  struct bytes *program) {
+static enum optimizer_want working_set_failed(struct lbfgs *o, enum safeguard safeguard,
+                                              struct bytes *program) {
     (void)safeguard; /* a working set has one of its own */
     assert(o->working.stage == WORKING_STEP);
     return give_up(o, program);
@@ -126,23 +128,23 @@ void working_accepted(struct lbfgs *o, double fall) {
         working_passed_over(&o->working);
 }
 
-static void resume(struct lbfgs *o) {
+static void working_set_resume(struct lbfgs *o) {
     o->working.stage = WORKING_NONE;
 }
 
-static void serialize(struct codec *codec, struct lbfgs *o) {
+static void working_set_serialize(struct codec *codec, struct lbfgs *o) {
     working_serialize(codec, &o->working);
 }
 
 const struct phase working_phase = {
-    .due = is_due,
-    .begin = begin,
-    .evaluates = evaluates,
-    .request = request_second,
-    .evaluated = evaluated,
-    .measured = measured,
-    .judge = judge,
-    .failed = failed,
-    .resume = resume,
-    .serialize = serialize,
+    .due = working_set_due,
+    .begin = working_set_begin,
+    .evaluates = working_set_evaluates,
+    .request = working_set_request,
+    .evaluated = working_set_evaluated,
+    .measured = working_set_measured,
+    .judge = working_set_judge,
+    .failed = working_set_failed,
+    .resume = working_set_resume,
+    .serialize = working_set_serialize,
 };

@@ -80,8 +80,8 @@ static uint32_t strip_tiles(const struct evaluation_parts *parts, uint32_t strip
 }
 
 /* In tiles an evaluation has one part, except for a network, which may have a second one: the
- * gradient of the upper layers comes behind that of the first, as the tiles of one more strip; the
- * loss of held-out rows comes behind the derivatives of all others, in the same strip. */
+ * gradient of the upper layers follows that of the first, as the tiles of one more strip; the loss
+ * of held-out rows follows the derivatives of all other rows, in the same strip. */
 static const char *tiles_fault(const struct replica *replica,
                                const struct evaluation_parts *parts) {
     const struct evaluation_part *first = &parts->items[0], *second = first + 1;

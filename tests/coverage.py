@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Prints which share of the lines of the product was executed, folder by folder, from what gcov knows of the
-objects below the current folder: of a build with --coverage in which tests have run. `make coverage` calls it."""
+objects below the current folder: of a build with --coverage in which tests have run."""
 
 import concurrent.futures
 import json

@@ -57,7 +57,7 @@ enum kind_point {
 enum kind_strips {
     STRIPS_NONE,    /* there is no such part in tiles */
     STRIPS_FIRST,   /* the first strip: a part that looks at the columns of no tile */
-    STRIPS_HOLDOUT, /* the strip of a part of upper layers, behind it: the held-out rows */
+    STRIPS_HOLDOUT, /* the held-out rows, after a part of upper layers and in its strip */
     STRIPS_ALL,     /* every strip, each with as many tiles */
     STRIPS_UPPER,   /* one more strip behind all others: the layers above a network's first */
 };
@@ -71,7 +71,7 @@ enum kind_hessian {
     HESSIAN_SCORES,   /* products of scores in their place, for the errors of estimates */
 };
 
-/* A row of the table, but for what only replicas look at: kernel and device. */
+/* A row of the table, without the columns that only replicas look at: kernel and device. */
 struct kind_row {
     const char *name;
     enum kind_totals totals;

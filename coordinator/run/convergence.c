@@ -480,7 +480,7 @@ int convergence_diverged(const struct downpour_view *downpour) {
 /* Squares of larger values are beyond the range of doubles, or sums of them are. */
 #define SQUARABLE 1e150
 
-/* Of the values that cannot be squared, those that a user looks for first. */
+/* Describes values that cannot be squared: those of the largest column, else the labels. */
 static char *describe_unsquarable(const struct set_info *data) {
     uint64_t largest = 0;
     for (uint64_t j = 1; j < data->features; j++)

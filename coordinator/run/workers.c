@@ -34,7 +34,7 @@ static int start_here(struct training *run, uint32_t shards, uint32_t replicas) 
 
 /* ---- the key ---- */
 
-/* Reads STATE/key into `run->tls`, unless that was done, and makes it first if it is missing. */
+/* Reads STATE/key into `session->tls`, unless that was done, and makes it first if need be. */
 static int read_key(struct training *run) {
     struct session *session = run->session;
     struct key key;

@@ -30,15 +30,14 @@ struct chunk_plan {
 };
 
 /* Finds centres first, if the options ask for it. Weights and offsets change neither where chunks
- * begin nor how many there are. ERROR_DATA if a
- * chunk of a shuffled set would have more values than can be numbered, or there would be too many
- * tiles. */
+ * begin nor how many there are. ERROR_DATA if a chunk of a shuffled set would have more values than
+ * can be numbered, or there would be too many tiles. */
 int chunk_plan_make(struct chunk_plan *plan, const struct split *split, struct columns *columns,
                     const struct chunk_extras *extras, const struct set_options *options);
 void chunk_plan_release(struct chunk_plan *plan);
 
-/* Where the arrays of a chunk are while it is made: those of the set, but for the columns of a wide
- * one. */
+/* Where the arrays of a chunk are while it is made: as in the set, except that the columns
+ * of a wide set have 64 bits. */
 struct set_chunk_layout chunk_plan_layout(const struct chunk_plan *plan,
                                           const struct set_chunk *chunk);
 
