@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "model/summary.h"
 #include "numeric/exact.h"
@@ -469,13 +470,16 @@ static int go(struct collinear *c, const struct doubled *step, bool *fell) {
 }
 
 /* *left: how far F is above its minimum. */
-static int descend(struct collinear *c, double least, double *left) {
+static int descend(struct collinear *c, double least, int64_t until_ns, double *left, bool *late) {
     struct doubled *step = memory_new(c->order, sizeof *step);
     bool fell = true;
     int code = 0;
     for (int i = 0; i < STEPS_MAX && !code && fell; i++) {
         *left = find_step(c, step);
         if (!(*left > STEP_LEAST * fmax(c->loss, least)) || !isfinite(*left))
+            break;
+        *late = clock_monotonic_ns() >= until_ns;
+        if (*late)
             break;
         code = go(c, step, &fell);
     }
@@ -556,7 +560,7 @@ static int take_gap(struct collinear *c, struct collinear_fit *fit) {
     return code;
 }
 
-int collinear_find(struct collinear *c, double least, const double *scale,
+int collinear_find(struct collinear *c, double least, const double *scale, int64_t until_ns,
                    struct collinear_fit *fit) {
     const uint64_t rows = set_info(c->set)->rows;
     double left = INFINITY;
@@ -567,8 +571,8 @@ int collinear_find(struct collinear *c, double least, const double *scale,
     least *= total_weight(c);
     code = take_rows(c, rows);
     if (!code)
-        code = descend(c, least, &left);
-    if (!code && left <= GAP_MOST * fmax(c->loss, least))
+        code = descend(c, least, until_ns, &left, &fit->late);
+    if (!code && !fit->late && left <= GAP_MOST * fmax(c->loss, least))
         code = settle(c, scale, fit);
     return code;
 }

@@ -47,6 +47,7 @@ void collinear_free(struct collinear *collinear); /* harmless on NULL */
 
 struct collinear_fit {
     bool near;  /* a column nearly follows from others in all rows; else nothing has changed */
+    bool late;  /* the time was over before the optimum was found */
     bool found; /* so the optimum was looked for, and it was found: */
     double *parameters; /* of the optimum, the caller's: written if `found` */
     double loss;        /* there, as doubles predict, as the run's F: with the penalty */
@@ -58,8 +59,9 @@ struct collinear_fit {
 };
 
 /* Newton's steps to the optimum. A mean loss below `least` counts as that. The gradient is by
- * weights in units of 1/scale of their columns; NULL: of 1. ERROR_DATA. */
-int collinear_find(struct collinear *collinear, double least, const double *scale,
+ * weights in units of 1/scale of their columns; NULL: of 1. No step is begun after `until_ns` by
+ * clock_monotonic_ns(). ERROR_DATA. */
+int collinear_find(struct collinear *collinear, double least, const double *scale, int64_t until_ns,
                    struct collinear_fit *fit);
 
 /* In place of that: the parameters stay, and R is made at them. ERROR_DATA. */

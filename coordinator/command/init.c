@@ -236,6 +236,10 @@ static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
         fputs(", empty", file);
         return;
     }
+    if (column->name && source_has_folder(&proposal->reading, column->name)) {
+        fputs(", the value of each file's folder", file);
+        return;
+    }
     if (kind == COLUMN_NUMBER)
         put_range(seen, file);
     fprintf(file, ", %s%llu different", many ? "at least " : "",

@@ -30,6 +30,8 @@
 /* Whatever ended the run, if the gap is known; but the best point on a holdout is not meant to be
  * the optimum. */
 static bool has_converged(const struct training *run, const struct coordinator_view *view) {
+    if (run->fit.late)
+        return false;
     if (!run->gap.known || view->reason == REASON_EARLY_STOPPING)
         return reason_has_converged(view->reason);
     return gap_is_small(&run->gap) &&

@@ -380,13 +380,21 @@ static bool tell_nearly(json_t *list, const struct not_converged *end) {
     if (!end->nearly)
         return false;
     char *name = column_name(end->data, end->nearly->weakest);
-    add_sentence(
-        list, memory_format("column %s nearly follows from those before it: %.1g of its deviation "
-                            "is its own, which weights as doubles do not resolve; csv.skip "
-                            "leaves it out, a larger l2 (%g) makes the estimates sound, and "
-                            "powers of a column are best taken of its difference from a value "
-                            "in its middle (year - 1960)",
-                            name, end->nearly->own, end->job->l2.value));
+    if (end->nearly->late)
+        add_sentence(list,
+                     memory_format("column %s nearly follows from those before it, and max_seconds "
+                                   "(%g) ended the search for the optimum in twice the precision: "
+                                   "raise max_seconds, and train again with --fresh",
+                                   name, end->job->max_seconds));
+    else
+        add_sentence(
+            list,
+            memory_format("column %s nearly follows from those before it: %.1g of its deviation "
+                          "is its own, which weights as doubles do not resolve; csv.skip "
+                          "leaves it out, a larger l2 (%g) makes the estimates sound, and "
+                          "powers of a column are best taken of its difference from a value "
+                          "in its middle (year - 1960)",
+                          name, end->nearly->own, end->job->l2.value));
     free(name);
     return true;
 }

@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/failpoint.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -79,14 +81,31 @@ static void take_gap(struct training *run) {
     run->answer.gap_estimate = run->gap.estimate;
 }
 
+/* The time at which max_seconds are over, by clock_monotonic_ns(). */
+static int64_t end_of_time(const struct training *run) {
+    const double left = run->session->job->max_seconds - training_seconds(run);
+    const int64_t now = clock_monotonic_ns();
+    return left < (double)(INT64_MAX - now) / 1e9 ? now + (int64_t)(left * 1e9) : INT64_MAX;
+}
+
+/* The estimate of the gap is not to be trusted where columns nearly follow from others: the run
+ * does not count as converged. */
+static void leave_unknown(struct training *run) {
+    run->gap.known = false;
+    run->answer.gap_estimate = NAN;
+}
+
 static int find(struct training *run) {
     struct collinear_fit *fit = &run->fit;
     const uint64_t features = run->layout.features;
     double *scale = run->scaling.columns ? memory_new(features, sizeof *scale) : NULL;
     for (uint64_t j = 0; j < features && scale; j++)
         scale[j] = run->scaling.columns[j].scale;
-    int code = collinear_find(run->collinear, run->estimates.least, scale, fit);
+    failpoint(FAILPOINT_refine);
+    int code = collinear_find(run->collinear, run->estimates.least, scale, end_of_time(run), fit);
     free(scale);
+    if (fit->late)
+        leave_unknown(run);
     if (!code && !fit->near && is_unsure(run))
         take_gap(run);
     if (!code && fit->found) {

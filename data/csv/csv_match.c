@@ -184,9 +184,11 @@ static int lacks(const struct table *table, const struct csv_cells *first, const
     return error_set(
         ERROR_DATA,
         "%s:%llu: the column \"%.100s\" is missing, which the data that was trained on "
-        "has; give it that name here, or set missing_columns = missing to take its fields for "
-        "missing, or, if this file has no header line, csv.header = no%s",
-        first->path, (unsigned long long)first->number, name, lacking_question(table, first, name));
+        "has; give it that name here (a folder %.100s=VALUE of its path does, too), or set "
+        "missing_columns = missing to take its fields for missing, or, if this file has no header "
+        "line, csv.header = no%s",
+        first->path, (unsigned long long)first->number, name, name,
+        lacking_question(table, first, name));
 }
 
 /* A column that the file does not have keeps its name and its number, and nothing else. */

@@ -69,6 +69,15 @@ def write_data(folder, objective='logistic', rows=4000, features=FEATURES, value
     return path
 
 
+def write_powers(folder, rows):
+    """Powers of a year, which nearly follow from each other."""
+    path = folder / 'powers.csv'
+    rng = random.Random(1)
+    years = [1900 + i % 121 for i in range(rows)]
+    path.write_text('a,b,c,d,label\n' + ''.join(f'{x},{x**2},{x**3},{x**4},{x / 9 + rng.gauss(0, 1)}\n' for x in years))
+    return path
+
+
 def write_table(folder, rows, seed=1):
     """Numbers, some of which are missing, and categories, two of them with thousands of texts."""
     path = folder / 'table.csv'
@@ -91,6 +100,9 @@ TABLE = {'csv': {'bins': 8, 'category_least': 2, 'categories': ['color', 'town',
          'cross': ['pairs'], 'cross_least': 2, 'objective': 'logistic'}
 
 
+# What a job of `write_powers()` asks for: the steps end where the search in twice the precision begins.
+POWERS = {'objective': 'squared', 'l2': 0, 'loss_tolerance': 1e-9, 'gradient_tolerance': 1}
+
 # Minibatches before L-BFGS.
 MINIBATCHES = {'start': 'downpour', 'downpour': {'epochs': 2, 'batch': 128, 'schedule': [1, 2]}}
 
@@ -110,14 +122,14 @@ def write_weights(folder, rows):
 def make_job(folder, objective='logistic', rows=4000, features=FEATURES, weighted=False,
              **settings):
     """With `weighted` rows have weights, and so have classes where there are any. The objective
-    `table` is logistic, on a table; `network` is one with that loss."""
-    table = objective == 'table'
-    data = write_table(folder, rows) if table else write_data(folder, objective, rows, features)
+    `table` is logistic, on a table; `powers` is squared; `network` is one with that loss."""
+    table = {'table': write_table, 'powers': write_powers}.get(objective)
+    data = table(folder, rows) if table else write_data(folder, objective, rows, features)
     if weighted:
         settings['weights'] = [write_weights(folder, rows).name]
     if weighted and objective != 'squared':
         settings['class_weight'] = 'balanced'
-    own = {'table': TABLE, 'network': NETWORK}.get(objective, {})
+    own = {'table': TABLE, 'network': NETWORK, 'powers': POWERS}.get(objective, {})
     chosen = {'data': [data.name], 'objective': objective, 'l2': 1e-4, 'max_steps': 40,
               'gradient_tolerance': 1e-7, 'loss_tolerance': 0, 'replicas': REPLICAS, 'shards': 2,
               'threads': 1, 'reconnect_seconds': 5, **own, **settings}

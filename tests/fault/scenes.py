@@ -165,6 +165,8 @@ SCENES = [
     Scene('a shard that finds errors of estimates is lost', rules='shard.covariance_done:1:kill',
           settings={'features': 60, 'portion_chunks': 1, 'summary': 'robust'},
           anew=('shard.checkpoint_', 'shard.covariance_', 'shard.restore_')),
+    Scene('columns nearly follow from others', settings={'objective': 'powers', 'max_steps': 40},
+          anew=('coordinator.refine', 'coordinator.model_', 'coordinator.run_ended')),
     Scene('the coordinator dies while it finds errors', rules='coordinator.single_errors:2:kill',
           starts=2, settings={'features': 60, 'portion_chunks': 1, 'summary': 'robust',
                               'summary_columns': ['1', '2', '3']},

@@ -4,6 +4,7 @@
 import csv
 import json
 import random
+import re
 import sys
 from urllib.parse import quote
 
@@ -181,6 +182,9 @@ def a_folder_of_all_files_is_a_column_only_if_it_is_named(folder):
     files(folder, {'v=2/w=1/c.csv': {}, 'w=1/c.csv': {}})
     for data in folder / 'v=2', folder / 'w=1', folder / 'f/0.csv':
         assert dml('predict', folder / 'auto.state', data).status == 0
+    files(folder, {'bare/c.csv': {}})
+    refused(dml('predict', folder / 'auto.state', folder / 'bare'), 'the column "w" is missing',
+            'a folder w=VALUE of its path does, too')
     refused(dml('predict', folder / 'auto.state', folder / 'f/../v=1/w=1/../../plain.csv'), 'plain.csv')
     refused(dml('predict', folder / 'all.state', folder / 'w=1'), 'the column "v" is missing')
     # the folder of the job is none of the data's
@@ -189,6 +193,13 @@ def a_folder_of_all_files_is_a_column_only_if_it_is_named(folder):
     ended = trained(within, 'auto', ['w=1/*', 'w=2/*'])
     assert 'x=3' not in ended.stderr.replace('/x=3/', ''), ended
     model_of(ended)
+
+
+@test
+def init_says_which_columns_folders_give(folder):
+    files(folder, {'t/v=1/a.csv': {}, 't/v=2/b.csv': {}})
+    told = dml('init', 't', '-o', '-', cwd=folder).stdout
+    assert re.search(r"v, number, the value of each file's folder$", told, re.M), told
 
 
 @test

@@ -222,6 +222,18 @@ def rounding_along_what_all_classes_share_is_no_gap(folder):
 # ---- and it follows from the data alone ----
 
 @test
+def max_seconds_end_the_search_in_twice_the_precision_and_the_run_is_not_called_converged(folder):
+    rows = years(random.Random(3), 121, 5, first=1900)
+    job = table(folder, rows, objective='squared', l2=0)
+    late = dml('run', job, '--json', '--set', 'max_seconds=10', DML_FAILPOINT='coordinator.refine:1:delay:10500')
+    result = late.json
+    assert late.status == 0 and not result['converged'], late
+    assert any('max_seconds (10)' in sentence for sentence in result['shortfall']), result['shortfall']
+    result = train(job, '--fresh', '--set', 'max_seconds=1000')
+    assert result['converged'] and 'shortfall' not in result, result
+
+
+@test
 def the_model_is_the_same_with_other_workers_and_after_a_kill(folder):
     rows = years(random.Random(3), 121, 5, first=1900)
     job = table(folder, rows, objective='squared', l2=0, summary='model')
@@ -229,7 +241,7 @@ def the_model_is_the_same_with_other_workers_and_after_a_kill(folder):
     for settings in (['shards=2'], ['shards=3', 'replicas=2'], ['threads=2']):
         sets = [word for setting in settings for word in ('--set', setting)]
         assert train(job, '--state', folder / f'{settings[0]}.state', *sets)['model_sha256'] == quiet, settings
-    for place in 'single_errors', 'run_ended':
+    for place in 'refine', 'single_errors', 'run_ended':
         state = folder / f'{place}.state'
         killed = dml('run', job, '--state', state, DML_FAILPOINT=f'coordinator.{place}:1:kill')
         assert killed.status < 0, killed
