@@ -218,9 +218,9 @@ static int decide(struct retrain *r) {
     if (code)
         return code;
     if (job->publish == JOB_PUBLISH_NEVER)
-        return gate_keep(&r->publisher, run, "publish = never", &r->outcome);
+        return gate_settle(&r->publisher, DECISION_KEPT, run, "publish = never", &r->outcome);
     if (not_converged_at_all(r->outcome.result) && !history_current(job->state)) {
-        code = gate_keep(&r->publisher, run, GATE_NO_STEP, &r->outcome);
+        code = gate_settle(&r->publisher, DECISION_KEPT, run, GATE_NO_STEP, &r->outcome);
         if (!code)
             log_warning("%s", r->outcome.text);
         return code;

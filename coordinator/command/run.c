@@ -160,15 +160,15 @@ static int decide(struct training *training, const struct publisher *publisher,
         return 0;
     }
     if (options->publish)
-        return gate_pass(publisher, run, "--publish", outcome);
+        return gate_settle(publisher, DECISION_PUBLISHED, run, "--publish", outcome);
     if (options->no_publish)
-        return gate_keep(publisher, run, "--no-publish", outcome);
+        return gate_settle(publisher, DECISION_KEPT, run, "--no-publish", outcome);
     if (job->publish == JOB_PUBLISH_ALWAYS)
-        return gate_pass(publisher, run, "publish = always", outcome);
+        return gate_settle(publisher, DECISION_PUBLISHED, run, "publish = always", outcome);
     if (job->publish == JOB_PUBLISH_NEVER)
-        return gate_keep(publisher, run, "publish = never", outcome);
+        return gate_settle(publisher, DECISION_KEPT, run, "publish = never", outcome);
     if (!live && !not_converged_at_all(outcome->result))
-        return gate_pass(publisher, run, "no other model was live", outcome);
+        return gate_settle(publisher, DECISION_PUBLISHED, run, "no other model was live", outcome);
     if (live && job->gate[0]) {
         progress_open(!options->quiet);
         return gate_decide(publisher, job, data->holdout, chosen->figures, run, outcome);
@@ -176,7 +176,7 @@ static int decide(struct training *training, const struct publisher *publisher,
     char *why = live ? memory_format("run %lld is live, and there is no gate to compare them",
                                      (long long)live)
                      : memory_copy_string(GATE_NO_STEP);
-    int code = gate_keep(publisher, run, why, outcome);
+    int code = gate_settle(publisher, DECISION_KEPT, run, why, outcome);
     free(why);
     if (!code)
         log_warning("%s, as `run --publish` would have", outcome->text);

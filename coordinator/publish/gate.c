@@ -30,23 +30,6 @@ struct gate_trial {
                       trained on; 0: the live model was trained on all */
 };
 
-/* Whether the live model's run drew a holdout by the hash of raw rows, or had one of files: a model
- * of an older program does not say so, and another hash drew its rows. */
-static bool drew_raw_rows(const struct model *live) {
-    const json_t *source = json_object_get(live->details, "source");
-    const char *hash = json_string_value(json_object_get(source, "row_hash"));
-    return hash && strcmp(hash, "raw") == 0;
-}
-
-/* The share of rows that the live model's run held out; 0 if it held none out, or those of files.
- */
-static double share_of_live(const struct model *live) {
-    const json_t *list = json_object_get(json_object_get(live->details, "settings"), "holdout");
-    const char *text = json_string_value(json_array_get(list, 0));
-    double share = 0;
-    return text && number_of_text(text, &share) ? share : 0;
-}
-
 /* On rows that a model was trained on its figures are too good: both models are compared on those
  * that are in both holdouts. The rows of a smaller share are among those of a larger one. The live
  * model of an older program is compared all the same, as otherwise no night after an upgrade could
@@ -54,13 +37,20 @@ static double share_of_live(const struct model *live) {
 static void find_common_rows(struct gate_trial *trial) {
     struct model *live = NULL;
     const double share = trial->holdout ? holdout_share(trial->holdout) : 0;
+    double of_live = 0; /* share; 0 also where the holdout was files, or none */
     bool older = false;
     trial->common = share;
     if (!trial->live_folder || share == 0)
         return;
     if (!model_open(trial->live_folder, &live)) {
-        const double of_live = share_of_live(live);
-        older = !drew_raw_rows(live);
+        const json_t *source = json_object_get(live->details, "source");
+        const json_t *settings = json_object_get(live->details, "settings");
+        const char *hash = json_string_value(json_object_get(source, "row_hash"));
+        const char *text =
+            json_string_value(json_array_get(json_object_get(settings, "holdout"), 0));
+        older = !hash || strcmp(hash, "raw"); /* another hash drew its rows */
+        if (!text || !number_of_text(text, &of_live))
+            of_live = 0;
         trial->common = of_live < share && !older ? of_live : share;
     }
     error_clear(); /* whoever scores it tells */
@@ -125,6 +115,7 @@ static int score_live(const struct gate_trial *trial, struct score_figures *figu
 static void apply_conditions(struct gate_trial *trial, const struct score_figures *new,
                              const struct score_figures *common, const struct score_figures *live) {
     char *why[2] = {NULL, NULL}; /* of those that do not hold, and of those that do */
+    assert(!trial->why && json_array_size(trial->conditions) == 0);
     trial->holds = true;
     for (char **text = trial->job->gate; *text; text++) {
         struct gate_condition condition;
@@ -138,6 +129,7 @@ static void apply_conditions(struct gate_trial *trial, const struct score_figure
         free(more);
     }
     assert(trial->holds == !why[0]);
+    assert(trial->holds || *trial->job->gate); /* without conditions nothing is refused */
     trial->why = why[trial->holds];
     if (!trial->why)
         trial->why = memory_copy_string("there is no gate");
@@ -149,6 +141,7 @@ static int work_on_trial(void *context) {
     struct gate_trial *trial = context;
     struct score_figures computed = score_no_figures(), of_live = score_no_figures();
     struct score_figures within = score_no_figures();
+    assert(trial->new_folder && !trial->of_new && !trial->of_live);
     bool known = trial->holdout && trial->figures;
     const struct score_figures *of_new = known ? trial->figures : &computed;
     int code = trial->holdout && !known ? score_new(trial, false, &computed) : 0;
@@ -234,8 +227,9 @@ static void note_decision(struct outcome *outcome, enum decision decision, const
 
 /* That on_publish failed does not undo the publication, and the command goes on with its other
  * work. */
-static int settle(const struct publisher *publisher, enum decision decision, int64_t run,
-                  const char *why, struct outcome *outcome) {
+int gate_settle(const struct publisher *publisher, enum decision decision, int64_t run,
+                const char *why, struct outcome *outcome) {
+    assert(run > 0);
     int code = publish_decide(publisher, decision, run, why);
     if (!code)
         code = publish_settle(publisher);
@@ -254,16 +248,6 @@ static int settle(const struct publisher *publisher, enum decision decision, int
         log_info("%s", outcome->text);
     }
     return 0;
-}
-
-int gate_pass(const struct publisher *publisher, int64_t run, const char *why,
-              struct outcome *outcome) {
-    return settle(publisher, DECISION_PUBLISHED, run, why, outcome);
-}
-
-int gate_keep(const struct publisher *publisher, int64_t run, const char *why,
-              struct outcome *outcome) {
-    return settle(publisher, DECISION_KEPT, run, why, outcome);
 }
 
 void gate_recall(const struct publisher *publisher, enum decision decision, int64_t run,
@@ -293,8 +277,8 @@ int gate_decide(const struct publisher *publisher, const struct job *job,
         if (trial.of_live)
             json_object_set(outcome->result, "holdout_live", trial.of_live);
         json_object_set(outcome->result, "gate", trial.conditions);
-        code = settle(publisher, trial.holds ? DECISION_PUBLISHED : DECISION_REFUSED, run,
-                      trial.why, outcome);
+        code = gate_settle(publisher, trial.holds ? DECISION_PUBLISHED : DECISION_REFUSED, run,
+                           trial.why, outcome);
     }
     json_decref(trial.conditions);
     json_decref(trial.of_new);

@@ -33,13 +33,11 @@ int gate_decide(const struct publisher *publisher, const struct job *job,
                 const struct holdout *holdout, const struct score_figures *figures, int64_t run,
                 struct outcome *outcome);
 
-/* Makes the model of a run live, and settles that; `why` is for people. As gate_decide(). */
-int gate_pass(const struct publisher *publisher, int64_t run, const char *why,
-              struct outcome *outcome);
-
-/* Keeps the model of a run; the live one stays, and the outcome says how to make this one live. */
-int gate_keep(const struct publisher *publisher, int64_t run, const char *why,
-              struct outcome *outcome);
+/* Settles a decision about the model of a run; `why` is for people. Where the model is kept or
+ * refused, the live one stays, and the outcome says how to make this one live, or where it is.
+ * Returns as gate_decide() does. */
+int gate_settle(const struct publisher *publisher, enum decision decision, int64_t run,
+                const char *why, struct outcome *outcome);
 
 /* The outcome of a decision that an earlier command had made about the run. */
 void gate_recall(const struct publisher *publisher, enum decision decision, int64_t run,

@@ -142,6 +142,7 @@ static void find_replaced(struct needs *needs, enum aspect aspect) {
         struct need *run = sorted[i];
         bool first = i == 0 || compare_aspect(aspect, sorted[i - 1], run) != 0;
         newest = first ? i : newest;
+        assert(newest <= i && sorted[newest]->run >= run->run);
         several = !first && (several || run->sweep != sorted[newest]->sweep);
         run->replaced[aspect] = !first && (!run->sweep || several);
     }
@@ -184,6 +185,7 @@ static int find_needed(struct store *store, struct needs *needs) {
 
 /* By which a model or a checkpoint is looked for. */
 static void list_needed(struct needs *needs) {
+    assert(!needs->starts && !needs->origins && !needs->needed);
     needs->starts = memory_new(needs->count, sizeof *needs->starts);
     needs->origins = memory_new(needs->count, sizeof *needs->origins);
     for (size_t i = 0; i < needs->count; i++)
@@ -191,6 +193,7 @@ static void list_needed(struct needs *needs) {
             needs->starts[needs->needed] = needs->runs[i].start_run;
             needs->origins[needs->needed++] = needs->runs[i].origin;
         }
+    assert(needs->needed <= needs->count);
     sort_numbers(needs->starts, needs->needed);
     sort_numbers(needs->origins, needs->needed);
 }
@@ -325,6 +328,7 @@ static void select_superfluous(struct version_list *list, const struct history *
         if (!stays)
             list->items[--first] = version;
     }
+    assert(first <= list->count);
     list->count -= first;
     if (list->count)
         memmove(list->items, list->items + first, list->count * sizeof *list->items);
@@ -341,6 +345,7 @@ int versions_superfluous(struct store *store, const char *state, uint32_t keep, 
         code = store_sweep_run_last(store, &list.newest);
     if (!code)
         select_superfluous(&list, &history, history_current(state), keep);
+    assert(list.count <= list.capacity);
     *runs = memory_new(list.count, sizeof **runs);
     *count = code ? 0 : list.count;
     for (size_t i = 0; i < *count; i++)

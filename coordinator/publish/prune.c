@@ -1,5 +1,6 @@
 #include "coordinator/publish/prune.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -30,7 +31,8 @@ static int names_in(const char *folder, char ***names) {
     return 0;
 }
 
-static void add(struct prune_list *list, const char *kind, const char *path, int64_t run) {
+static void list_add(struct prune_list *list, const char *kind, const char *path, int64_t run) {
+    assert(kind && path && run >= 0);
     list->items = memory_resize(list->items, list->count + 1, sizeof *list->items);
     list->items[list->count++] = (struct prune_item){
         .kind = kind, .path = memory_copy_string(path), .bytes = file_bytes(path), .run = run};
@@ -47,23 +49,11 @@ static int find_models(struct store *store, const char *state, const struct need
     for (size_t i = 0; !code && i < count; i++) {
         char *path = run_model_folder(state, runs[i]);
         if (!needs_model(needs, runs[i])) /* also if it is gone and not noted */
-            add(list, "model", path, runs[i]);
+            list_add(list, "model", path, runs[i]);
         free(path);
     }
     free(runs);
     return code;
-}
-
-/* A set that cannot be read is made again when it is needed. */
-static bool is_needed_set(const struct needs *needs, const char *path) {
-    struct set *set;
-    if (set_open(path, &set)) {
-        error_clear();
-        return false;
-    }
-    bool needed = needs_set(needs, set_info(set)->fingerprint);
-    set_close(set);
-    return needed;
 }
 
 /* The file from which a pack was made, and when it was made. */
@@ -109,28 +99,25 @@ static bool is_replaced(const char *path, char *const *names) {
     return replaced;
 }
 
-static bool is_needed_pack(const struct needs *needs, const char *name, const char *path,
-                           char *const *names) {
-    switch (needs_pack(needs, name)) {
-    case PACK_NEEDED:
-        return true;
-    case PACK_NOT_NEEDED:
-        return false;
-    case PACK_UNKNOWN:
-        break;
-    }
-    return needs->unfinished || !is_replaced(path, names);
-}
-
 /* What kind of thing a name, one of `names`, is if it is not needed; NULL if it is. */
 typedef const char *check_name(const struct needs *needs, const char *name, const char *path,
                                char *const *names);
 
 static const char *check_pack(const struct needs *needs, const char *name, const char *path,
                               char *const *names) {
-    if (name_ends(name, ".set"))
-        return is_needed_set(needs, path) ? NULL : "set";
-    return name_ends(name, ".pack") && !is_needed_pack(needs, name, path, names) ? "pack" : NULL;
+    if (name_ends(name, ".set")) {
+        struct set *set = NULL;
+        bool needed = !set_open(path, &set) && needs_set(needs, set_info(set)->fingerprint);
+        set_close(set);
+        error_clear(); /* a set that cannot be read is made again when it is needed */
+        return needed ? NULL : "set";
+    }
+    if (!name_ends(name, ".pack"))
+        return NULL;
+    enum need_for_pack need = needs_pack(needs, name);
+    if (need == PACK_UNKNOWN && !needs->unfinished && is_replaced(path, names))
+        need = PACK_NOT_NEEDED;
+    return need == PACK_NOT_NEEDED ? "pack" : NULL;
 }
 
 static const char *check_checkpoint(const struct needs *needs, const char *name, const char *path,
@@ -162,7 +149,7 @@ static int find_in(const char *state, const char *folder, check_name *check,
         else
             kind = name_is_temporary(*name) ? "leftover" : check(needs, *name, path, names);
         if (kind)
-            add(list, kind, path, 0);
+            list_add(list, kind, path, 0);
         free(path);
     }
     names_free(names);
@@ -197,26 +184,27 @@ void prune_release(struct prune_list *list) {
 
 /* ---- removing it ---- */
 
-/* Counts in `left` what cannot be removed. The store is told last: what it lists and is gone, is
- * listed and noted again by the next prune. */
-static int remove_item(struct store *store, const struct prune_item *item, size_t *left, int *why) {
-    failpoint(FAILPOINT_prune_remove);
-    int code = guard_check();
-    if (code)
-        return code;
-    bool gone = folder_retire(item->path);
-    *left += !gone;
-    if (!gone && errno)
-        *why = errno;
-    code = gone && item->run ? store_model_removed(store, item->run) : 0;
-    return code ? code : store_flush(store);
-}
-
+/* What cannot be removed is counted. The store is told after the file is gone: what it lists and is
+ * gone, is listed and noted again by the next prune. */
 int prune_remove(struct store *store, const struct prune_list *list) {
     size_t left = 0;
     int code = 0, why = 0;
-    for (size_t i = 0; i < list->count && !code; i++)
-        code = remove_item(store, &list->items[i], &left, &why);
+    for (size_t i = 0; i < list->count && !code; i++) {
+        const struct prune_item *item = &list->items[i];
+        failpoint(FAILPOINT_prune_remove);
+        code = guard_check();
+        if (code)
+            break;
+        bool gone = folder_retire(item->path);
+        left += !gone;
+        if (!gone && errno)
+            why = errno;
+        if (gone && item->run)
+            code = store_model_removed(store, item->run);
+        if (!code)
+            code = store_flush(store);
+    }
+    assert(left <= list->count && (left || !why));
     errno = why;
     if (!code && left && why)
         code = error_set_errno(ERROR_IO, "%zu of %zu could not be removed", left, list->count);

@@ -46,9 +46,13 @@ int publish_decide(const struct publisher *publisher, enum decision decision, in
 
 /* ---- on_publish ---- */
 
-static char *absolute(const char *path) {
+/* Takes ownership of `path`; free the answer. */
+static char *absolute(char *path) {
     char *found = realpath(path, NULL);
-    return found ? found : memory_copy_string(path);
+    if (!found)
+        return path;
+    free(path);
+    return found;
 }
 
 /* The variables that the command gets in addition to the environment of this process. */
@@ -63,15 +67,9 @@ struct environment {
 
 /* Takes ownership of `value`. */
 static void set_variable(struct environment *environment, unsigned i, char *value) {
+    assert(i < VARIABLES && !environment->own[i]);
     environment->own[i] = memory_format("%s=%s", variable_names[i], value);
     free(value);
-}
-
-static char *absolute_folder(const struct publisher *publisher, int64_t run) {
-    char *folder = run_model_folder(publisher->state, run);
-    char *full = absolute(folder);
-    free(folder);
-    return full;
 }
 
 static bool is_own(const char *variable) {
@@ -89,11 +87,12 @@ static void environment_init(struct environment *environment, const struct publi
     set_variable(environment, 1, memory_format("%lld", (long long)item->run));
     set_variable(environment, 2, memory_copy_string(decision_text(item->decision)));
     set_variable(environment, 3, memory_copy_string(sha256));
-    set_variable(environment, 4, absolute(publisher->state));
-    set_variable(environment, 5, absolute_folder(publisher, item->run));
+    set_variable(environment, 4, absolute(memory_copy_string(publisher->state)));
+    set_variable(environment, 5, absolute(run_model_folder(publisher->state, item->run)));
     set_variable(environment, 6,
-                 item->previous_run ? absolute_folder(publisher, item->previous_run)
-                                    : memory_copy_string(""));
+                 item->previous_run
+                     ? absolute(run_model_folder(publisher->state, item->previous_run))
+                     : memory_copy_string(""));
     while (environ[count])
         count++;
     environment->all = memory_new(VARIABLES + count + 1, sizeof(char *));
@@ -102,6 +101,7 @@ static void environment_init(struct environment *environment, const struct publi
     for (size_t i = 0; i < count; i++)
         if (!is_own(environ[i]))
             environment->all[kept++] = environ[i];
+    assert(kept >= VARIABLES && kept <= VARIABLES + count);
     environment->all[kept] = NULL;
 }
 
@@ -124,29 +124,27 @@ static int spawn(const char *command, char *const *environment, pid_t *child) {
     return failed ? error_set_errno(ERROR_UNAVAILABLE, "cannot start on_publish") : 0;
 }
 
-static int run_command(const struct publisher *publisher, const struct history_item *item,
-                       const char *sha256, int *status) {
-    struct environment environment;
-    pid_t child;
-    environment_init(&environment, publisher, item, sha256);
-    int code = spawn(publisher->on_publish, environment.all, &child);
-    for (unsigned i = 0; i < VARIABLES; i++)
-        free(environment.own[i]);
-    free(environment.all);
-    return code ? code : loop_wait(publisher->loop, STAGE_ANNOUNCING, child, status);
-}
-
 /* Runs on_publish, if there is one. It runs after the link has changed, so that the command finds
  * the new model live; and before "settled", so that it is run again if we are killed while it runs.
  */
 static int announce(const struct publisher *publisher, const struct history_item *item) {
+    struct environment environment = {0};
     char *sha256;
     int status = 0;
+    pid_t child;
+    assert(decision_makes_live(item->decision));
     if (!publisher->on_publish)
         return 0;
     int code = store_model_of(publisher->store, item->run, NULL, &sha256);
+    if (!code) {
+        environment_init(&environment, publisher, item, sha256);
+        code = spawn(publisher->on_publish, environment.all, &child);
+    }
     if (!code)
-        code = run_command(publisher, item, sha256, &status);
+        code = loop_wait(publisher->loop, STAGE_ANNOUNCING, child, &status);
+    for (unsigned i = 0; i < VARIABLES; i++)
+        free(environment.own[i]);
+    free(environment.all);
     /* "" if the database that had the run is lost: there is no run to note the end with. */
     bool recorded = *sha256;
     free(sha256);
@@ -177,6 +175,7 @@ static int announce(const struct publisher *publisher, const struct history_item
 static int switch_to(const struct publisher *publisher, int64_t run) {
     char name[24];
     char *models = path_join(publisher->state, "models");
+    assert(run > 0);
     snprintf(name, sizeof name, "%lld", (long long)run);
     int code = history_current(publisher->state) == run ? folder_sync(models)
                                                         : model_set_current(models, name);
@@ -204,6 +203,7 @@ static int settle(const struct publisher *publisher, const struct history_item *
     return code ? code : announced;
 }
 
+/* `settled` is left as it is if nothing is pending. */
 static int settle_pending(const struct publisher *publisher, struct history_item *settled) {
     struct history history;
     int code = history_read(publisher->store, &history);
