@@ -219,7 +219,7 @@ def every_job_file_of_the_reference_is_valid(folder):
             checked += 1
         elif block.startswith('gate'):
             add_to_a_job(folder, block)
-    assert checked == 6, checked
+    assert checked == 5, checked
 
 
 @test

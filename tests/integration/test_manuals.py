@@ -76,7 +76,7 @@ def keys_of_page():
     """Key to default as the page has them; None where it gives no fixed one."""
     keys = {}
     for item in re.split(r'^\.It Ic ', PAGES['dml.conf.5'].read_text(), flags=re.M)[1:]:
-        default = re.search(r'^The default is\n\.Cm (\S+)', item, re.M)
+        default = re.search(r'^Default:\n\.Cm (\S+)', item, re.M)
         keys[item.split()[0]] = default and default[1].replace('\\&', '')  # which guards a comma
     return keys
 
