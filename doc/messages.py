@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes the table of messages from wire/messages.def into doc/PROTOCOL.md and man/dml-protocol.7, and
-the list of kinds of evaluation from wire/kinds.def into the latter, between their marks.
-`doc/messages.py --check` only tells which are out of date."""
+"""Writes the table of messages from wire/messages.def and the list of kinds of evaluation from wire/kinds.def
+into man/dml-protocol.7, between their marks. `doc/messages.py --check` only says whether the page is out of
+date."""
 
 import pathlib
 import re
 import sys
+import textwrap
 
 SOURCE = pathlib.Path(__file__).resolve().parents[1]
 
@@ -43,16 +44,6 @@ def field_name(field):
     return field.rstrip('_')
 
 
-def markdown():
-    lines = ['| no. | message | from → to | what it says | fields |', '|---|---|---|---|---|']
-    for _, messages in sections():
-        for name, number, ways, says, bulk, kinds in messages:
-            fields = ', '.join(f'{field_name(field)} {kind.lower()}' for kind, field in kinds)
-            lines.append(f'| {number} | {name} | {ways} | {says} | {fields}'
-                         f'{", then elements" if bulk else ""} |')
-    return '\n'.join(lines) + '\n'
-
-
 def roff(text):
     text = text.replace('\\', '\\e').replace('→', '\\(->').replace('…', '...')
     return re.sub(r'([.?;]) (?=[A-Z])', '\\1\n', text).replace('`', "'")
@@ -67,10 +58,9 @@ def manual():
     for title, messages in sections():
         lines += [f'.Ss {title[0].upper()}{title[1:]}', '.Bl -tag -width Ds']
         for name, number, ways, says, bulk, kinds in messages:
-            fields = ' ,\n.Va '.join(field_name(field) for _, field in kinds)
-            lines += [f'.It Sy {name} Pq {number}, {roff(ways)}', sentence(says), 'Fields:',
-                      f'.Va {fields} ;' if bulk else f'.Va {fields} .']
-            lines += ['elements follow.'] if bulk else []
+            fields = ', '.join(f'{field_name(field)} {kind.lower()}' for kind, field in kinds)
+            lines += [f'.It Sy {name} Pq {number}, {roff(ways)}', sentence(says),
+                      *textwrap.wrap(f'Fields: {fields}{"; then elements" if bulk else ""}.', 100)]
         lines += ['.El']
     return '\n'.join(lines) + '\n'
 
@@ -88,8 +78,7 @@ def kinds():
     return '\n'.join(lines) + '\n.El\n'
 
 
-PAGES = {'doc/PROTOCOL.md': [(markdown, 'messages table', '<!-- {} -->\n')],
-         'man/dml-protocol.7': [(kinds, 'kinds list', '.\\" {}\n'), (manual, 'messages table', '.\\" {}\n')]}
+PAGES = {'man/dml-protocol.7': [(kinds, 'kinds list', '.\\" {}\n'), (manual, 'messages table', '.\\" {}\n')]}
 
 
 def updated(page):
