@@ -14,11 +14,11 @@
 
 #define PENALTY_RULE_ALLOWED                                                                       \
     "\"COLUMN = FACTOR\" or a list of them, with factors from 0 (free) to 1e6; COLUMN is a name, " \
-    "or a number from 1, or of LIBSVM data an id or a range of ids as 10-20"
+    "or a number from 1, or for LIBSVM data an id or a range of ids such as 10-20"
 
 #define BOUNDS_RULE_ALLOWED                                                                        \
     "\"COLUMN = [LOW, HIGH]\" or a list of them, with LOW up to HIGH, -inf and inf for no bound, " \
-    "and COLUMN as of `penalty`"
+    "and COLUMN as for `penalty`"
 
 /* Whether a text is such a rule: for the table of keys. */
 bool penalty_rule_fits(const char *text);

@@ -16,8 +16,8 @@
 
 #define GATE_ALLOWED                                                                               \
     "conditions like \"loss <= 1.01 * live\", \"accuracy >= live - 0.005\" or \"auc >= 0.8\": "    \
-    "a figure of dml.conf(5), such as loss, rmse or brier, then <= or <; or accuracy, auc, f1 or " \
-    "r2, then >= or >; then a number (of a share at most 1) or [NUMBER *] live [+ or - NUMBER]"
+    "a figure of dml-figures(7), such as loss, rmse or brier with <= or <, or accuracy, auc, f1 "  \
+    "or r2 with >= or >; then a number (at most 1 for a share) or [NUMBER *] live [+ or - NUMBER]"
 
 enum gate_comparison { GATE_AT_MOST, GATE_BELOW, GATE_AT_LEAST, GATE_ABOVE };
 

@@ -497,7 +497,7 @@ void key_print_help(FILE *out) {
         if (initial)
             fprintf(out, " (default %s", initial);
         if (of_network)
-            fprintf(out, "%s %s of a network", initial ? ", but" : " (default", of_network);
+            fprintf(out, "%s %s for a network", initial ? ";" : " (default", of_network);
         fputs(initial || of_network ? ")\n" : "\n", out);
     }
 }
