@@ -13,11 +13,6 @@ static uint64_t column_of(const struct active_bounds_settings *settings, uint64_
     return element / settings->layout->tensor[0].columns;
 }
 
-static uint64_t weights_of(const struct active_bounds_settings *settings) {
-    const struct layout_tensor *weights = &settings->layout->tensor[0];
-    return weights->rows * weights->columns;
-}
-
 static double scale_of(const struct active_bounds_settings *settings, uint64_t element) {
     return settings->scaling ? settings->scaling[column_of(settings, element)].scale : 1;
 }
@@ -25,9 +20,11 @@ static double scale_of(const struct active_bounds_settings *settings, uint64_t e
 void active_bounds_take_point(struct active_bounds *active,
                               const struct active_bounds_settings *settings, uint64_t first,
                               uint64_t count, const double *values) {
-    uint64_t weights = weights_of(settings);
+    const struct layout_tensor *tensor = &settings->layout->tensor[0];
+    const uint64_t weights = tensor->rows * tensor->columns;
     if (!first)
         active->count = active->next = active->known = 0;
+    assert(!active->count || active->items[active->count - 1].element < first);
     for (uint64_t i = 0; i < count && first + i < weights; i++) {
         const struct column_limit *limit = &settings->limits[column_of(settings, first + i)];
         if (values[i] > limit->low && values[i] < limit->high)
@@ -59,6 +56,7 @@ void active_bounds_take_gradient(struct active_bounds *active,
             break;
         bound->multiplier = multiplier_of(settings, bound, values[bound->element - first]);
     }
+    assert(active->next <= active->count);
     active->known = active->next == active->count;
 }
 
@@ -71,25 +69,21 @@ static int by_multiplier(const void *left, const void *right) {
     return a->element < b->element ? -1 : a->element > b->element;
 }
 
-static json_t *feature_json(const struct set_info *data, uint64_t column) {
-    if (data->feature_names && *data->feature_names[column])
-        return text_to_json(data->feature_names[column]);
-    char *id = memory_format("%llu", (unsigned long long)data->feature_id[column]);
-    json_t *text = json_string(id);
-    free(id);
-    return text;
-}
-
 static json_t *bound_json(const struct active_bounds_settings *settings,
                           const struct set_info *data, const struct active_bound *bound) {
     uint64_t column = column_of(settings, bound->element);
     const struct column_limit *limit = &settings->limits[column];
     bool low = bound->point <= limit->low, high = bound->point >= limit->high;
-    json_t *object = json_pack("{s:o, s:s, s:f}", "feature", feature_json(data, column), "at",
+    assert(low || high);
+    bool named = data->feature_names && *data->feature_names[column];
+    char *id = named ? memory_copy_string(data->feature_names[column])
+                     : memory_format("%llu", (unsigned long long)data->feature_id[column]);
+    json_t *object = json_pack("{s:o, s:s, s:f}", "feature", text_to_json(id), "at",
                                low && high ? "both"
                                : low       ? "low"
                                            : "high",
                                "bound", bound->point * scale_of(settings, bound->element));
+    free(id);
     uint64_t outputs = settings->layout->tensor[0].columns;
     if (outputs > 1)
         json_object_set_new(object, "output", json_integer((json_int_t)(bound->element % outputs)));

@@ -1,4 +1,5 @@
 /* The beginning of a run: a new one or one that goes on, and its starting point. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ static int new_uuid(char uuid[37]) {
 }
 
 static void name_shards_folder(struct training *run, int64_t number) {
+    assert(!run->shards_folder);
     run->shards_folder =
         memory_format("%s/shards/%lld", run->session->job->state, (long long)number);
 }
@@ -78,32 +80,26 @@ static int work_on_start(void *context) {
     return code;
 }
 
-/* Whoever names a model means it, and would pay for a start from zero with a long run. */
-static int refuse_start(const struct training *run) {
-    char *why = memory_copy_string(error_text());
-    error_clear();
-    int code = error_set(
-        ERROR_DATA, "%s is nothing to start from: %s; without --start the run starts from zero",
-        run->start_from, why);
-    free(why);
-    return code;
-}
-
 /* Opens the model to start from. NULL if there is none, or if the live one does not fit any more;
- * in that case the log says why. A model that cannot be read, or that --start names and that does
- * not fit, is an error. */
+ * in that case the log says why. A model that cannot be read is an error, and so is one that
+ * --start names and that does not fit: whoever names a model means it, and would pay for a start
+ * from zero with a long run. */
 static int open_model(struct training *run, struct model **model) {
     int code = training_open_model(run, run->start_from, model);
     if (code || !*model || !model_fits(*model, &run->layout))
         return code;
-    if (run->session->options->start &&
-        strcmp(run->session->options->start, run->start_from) == 0) {
-        code = refuse_start(run);
-    } else {
+    const char *named = run->session->options->start;
+    char *why = memory_copy_string(error_text());
+    error_clear();
+    if (named && strcmp(named, run->start_from) == 0)
+        code = error_set(ERROR_DATA,
+                         "%s is nothing to start from: %s; without --start the run starts from "
+                         "zero",
+                         named, why);
+    else
         log_warning("%s is nothing to start from: %s; this run starts from zero", run->start_from,
-                    error_text());
-        error_clear();
-    }
+                    why);
+    free(why);
     model_close(*model);
     *model = NULL;
     return code;
@@ -122,25 +118,16 @@ static int open_start(struct training *run) {
 
 /* ---- a new run ---- */
 
-/* The largest number of a run that has a model in STATE/models; 0 if there is none. */
-static int find_largest_model(const char *state, int64_t *largest) {
-    char **names = NULL, *path = path_join(state, "models");
-    int code = folder_names(path, &names);
-    *largest = 0;
-    for (char **name = names; !code && *name; name++) {
-        int64_t number = run_of_folder(*name);
-        *largest = number > *largest ? number : *largest;
-    }
-    names_free(names);
-    free(path);
-    return code;
-}
-
 /* The number must be larger than that of every model in STATE/models, too: if the database was
  * lost, a run with the number of an existing model would replace that model. */
 static int choose_number(const struct training *run, int64_t *number) {
-    int64_t largest;
-    int code = find_largest_model(run->session->job->state, &largest);
+    char **names = NULL, *path = path_join(run->session->job->state, "models");
+    int64_t largest = 0; /* 0: there is no model */
+    int code = folder_names(path, &names);
+    for (char **name = names; !code && *name; name++)
+        largest = run_of_folder(*name) > largest ? run_of_folder(*name) : largest;
+    names_free(names);
+    free(path);
     if (!code)
         code = store_run_next(run->session->store, number);
     if (!code && *number <= largest) {
@@ -186,6 +173,7 @@ static int record_sources(struct training *run) {
 
 static int begin_new(struct training *run, struct store_run *record, const struct model *model) {
     struct session *session = run->session;
+    assert(!run->start_model && !run->resumed);
     int code = new_uuid(run->uuid);
     if (!code)
         code = prepare_folder(run, model, &record->run);
@@ -213,45 +201,34 @@ static int begin_new(struct training *run, struct store_run *record, const struc
     return code ? code : open_start(run);
 }
 
-static void explain_difference(const struct training *run, const struct store_run *last) {
-    json_t *settings = json_loads(last->settings, 0, NULL);
-    const char *key = settings ? job_first_difference(run->session->job, settings) : NULL;
-    if (key)
-        log_info("run %lld is unfinished, but has another `%s`: a new run starts",
-                 (long long)last->run, key);
-    else if (strcmp(last->data, set_info(run->set)->fingerprint))
-        log_info("run %lld is unfinished, but has other data: a new run starts",
-                 (long long)last->run);
-    else if (!run->session->options->fresh)
-        log_info("run %lld is unfinished, but started from %s: a new run starts",
-                 (long long)last->run, *last->start_model ? "another model" : "zero");
-    json_decref(settings);
-}
-
 /* Logs why an unfinished run is not taken up. */
 static void explain_new_run(const struct training *run) {
     struct store_run last;
-    bool found;
+    bool found = false;
     if (run->member.sweep)
         return;
-    if (store_run_last(run->session->store, &last, &found))
-        error_clear();
-    else if (found && !last.reason && last.sweep)
+    int code = store_run_last(run->session->store, &last, &found);
+    error_clear();
+    const bool unfinished = !code && found && !last.reason;
+    json_t *settings = unfinished ? json_loads(last.settings, 0, NULL) : NULL;
+    const char *key = settings ? job_first_difference(run->session->job, settings) : NULL;
+    if (unfinished && last.sweep)
         log_info("run %lld is unfinished, but belongs to sweep %lld: a new run starts",
                  (long long)last.run, (long long)last.sweep);
-    else if (found && !last.reason)
-        explain_difference(run, &last);
+    else if (key)
+        log_info("run %lld is unfinished, but has another `%s`: a new run starts",
+                 (long long)last.run, key);
+    else if (unfinished && strcmp(last.data, set_info(run->set)->fingerprint))
+        log_info("run %lld is unfinished, but has other data: a new run starts",
+                 (long long)last.run);
+    else if (unfinished && !run->session->options->fresh)
+        log_info("run %lld is unfinished, but started from %s: a new run starts",
+                 (long long)last.run, *last.start_model ? "another model" : "zero");
+    json_decref(settings);
     store_run_release(&last);
 }
 
 /* ---- a run that goes on ---- */
-
-/* What the run goes on from. It is looked at before the record says that the run goes on, so that
- * the program that began it finds all as it left it. */
-static int read_saved(struct training *run) {
-    int code = store_saved_read(run->session->store, run->recorder.run, &run->saved);
-    return code ? code : coordinator_check_saved(&run->saved, run->recorder.run);
-}
 
 /* A run that has a model keeps it, as it may be live, or in somebody's hands: what goes on from its
  * limit is another run, which takes over its checkpoints. */
@@ -272,26 +249,10 @@ static int begin_from_end_of(struct training *run, const struct store_run *found
     return 0;
 }
 
-static int resume(struct training *run, const struct store_run *found, const char *settings) {
-    run->started_ms = found->started_ms;
-    return store_run_resume(run->session->store, found->run, settings);
-}
-
-static void log_going_on(const struct training *run, const struct store_run *found) {
-    if (!run->saved.step_count)
-        log_info("run %lld goes on; no step is durable yet", (long long)found->run);
-    else if (run->recorder.run == found->run)
-        log_info("run %lld goes on; step %llu is durable", (long long)found->run,
-                 (unsigned long long)run->saved.steps[0].step);
-    else
-        log_info("run %lld goes on from the end of run %lld; step %llu is durable",
-                 (long long)run->recorder.run, (long long)found->run,
-                 (unsigned long long)run->saved.steps[0].step);
-}
-
 /* The number of shards is that of the durable step, even if this machine would choose another one:
  * each shard loads the checkpoint of its own range. */
 static int take_up(struct training *run, const struct store_run *found, const char *settings) {
+    assert(!run->start_model && !run->saved.step_count);
     snprintf(run->uuid, sizeof run->uuid, "%s", found->uuid);
     run->recorder.run = found->run;
     run->continues = found->continues;
@@ -303,36 +264,40 @@ static int take_up(struct training *run, const struct store_run *found, const ch
     run->start_run = found->start_run;
     name_shards_folder(run, found->origin);
     int code = open_start(run);
+    /* What was saved is read before the record says that the run goes on, so that the program that
+     * began the run finds all as it left it. */
     if (!code)
-        code = read_saved(run);
+        code = store_saved_read(run->session->store, found->run, &run->saved);
+    if (!code)
+        code = coordinator_check_saved(&run->saved, found->run);
     if (code)
         return code;
-    bool has_model = reason_has_model(reason_of(found->reason));
-    code = (has_model ? begin_from_end_of : resume)(run, found, settings);
+    if (reason_has_model(reason_of(found->reason))) {
+        code = begin_from_end_of(run, found, settings);
+    } else {
+        run->started_ms = found->started_ms;
+        code = store_run_resume(run->session->store, found->run, settings);
+    }
     if (code)
         return code;
-    if (run->saved.step_count)
-        run->sizing.shards = run->saved.steps[0].shards;
-    log_going_on(run, found);
+    if (!run->saved.step_count) {
+        log_info("run %lld goes on; no step is durable yet", (long long)found->run);
+        return 0;
+    }
+    const unsigned long long step = run->saved.steps[0].step;
+    run->sizing.shards = run->saved.steps[0].shards;
+    if (run->recorder.run == found->run)
+        log_info("run %lld goes on; step %llu is durable", (long long)found->run, step);
+    else
+        log_info("run %lld goes on from the end of run %lld; step %llu is durable",
+                 (long long)run->recorder.run, (long long)found->run, step);
     return 0;
 }
 
 /* ---- a new one or one that goes on ---- */
 
-/* Whether the run, which can go on, is what the command asks for. */
-static bool is_meant(const struct training *run, const struct model *model,
-                     const struct store_run *found) {
-    if (model && strcmp(found->start_model, model->sha256))
-        return false;
-    if (!reason_has_model(reason_of(found->reason)) ||
-        limit_has_checkpoints(run->session->job->state, found->origin))
-        return true;
-    log_info("run %lld has ended at a limit, and its checkpoints were removed: a new run starts",
-             (long long)found->run);
-    return false;
-}
-
-/* The run to go on with; zeroed if there is none. Release it. */
+/* The run to go on with, if one can go on and is what the command asks for; zeroed if there is
+ * none. Release it. */
 static int find_unfinished(struct training *run, const char *identity, const struct model *model,
                            struct store_run *unfinished) {
     bool found;
@@ -344,22 +309,25 @@ static int find_unfinished(struct training *run, const char *identity, const str
         return 0;
     int code = store_run_unfinished(run->session->store, identity, set_info(run->set)->fingerprint,
                                     reason_text_can_resume, unfinished, &found);
-    if (!code && found && !is_meant(run, model, unfinished))
+    if (code || !found)
+        return code;
+    bool is_meant = !model || !strcmp(unfinished->start_model, model->sha256);
+    if (is_meant && reason_has_model(reason_of(unfinished->reason)) &&
+        !limit_has_checkpoints(run->session->job->state, unfinished->origin)) {
+        log_info("run %lld has ended at a limit, and its checkpoints were removed: a new run "
+                 "starts",
+                 (long long)unfinished->run);
+        is_meant = false;
+    }
+    if (!is_meant)
         store_run_release(unfinished);
-    return code;
-}
-
-/* A sweep has one label, for the model that it comes to. */
-static int label(const struct training *run) {
-    const struct options *options = run->session->options;
-    return run->member.sweep || (!options->tag && !options->note)
-               ? 0
-               : store_run_label(run->session->store, run->recorder.run, options->tag,
-                                 options->note);
+    return 0;
 }
 
 int training_begin(struct training *run) {
     struct session *session = run->session;
+    const struct options *options = session->options;
+    assert(run->set && session->store && !run->resumed && !run->recorder.run);
     char *identity =
         run->member.sweep ? memory_copy_string(run->member.identity) : job_identity(session->job);
     json_t *settings = job_settings(session->job);
@@ -379,8 +347,9 @@ int training_begin(struct training *run) {
         code = begin_new(run, &record, model);
     }
     session->invocation.run = run->recorder.run;
-    if (!code)
-        code = label(run);
+    /* A sweep has one label, for the model that it comes to. */
+    if (!code && !run->member.sweep && (options->tag || options->note))
+        code = store_run_label(session->store, run->recorder.run, options->tag, options->note);
     store_run_release(&unfinished);
     model_close(model);
     free(text);

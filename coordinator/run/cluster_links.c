@@ -1,5 +1,6 @@
 /* The connections of the coordinator's shell, and the processes at their other ends: connecting,
  * losing, starting anew, on this machine or on hosts. */
+#include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
 #include <signal.h>
@@ -52,6 +53,7 @@ int link_note_start(struct worker_link *link, const struct record *record) {
     const struct cluster *cluster = link->cluster;
     struct launched *launched = cluster->options.launched[link->number];
     struct hosts *hosts = cluster->options.hosts;
+    assert(record->kind == RECORD_START && record->start.link == link->number);
     if (!launched)
         missing_begin(&link->cluster->missing, link->number, clock_monotonic_ns(),
                       coordinator_settings(cluster->coordinator)->reconnect_seconds);
@@ -99,21 +101,6 @@ enum process_end {
     ENDED_REFUSED_MEMORY, /* it was refused memory, and said so by its status */
 };
 
-/* How the process ended, to complete "replica 2 …" where memory is why, else "replica 2 was lost:
- * …". The system does not say which process it killed for lack of memory, but counts them. Free
- * it. */
-static char *describe_end(struct cluster *cluster, const struct launched *launched,
-                          enum process_end *end) {
-    int status = launched->status;
-    uint64_t before = cluster->kills;
-    bool refused = WIFEXITED(status) && WEXITSTATUS(status) == MEMORY_STATUS;
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
-        cluster->kills = memory_kills();
-    *end = refused ? ENDED_REFUSED_MEMORY : cluster->kills > before ? ENDED_KILLED : ENDED;
-    return *end == ENDED ? memory_format("it %s", launch_ending(launched))
-                         : memory_need_unmet(&cluster->options.need, launched->role == ROLE_SHARD);
-}
-
 /* Tells the machine that the worker is gone, and why. */
 static void lose(struct worker_link *link, const char *why, enum process_end end) {
     struct coordinator *c = link->cluster->coordinator;
@@ -143,15 +130,28 @@ static void lose_by_error(struct worker_link *link, int code) {
     free(why);
 }
 
-/* Tells the machine that a connection ended, or how the process did, if that is known by now. */
+/* Tells the machine that a connection ended, or how the process did, if that is known by now: to
+ * complete "replica 2 …" where memory is why, else "replica 2 was lost: …". The system does not say
+ * which process it killed for lack of memory, but counts them. */
 static void tell_lost(struct worker_link *link) {
-    const struct launched *launched = link->cluster->options.launched[link->number];
-    bool ended = launched && !launched->adopted && !launched->pid;
+    struct cluster *cluster = link->cluster;
+    const struct launched *launched = cluster->options.launched[link->number];
     enum process_end end = ENDED;
-    char *why =
-        ended ? describe_end(link->cluster, launched, &end) : memory_copy_string(link->lost);
-    free(link->lost);
+    char *why = link->lost;
+    assert(link->lost && !link->peer);
     link->lost = NULL;
+    if (launched && !launched->adopted && !launched->pid) {
+        const int status = launched->status;
+        const uint64_t before = cluster->kills;
+        bool refused = WIFEXITED(status) && WEXITSTATUS(status) == MEMORY_STATUS;
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL)
+            cluster->kills = memory_kills();
+        end = refused ? ENDED_REFUSED_MEMORY : cluster->kills > before ? ENDED_KILLED : ENDED;
+        free(why);
+        why = end == ENDED
+                  ? memory_format("it %s", launch_ending(launched))
+                  : memory_need_unmet(&cluster->options.need, launched->role == ROLE_SHARD);
+    }
     event_del(link->teller);
     lose(link, why, end);
     free(why);
@@ -162,14 +162,6 @@ static void on_teller(evutil_socket_t descriptor, short events, void *context) {
     tell_lost(context);
 }
 
-/* A worker of an older version, which does not know how to say so, just closes the connection. */
-static char *describe_silence(const char *reason) {
-    bool closed = !strcmp(reason, FRAME_CLOSED) || !strcmp(reason, strerror(ECONNRESET));
-    return memory_copy_string(
-        closed ? "it closed the connection before it greeted, as another version of dml does"
-               : reason);
-}
-
 /* When a process dies, the system first closes its sockets and then sends SIGCHLD to its parent. So
  * the end of the connection comes first, but "was killed by signal 9" says more than "closed by the
  * other end". The machine is told when SIGCHLD was handled (on_ended), or after LAST_WORDS_MS: the
@@ -178,13 +170,15 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
     struct worker_link *link = context;
     const struct launched *launched = link->cluster->options.launched[link->number];
     struct timeval moment = {.tv_usec = LAST_WORDS_MS * 1000};
-    (void)peer;
+    assert(peer == link->peer && !link->lost);
     link->peer = NULL;
     if (link->cluster->dismissed)
         return;
-    link->lost = coordinator_worker(link->cluster->coordinator, link->number).welcomed
-                     ? memory_copy_string(reason)
-                     : describe_silence(reason);
+    /* A worker of an older version, which does not know how to say so, just closes it. */
+    if (!coordinator_worker(link->cluster->coordinator, link->number).welcomed &&
+        (!strcmp(reason, FRAME_CLOSED) || !strcmp(reason, strerror(ECONNRESET))))
+        reason = "it closed the connection before it greeted, as another version of dml does";
+    link->lost = memory_copy_string(reason);
     if (launched && !launched->adopted && launched->pid)
         event_add(link->teller, &moment);
     else
@@ -251,6 +245,7 @@ static void on_connected(void *context, int code, struct channel *channel) {
 
 static void connect_link(struct worker_link *link) {
     struct cluster *cluster = link->cluster;
+    assert(!link->peer);
     dial_free(link->dial);
     link->dial = dial_new(cluster->base, cluster->options.addresses[link->number],
                           cluster->options.tls, CONNECT_TIMEOUT_MS, on_connected, link);
@@ -285,17 +280,6 @@ static void on_ended(void *context, struct launched *launched) {
         tell_lost(link);
 }
 
-static int restart(struct worker_link *link, struct launched *launched) {
-    struct cluster *cluster = link->cluster;
-    struct hosts *hosts = cluster->options.hosts;
-    if (hosts)
-        hosts_started(hosts, link->number, clock_monotonic_ns());
-    int code = launch_restart(cluster->options.launch, launched,
-                              hosts ? hosts_of(hosts, link->number) : NULL);
-    cluster->options.addresses[link->number] = launched->address;
-    return code;
-}
-
 /* Starts the worker anew, or connects to it anew. The machine has given the former process up. It
  * may still send or close its connection, so the connection and whatever is known of its end are
  * dropped first: they must not be taken for those of the new process. */
@@ -303,7 +287,7 @@ static void on_start(evutil_socket_t descriptor, short events, void *context) {
     struct worker_link *link = context;
     struct cluster *cluster = link->cluster;
     struct launched *launched = cluster->options.launched[link->number];
-    int code = 0;
+    struct hosts *hosts = cluster->options.hosts;
     (void)descriptor, (void)events;
     event_del(link->teller);
     free(link->lost);
@@ -312,52 +296,45 @@ static void on_start(evutil_socket_t descriptor, short events, void *context) {
     link->peer = NULL;
     dial_free(link->dial);
     link->dial = NULL;
-    if (launched)
-        code = restart(link, launched);
-    else
+    if (!launched) {
         connect_link(link);
+        return;
+    }
+    if (hosts)
+        hosts_started(hosts, link->number, clock_monotonic_ns());
+    int code = launch_restart(cluster->options.launch, launched,
+                              hosts ? hosts_of(hosts, link->number) : NULL);
+    cluster->options.addresses[link->number] = launched->address;
     if (code)
         lose_by_error(link, code);
 }
 
-/* The worker is started now, not when it was going to be. */
-static void hasten(struct worker_link *link, int64_t now_ns) {
-    struct hosts *hosts = link->cluster->options.hosts;
-    struct worker_view worker = coordinator_worker(link->cluster->coordinator, link->number);
-    const char *before = hosts_of(hosts, link->number)->name;
-    hosts_hasten(hosts, link->number, now_ns);
-    const char *now = hosts_of(hosts, link->number)->name;
-    log_info("%s %u is started on %s at once: %s %s", role_name(worker.role), worker.index, now,
-             before, now == before ? "may be back" : "does not answer");
-    start_soon(link, 0);
-}
-
-/* A shard that all wait for goes where a host answers, and nobody waits for a host that is back. */
+/* A shard that all wait for goes where a host answers, and nobody waits for a host that is back:
+ * workers there are started now, not when they were going to be. */
 void links_watch_hosts(struct cluster *cluster) {
     struct hosts *hosts = cluster->options.hosts;
     int64_t now_ns = clock_monotonic_ns();
     uint32_t late;
     hosts_tick(hosts, now_ns);
-    while ((late = hosts_late(hosts, now_ns)) != HOSTS_NONE && !cluster->links[late].peer)
-        hasten(&cluster->links[late], now_ns);
+    while ((late = hosts_late(hosts, now_ns)) != HOSTS_NONE && !cluster->links[late].peer) {
+        struct worker_view worker = coordinator_worker(cluster->coordinator, late);
+        const char *before = hosts_of(hosts, late)->name;
+        hosts_hasten(hosts, late, now_ns);
+        const char *now = hosts_of(hosts, late)->name;
+        log_info("%s %u is started on %s at once: %s %s", role_name(worker.role), worker.index, now,
+                 before, now == before ? "may be back" : "does not answer");
+        start_soon(&cluster->links[late], 0);
+    }
     if (late != HOSTS_NONE)
         lose(&cluster->links[late], "it does not answer", ENDED);
 }
 
 /* ---- life ---- */
 
-/* It has ended, or could not be started: it is started anew, on a host when that is due. */
-static void start_when_due(struct worker_link *link) {
-    const struct hosts *hosts = link->cluster->options.hosts;
-    int64_t now_ns = clock_monotonic_ns();
-    int64_t when_ns = hosts ? hosts_due(hosts, link->number) : now_ns;
-    start_soon(link, when_ns > now_ns ? (when_ns - now_ns) / NS_PER_MS : 0);
-}
-
-/* A worker that is being started does not listen yet: on_up() connects to it. */
 void links_begin(struct cluster *cluster) {
     const struct cluster_options *options = &cluster->options;
     uint32_t links = coordinator_links(cluster->coordinator);
+    assert(!cluster->links && links > 0);
     cluster->links = memory_new(links, sizeof *cluster->links);
     for (uint32_t i = 0; i < links; i++) {
         struct worker_link *link = &cluster->links[i];
@@ -371,12 +348,17 @@ void links_begin(struct cluster *cluster) {
                   &(struct launch_callbacks){.up = on_up, .ended = on_ended, .context = cluster});
     for (uint32_t i = 0; i < links; i++) {
         const struct launched *launched = options->launched[i];
+        int64_t now_ns = clock_monotonic_ns();
         if (!launched)
-            missing_begin(&cluster->missing, i, clock_monotonic_ns(), options->wait_seconds);
-        if (!launched || (!launched->starting && launch_runs(launched)))
+            missing_begin(&cluster->missing, i, now_ns, options->wait_seconds);
+        if (launched && launched->starting)
+            continue; /* on_up() connects to it */
+        if (!launched || launch_runs(launched)) {
             connect_link(&cluster->links[i]);
-        else if (!launched->starting)
-            start_when_due(&cluster->links[i]);
+        } else { /* it has ended, or could not be started; on a host a start may be due later */
+            int64_t when_ns = options->hosts ? hosts_due(options->hosts, i) : now_ns;
+            start_soon(&cluster->links[i], when_ns > now_ns ? (when_ns - now_ns) / NS_PER_MS : 0);
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 #include "coordinator/run/cluster.h"
 
+#include <assert.h>
 #include <event2/event.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,6 +33,8 @@ static int carry_out(struct cluster *cluster) {
     int code = 0;
     for (uint32_t i = 0; i < out->record_count && !code; i++) {
         const struct record *record = &out->records[i];
+        assert(record->kind != RECORD_WORKER ||
+               record->worker.link < coordinator_links(cluster->coordinator));
         if (record->kind == RECORD_BUSY)
             link_note_busy(&cluster->links[record->busy], record->note);
         if (record->kind == RECORD_WORKER)
@@ -47,18 +50,10 @@ static int carry_out(struct cluster *cluster) {
     return code;
 }
 
-/* A coordinator that was stopped may have been replaced. It finds its sockets full of messages, and
- * must not act on them before it has looked. A tick looks as well, when it commits. */
-static int check_guard(struct cluster *cluster) {
-    int64_t now_ns = clock_monotonic_ns();
-    if (cluster->guarded_ns && now_ns - cluster->guarded_ns < GUARD_PAUSE_NS)
-        return 0;
-    cluster->guarded_ns = now_ns;
-    return guard_check();
-}
-
 static struct peer *peer_of(const struct cluster *cluster, size_t message) {
-    return cluster->links[cluster->out.messages.envelopes[message].to].peer;
+    const uint32_t to = cluster->out.messages.envelopes[message].to;
+    assert(to < coordinator_links(cluster->coordinator));
+    return cluster->links[to].peer;
 }
 
 /* A message to a worker that is not connected is dropped: the machine is told of that. */
@@ -85,9 +80,18 @@ static void send_messages(const struct cluster *cluster) {
 
 /* Records first, then messages. A message may have effects in other processes at once; what it
  * relies on must be durable before that, or a coordinator that is killed in between would know less
- * than its workers. */
+ * than its workers.
+ *
+ * A coordinator that was stopped may have been replaced. It finds its sockets full of messages, and
+ * must not act on them before it has looked. A tick looks as well, when it commits. */
 static void drain(struct cluster *cluster) {
-    int code = check_guard(cluster);
+    const int64_t now_ns = clock_monotonic_ns();
+    int code = 0;
+    assert(!cluster->dismissed);
+    if (!cluster->guarded_ns || now_ns - cluster->guarded_ns >= GUARD_PAUSE_NS) {
+        cluster->guarded_ns = now_ns;
+        code = guard_check();
+    }
     coordinator_end_turn(cluster->coordinator, &cluster->out);
     if (!code)
         code = carry_out(cluster);
@@ -105,6 +109,7 @@ static void on_drain(evutil_socket_t descriptor, short events, void *context) {
 }
 
 void cluster_after_step(struct cluster *cluster, int code) {
+    assert(!cluster->dismissed); /* the machine is asked nothing any more */
     if (!code && cluster->stopping)
         coordinator_stop(cluster->coordinator, cluster->stopping, clock_monotonic_ns(),
                          &cluster->out);
@@ -154,25 +159,14 @@ void cluster_cancel(struct cluster *cluster) {
     stop(cluster, REASON_CANCELLED);
 }
 
-static void add_events(struct cluster *cluster) {
-    struct timeval tick = {.tv_usec = TICK_MS * 1000};
-    cluster->drainer = evtimer_new(cluster->base, on_drain, cluster);
-    cluster->ticker = event_new(cluster->base, -1, EV_PERSIST, on_tick, cluster);
-    event_add(cluster->ticker, &tick);
-    if (isfinite(cluster->options.seconds_max)) {
-        double seconds = fmin(fmax(cluster->options.seconds_max, 0), 1e9);
-        struct timeval limit = {.tv_sec = (time_t)seconds,
-                                .tv_usec = (suseconds_t)(fmod(seconds, 1) * 1e6)};
-        cluster->limit = evtimer_new(cluster->base, on_limit, cluster);
-        event_add(cluster->limit, &limit);
-    }
-}
-
 /* ---- life ---- */
 
 struct cluster *cluster_new(struct event_base *base, struct coordinator *coordinator,
                             const struct cluster_options *options) {
     struct cluster *c = memory_new(1, sizeof *c);
+    const struct timeval tick = {.tv_usec = TICK_MS * 1000};
+    assert(options->addresses && options->launched && options->launch);
+    assert(options->record && options->commit && options->tick);
     *c = (struct cluster){.base = base, .coordinator = coordinator, .options = *options};
     c->kills = memory_kills();
     output_init(&c->out);
@@ -180,7 +174,16 @@ struct cluster *cluster_new(struct event_base *base, struct coordinator *coordin
                  coordinator_settings(coordinator)->replicas);
     coordinator_begin(coordinator, clock_monotonic_ns(), &c->out);
     links_begin(c);
-    add_events(c);
+    c->drainer = evtimer_new(base, on_drain, c);
+    c->ticker = event_new(base, -1, EV_PERSIST, on_tick, c);
+    event_add(c->ticker, &tick);
+    if (isfinite(options->seconds_max)) {
+        double seconds = fmin(fmax(options->seconds_max, 0), 1e9);
+        struct timeval limit = {.tv_sec = (time_t)seconds,
+                                .tv_usec = (suseconds_t)(fmod(seconds, 1) * 1e6)};
+        c->limit = evtimer_new(base, on_limit, c);
+        event_add(c->limit, &limit);
+    }
     return c;
 }
 

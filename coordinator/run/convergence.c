@@ -26,14 +26,6 @@
  * to seven digits. */
 #define SECOND_LEAST 1e-15
 
-/* Second derivatives that have no bound of their own are taken where the run starts. */
-static double second_of(const struct objective_shape *shape, const struct set_info *data) {
-    const struct objective *objective = objective_of(shape->kind);
-    if (objective->adapts && objective->second_bound)
-        return sizing_second_first(data, shape);
-    return objective_second_bound(shape, 0, data->label_max_abs);
-}
-
 /* A loss of labels that have a unit, for a residual of one unit: how large it is, and how its
  * derivative changes on the way, which is far less than its bound where corners are sharp. */
 struct typical {
@@ -51,56 +43,43 @@ static struct typical typical_of(const struct objective_shape *shape, const stru
                             .second = (derivative[0] - derivative[1]) / (2 * unit)};
 }
 
-/* What second derivatives may be rather than their bound; 0: the loss says so. */
-static double second_rather(const struct objective_shape *shape, const struct set_info *data) {
-    const struct objective *objective = objective_of(shape->kind);
-    if ((objective->figures & FIGURE_LOG_LOSS) && objective->labels != LABEL_ORDERED)
-        return 0;
-    return objective->has_unit ? typical_of(shape, data).second : INFINITY;
-}
-
-/* With corners as sharp as those of huber most rows have no curvature in P, though all resist a
- * longer step. */
-static bool trusts_newton(const struct objective_shape *shape) {
-    const struct objective *objective = objective_of(shape->kind);
-    return !objective->has_unit || objective->second_constant;
-}
-
-/* Whoever says how large the gap may be wants it to be no larger at the end. */
-static bool is_waited_for(const struct job *job) {
-    bool given = job_gives(job, "gradient_tolerance") || job_gives(job, "loss_tolerance");
-    return !given || job_gives(job, "gap_tolerance");
-}
-
 /* The gap of the sum of all losses that leaves estimates off by a hundredth of their errors, at
  * most; and the least share that rounding allows. */
 #define GAP_OF_ERRORS 5e-5
 #define GAP_LEAST 1e-12
-
-/* Where errors are found at the end of a run that does not go to the very optimum for them. */
-static double tolerance_of(const struct job *job, const struct set_info *data) {
-    bool near = job->summary && !job_inverts(job) && !job_gives(job, "gap_tolerance");
-    double of_errors = fmax(GAP_OF_ERRORS / data->weight_total, GAP_LEAST);
-    return near ? fmin(job->gap_tolerance, of_errors) : job->gap_tolerance;
-}
 
 struct gap_settings gap_settings_of(const struct job *job, const struct objective_shape *shape,
                                     const struct set_info *data) {
     const struct objective *objective = objective_of(shape->kind);
     if (!objective->convex || !family_of(shape)->convex)
         return (struct gap_settings){.known = false};
-    struct gap_settings settings = {.known = true,
-                                    .bias_share = 1,
-                                    .second = second_of(shape, data),
-                                    .rather = second_rather(shape, data),
-                                    .newton = trusts_newton(shape),
+    bool stops_elsewhere = job_gives(job, "gradient_tolerance") || job_gives(job, "loss_tolerance");
+    struct gap_settings settings = {.bias_share = 1,
+                                    .rather = INFINITY,
                                     .least = LOSS_LEAST,
-                                    .tolerance = tolerance_of(job, data),
-                                    .waited_for = is_waited_for(job),
-                                    .asked_for = job_gives(job, "gap_tolerance")};
-    if (objective->has_unit)
-        settings.least *= typical_of(shape, data).loss;
+                                    .tolerance = job->gap_tolerance,
+                                    .asked_for = job_gives(job, "gap_tolerance"),
+                                    /* With corners as sharp as those of huber most rows have no
+                                     * curvature in P, though all resist a longer step. */
+                                    .newton = !objective->has_unit || objective->second_constant};
+    /* Whoever says how large the gap may be wants it to be no larger at the end. */
+    settings.waited_for = !stops_elsewhere || settings.asked_for;
+    /* Second derivatives that have no bound of their own are taken where the run starts. */
+    settings.second = objective->adapts && objective->second_bound
+                          ? sizing_second_first(data, shape)
+                          : objective_second_bound(shape, 0, data->label_max_abs);
     settings.known = data->features && settings.second > 0 && isfinite(settings.second);
+    if (objective->has_unit) {
+        const struct typical typical = typical_of(shape, data);
+        settings.least *= typical.loss;
+        settings.rather = typical.second;
+    }
+    if ((objective->figures & FIGURE_LOG_LOSS) && objective->labels != LABEL_ORDERED)
+        settings.rather = 0; /* the loss itself says what they are */
+    /* Where errors are found at the end of a run that does not go to the very optimum for them. */
+    if (job->summary && !job_inverts(job) && !settings.asked_for)
+        settings.tolerance =
+            fmin(settings.tolerance, fmax(GAP_OF_ERRORS / data->weight_total, GAP_LEAST));
     return settings;
 }
 
@@ -137,6 +116,7 @@ void gap_measure(const struct set_info *data, const struct moments *moments,
 double gap_bias_share(const struct gap_settings *settings, const struct set_info *data, double l2,
                       const double *squares) {
     double rows = (double)data->rows, row_square = 0;
+    assert(settings->known && l2 >= 0);
     for (uint64_t j = 0; j < data->features; j++)
         row_square += squares[j];
     double follows = l2 / (l2 + settings->second * row_square / rows);
@@ -150,6 +130,7 @@ double gap_bias_share(const struct gap_settings *settings, const struct set_info
 bool gap_is_by_l2(const struct gap_settings *settings, const struct set_info *data, double l2,
                   double mean_square) {
     double beyond = settings->second * mean_square / (double)data->rows;
+    assert(settings->known);
     return l2 > 0 && data->features >= data->rows && beyond <= CURVES_BEYOND_L2 * l2;
 }
 
@@ -438,6 +419,7 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
 json_t *not_converged_json(const struct not_converged *end) {
     const struct coordinator_view view = coordinator_view(end->coordinator);
     json_t *list = json_array();
+    assert(end->job && end->data && end->moments && end->scaling && end->gap);
     if (reason_claims_optimum(view.reason)) {
         tell_early_end(list, end, &view);
         return list;

@@ -1,5 +1,6 @@
 #include "coordinator/run/curvature.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,22 +42,19 @@ struct curvature_writer {
     double bias_scale;
 };
 
-/* Biases are what is not regularised, and come last. */
-static uint64_t weights_of(const struct model_layout *layout) {
-    struct layout vector = model_tensors(layout);
-    for (uint32_t i = 0; i < vector.count; i++)
-        if (!vector.tensor[i].regularized)
-            return vector.tensor[i].first;
-    return layout_parameters(&vector);
-}
-
 int curvature_writer_new(const char *folder, const struct model_layout *layout, uint32_t pairs,
                          double bias_scale, uint32_t form, struct curvature_writer **result) {
+    const struct layout vector = model_tensors(layout);
     struct curvature_writer *writer = memory_new(1, sizeof *writer);
+    assert(pairs > 0 && pairs <= HISTORY_MAX && bias_scale > 0);
     writer->layout = layout;
     writer->pairs = pairs;
     writer->form = form;
-    writer->weights = weights_of(layout);
+    /* Biases are what is not regularised, and come last. */
+    writer->weights = layout_parameters(&vector);
+    for (uint32_t i = vector.count; i-- > 0;)
+        if (!vector.tensor[i].regularized)
+            writer->weights = vector.tensor[i].first;
     writer->bias_scale = bias_scale;
     writer->path = path_join(folder, MODEL_CURVATURE);
     writer->container.file.descriptor = -1;
@@ -75,6 +73,8 @@ int curvature_writer_new(const char *folder, const struct model_layout *layout, 
 void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, uint64_t first,
                             uint64_t count, const double *values) {
     float *to = writer->room.data;
+    assert(vector > 0 && vector <= 2 * writer->pairs);
+    assert(first + count <= model_parameters(writer->layout));
     double scale = vector % 2 ? 1 : 1 / writer->bias_scale; /* vectors are s, q, s, q, … from 1 */
     if (first == 0)
         file_write_back(writer->container.file.descriptor); /* the vectors before this one */
@@ -139,14 +139,6 @@ static int curvature_check_facts(const struct container *file, const struct curv
     return 0;
 }
 
-static int curvature_check_order(const struct container *file, const struct column_order *order,
-                                 uint64_t features) {
-    for (uint64_t i = 0; i < features; i++)
-        if (column_order_at(order, i) >= features)
-            return error_set(ERROR_DATA, "%s has an order of columns that it lacks", file->path);
-    return 0;
-}
-
 static int curvature_read_sections(struct curvature *curvature, const struct model *model) {
     const struct container *file = &curvature->file;
     struct model_layout *layout = &curvature->layout;
@@ -177,9 +169,9 @@ static int curvature_read_sections(struct curvature *curvature, const struct mod
         return code;
     layout->feature_id = id;
     layout->original_order = column_order_of(order, facts->features);
-    code = curvature_check_order(file, &layout->original_order, facts->features);
-    if (code)
-        return code;
+    for (uint64_t i = 0; i < facts->features; i++)
+        if (column_order_at(&layout->original_order, i) >= facts->features)
+            return error_set(ERROR_DATA, "%s has an order of columns that it lacks", file->path);
     layout->class_names = curvature->class_names;
     curvature->vectors = vectors;
     curvature->form = facts->form;
@@ -211,6 +203,7 @@ void curvature_close(struct curvature *curvature) {
 void curvature_spread(const struct curvature *curvature, const struct model_layout *layout,
                       uint32_t count, double *vectors) {
     uint64_t before = model_parameters(&curvature->layout), after = model_parameters(layout);
+    assert(count <= curvature->pairs);
     const float *from = curvature->vectors + 2 * (curvature->pairs - count) * before;
     uint64_t *place = model_match(&curvature->layout, layout);
     for (uint64_t i = 0; i < 2 * (uint64_t)count; i++)

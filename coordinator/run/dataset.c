@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "coordinator/run/dataset.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,20 +29,16 @@ static unsigned threads_here(void) {
 /* SQLite opens no path of more bytes, from the root on. */
 #define DATABASE_PATH_MAX 512
 
-static int check_length(const char *state) {
-    char *whole = path_absolute(state);
-    size_t length = strlen(whole), most = DATABASE_PATH_MAX - sizeof "/dml.db-journal";
-    free(whole);
-    if (length <= most)
-        return 0;
-    return error_set(ERROR_CREATE,
-                     "the path of the state folder has %zu bytes from the root on, and may have "
-                     "%zu: %s",
-                     length, most, state);
-}
-
 int dataset_make_state(const struct job *job) {
-    int code = check_length(job->state);
+    char *whole = path_absolute(job->state);
+    const size_t length = strlen(whole), most = DATABASE_PATH_MAX - sizeof "/dml.db-journal";
+    int code = 0;
+    free(whole);
+    if (length > most)
+        code = error_set(ERROR_CREATE,
+                         "the path of the state folder has %zu bytes from the root on, and may "
+                         "have %zu: %s",
+                         length, most, job->state);
     if (!code)
         code = folder_make(job->state, 0700);
     if (code) {
@@ -138,22 +135,6 @@ struct packing {
     struct source_shape *shape; /* or NULL */
 };
 
-static void choose_table(const struct packing *packing, const struct source_options *options,
-                         const char *path, struct source_options *reading, struct table **shorter) {
-    const struct source_shape *shape = packing->shape;
-    if (shape && !shape->table) {
-        reading->order = order_for(reading, options->order, path);
-        return;
-    }
-    if (shape) {
-        reading->table = shape->table;
-        reading->label = NULL;
-    }
-    *shorter = dataset_table_for(reading, path);
-    if (*shorter)
-        reading->table = *shorter;
-}
-
 /* Adds the pack of file `number`, unless the file has no rows, as a part that a job of another
  * system found nothing for, or its mark _SUCCESS. */
 static int pack_next(const struct packing *packing, const struct source_options *options,
@@ -164,7 +145,19 @@ static int pack_next(const struct packing *packing, const struct source_options 
     reading.streams = source_is_stream(path);
     /* The writer of a pipe without rows may have failed. */
     reading.may_be_empty = options->may_be_empty && !reading.streams;
-    choose_table(packing, options, path, &reading, &shorter);
+    const struct source_shape *shape = packing->shape;
+    if (shape && !shape->table) { /* the first file, whose table those after it get */
+        reading.order = order_for(&reading, options->order, path);
+    } else {
+        if (shape) {
+            reading.table = shape->table;
+            reading.label = NULL;
+        }
+        shorter = dataset_table_for(&reading, path);
+        if (shorter)
+            reading.table = shorter;
+    }
+    assert(list->count <= number);
     int code = pack_one(&reading, packing->folder, path, &list->packs[list->count]);
     table_free(shorter);
     if (code || !list->packs[list->count])
@@ -189,24 +182,21 @@ static int pack_all(const struct packing *packing, const struct source_options *
 
 /* `fold` is 0 for none. */
 static struct holdout_pick fold_of(const struct job *job, uint32_t fold) {
+    assert(fold <= job->folds);
     return (struct holdout_pick){.share = job_holdout_share(job),
                                  .folds = fold ? job->folds : 0,
                                  .fold = fold,
                                  .seed = job->seed};
 }
 
-/* The most rows of a chunk of which a minibatch of these rows has a multiple; 0 for auto. */
-static uint32_t block_rows_of(uint32_t batch) {
-    uint32_t rows = batch ? SET_BLOCK_ROWS : 0;
-    while (rows && batch % rows)
-        rows /= 2;
-    return rows;
-}
-
 static int merge(const struct job *job, const char *folder, const struct pack_list *data,
                  const struct pack_list *held_out, uint32_t fold, struct set **set) {
     int64_t start = clock_monotonic_ns();
     bool made = false;
+    /* The most rows of a chunk of which a minibatch has a multiple; 0 for auto. */
+    uint32_t block_rows = job->downpour.batch ? SET_BLOCK_ROWS : 0;
+    while (block_rows && job->downpour.batch % block_rows)
+        block_rows /= 2;
     struct set_options options = {.labels = objective_of(job->objective)->labels,
                                   .positive = job->positive,
                                   .order = (const char *const *)job->order,
@@ -220,7 +210,7 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
                                       job->early_stopping > 0 || job_has_minibatches(job),
                                   .shuffled = job_has_minibatches(job),
                                   .shuffle_seed = job->downpour.seed,
-                                  .block_rows = block_rows_of(job->downpour.batch),
+                                  .block_rows = block_rows,
                                   .chunks_least = job_steps_least(job),
                                   .category_least = job->category_least,
                                   .text_values = job->text_values,
@@ -295,33 +285,23 @@ static void warn_of_copies(const struct dataset_sources *sources) {
 #define CLASSES_MANY 20
 #define ROWS_A_CLASS 10
 
-static bool is_amount(const char *text) {
-    double value;
-    return number_of_amount(text, '.', &value) || number_of_amount(text, ',', &value);
-}
-
-/* Counts the classes that are numbers, and finds the first that is written as an amount. */
-static uint32_t count_numbers(const struct set_info *info, const char **amount) {
-    uint32_t numbers = 0;
-    double value;
-    *amount = NULL;
-    for (uint32_t k = 0; k < info->classes; k++) {
-        const char *text = info->class_names[k];
-        bool plain = number_of_text(text, &value), formatted = !plain && is_amount(text);
-        numbers += plain || formatted;
-        if (formatted && !*amount)
-            *amount = text;
-    }
-    return numbers;
-}
-
 /* Training on numbers as classes takes long and learns nothing. They may be meant so. */
 static void warn_of_classes(const struct job *job, const struct set_info *info) {
-    const char *amount;
+    const char *amount = NULL; /* the first class that is written as an amount */
     char column[COLUMN_TEXT] = "the column of labels";
+    uint32_t numbers = 0;
+    double value;
     if (info->labels != LABEL_CLASSES)
         return;
-    const uint32_t numbers = count_numbers(info, &amount);
+    for (uint32_t k = 0; k < info->classes; k++) {
+        const char *text = info->class_names[k];
+        bool plain = number_of_text(text, &value);
+        bool formatted =
+            !plain && (number_of_amount(text, '.', &value) || number_of_amount(text, ',', &value));
+        numbers += plain || formatted;
+        if (formatted && !amount)
+            amount = text;
+    }
     const bool are_numbers = numbers >= AMOUNTS_SHARE * info->classes;
     if (info->table)
         table_describe(info->table, table_find_kind(info->table, COLUMN_LABEL), column);
@@ -466,36 +446,24 @@ static void packs_release(struct packs *packs) {
     list_release(&packs->test);
 }
 
-static int pack_and_merge(const struct job *job, const struct table *order, const char *folder,
-                          const struct dataset_paths *paths, struct dataset *data) {
-    struct packs packs = {0};
-    int code = pack_files(job, order, folder, paths, &packs, &data->sources.shape);
-    if (!code)
-        code = take_packs(job, folder, &packs, data);
-    packs_release(&packs);
-    return code;
-}
-
-static int open_pack(const char *folder, const struct dataset_source *source,
-                     struct pack_list *list) {
-    struct pack *pack = NULL;
-    char *path = memory_format("%s/%s.pack", folder, source->fingerprint);
-    int code = pack_open(path, &pack);
-    if (!code) {
-        list->packs = memory_resize(list->packs, list->count + 1, sizeof(struct pack *));
-        list->packs[list->count++] = pack;
-    }
-    free(path);
-    return code;
-}
-
 static int open_packs(const char *folder, const struct dataset_sources *sources,
                       struct packs *packs, struct source_shape *shape) {
     struct pack_list *const of_use[] = {
         [USE_TRAINING] = &packs->data, [USE_HOLDOUT] = &packs->held_out, [USE_TEST] = &packs->test};
     int code = 0;
-    for (uint32_t i = 0; !code && i < sources->count; i++)
-        code = open_pack(folder, &sources->items[i], of_use[sources->items[i].use]);
+    for (uint32_t i = 0; !code && i < sources->count; i++) {
+        const struct dataset_source *source = &sources->items[i];
+        struct pack_list *list = of_use[source->use];
+        struct pack *pack = NULL;
+        char *path = memory_format("%s/%s.pack", folder, source->fingerprint);
+        code = pack_open(path, &pack);
+        free(path);
+        if (code)
+            break;
+        list->packs = memory_resize(list->packs, list->count + 1, sizeof(struct pack *));
+        list->packs[list->count++] = pack;
+    }
+    assert(code || packs->data.count + packs->held_out.count + packs->test.count == sources->count);
     for (uint32_t i = 0; !code && i < packs->data.count; i++)
         code = take_shape(shape, packs->data.packs, i);
     return code;
@@ -520,6 +488,7 @@ int dataset_open_fold(const struct job *job, const struct dataset_sources *sourc
     char *folder = memory_format("%s/packs", job->state);
     struct holdout_pick pick = fold_of(job, fold);
     struct packs packs = {0};
+    assert(fold > 0);
     *data = (struct dataset){0};
     int code = open_packs(folder, sources, &packs, &data->sources.shape);
     if (!code)
@@ -555,6 +524,7 @@ int dataset_open(const struct job *job, const struct table *order, struct datase
     int64_t start = clock_monotonic_ns();
     *data = (struct dataset){0};
     struct dataset_paths paths = {0};
+    struct packs packs = {0};
     char *folder = memory_format("%s/packs", job->state);
     int code = dataset_find(job, order, &paths);
     if (!code)
@@ -564,7 +534,10 @@ int dataset_open(const struct job *job, const struct table *order, struct datase
     if (!code)
         code = stale_files_remove(job->state);
     if (!code)
-        code = pack_and_merge(job, order, folder, &paths, data);
+        code = pack_files(job, order, folder, &paths, &packs, &data->sources.shape);
+    if (!code)
+        code = take_packs(job, folder, &packs, data);
+    packs_release(&packs);
     data->seconds = seconds_since(start);
     dataset_paths_release(&paths);
     free(folder);

@@ -1,4 +1,5 @@
 /* The files that a job names, and the columns that they have together. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -171,6 +172,7 @@ static uint32_t columns_needed(const struct table *table, const struct table *fi
     for (uint32_t i = 0; i < table->columns; i++)
         if (table->column[i].kind == COLUMN_LABEL || table->column[i].kind == COLUMN_WEIGHT)
             needed = i + 1;
+    assert(table_is_named(file));
     for (uint32_t i = 0; i < file->columns; i++) {
         uint32_t number = last_named(table, file->column[i].name);
         if (!number && adds) /* it becomes the next */
@@ -183,19 +185,15 @@ static uint32_t columns_needed(const struct table *table, const struct table *fi
     return needed;
 }
 
-/* Only columns that the first file lacks come and go at the end. */
-static bool has_added(const struct table *table) {
-    for (uint32_t i = 0; table_is_named(table) && i < table->columns; i++)
-        if (table->column[i].place == COLUMN_NOWHERE)
-            return true;
-    return false;
-}
-
 struct table *dataset_table_for(const struct source_options *options, const char *path) {
     const struct table *table = options->table;
     struct table *file = NULL, *shorter = NULL;
-    if (options->missing_columns != MISSING_COLUMNS_MISSING || !table || options->streams ||
-        !has_added(table))
+    if (options->missing_columns != MISSING_COLUMNS_MISSING || !table || options->streams)
+        return NULL;
+    bool any_added = false; /* columns that the first file lacks come and go at the end */
+    for (uint32_t i = 0; table_is_named(table) && i < table->columns; i++)
+        any_added |= table->column[i].place == COLUMN_NOWHERE;
+    if (!any_added)
         return NULL;
     struct source_options names = *options;
     names.table = NULL;
@@ -209,16 +207,13 @@ struct table *dataset_table_for(const struct source_options *options, const char
     return shorter;
 }
 
-static bool is_number(const char *text) {
-    return *text && text[strspn(text, "0123456789")] == '\0';
-}
-
 /* The first of a list that is no column; NULL if there is none. */
 static const char *unknown_of(const char *const *list, const struct table *table) {
     for (; list && *list; list++) {
         struct table_column column = {0};
         table_set_name(&column, *list);
-        bool known = last_named(table, column.name) || is_number(*list);
+        bool number = **list && (*list)[strspn(*list, "0123456789")] == '\0';
+        bool known = number || last_named(table, column.name);
         free(column.name);
         if (!known)
             return *list;
@@ -316,6 +311,7 @@ int dataset_check_kind(const char *first, bool first_is_table, const char *path,
 
 int dataset_refuse_empty(char *const *paths) {
     const unsigned files = count_paths(paths);
+    assert(files > 0);
     if (files == 1)
         return error_set(ERROR_DATA, "%s has no rows: leave it out until it has some", *paths);
     return error_set(ERROR_DATA, "none of the %u files has rows, from %s to %s", files, paths[0],
@@ -359,11 +355,8 @@ static int check_files(const struct source_options *options, char *const *paths,
 int dataset_check_columns(const struct job *job, const struct dataset_paths *paths,
                           struct table **table) {
     struct source_options options = job->source;
-    unsigned files = 0;
-    while (paths->data[files])
-        files++;
     *table = NULL;
-    dataset_choose_missing(&options, files);
+    dataset_choose_missing(&options, count_paths(paths->data));
     int code = check_files(&options, paths->data, &paths->beside_data, true, table);
     if (!code && *table && options.adds_columns)
         code = dataset_check_lists(job, *table);

@@ -19,6 +19,7 @@ struct holdout {
 struct holdout *holdout_new(struct pack *const *packs, uint32_t count,
                             const struct holdout_pick *pick) {
     struct holdout *holdout = memory_new(1, sizeof *holdout);
+    assert(count > 0);
     holdout->packs = memory_new(count, sizeof(struct pack *));
     memcpy(holdout->packs, packs, count * sizeof(struct pack *));
     holdout->count = count;
@@ -37,34 +38,28 @@ void holdout_free(struct holdout *holdout) {
     free(holdout);
 }
 
-/* A model without parameters, to try whether the rows can be scored. */
-static struct model *empty_model(const struct model_layout *layout) {
-    struct model *model = memory_new(1, sizeof *model);
+/* Tries with a model without parameters whether the rows can be scored. */
+static int try_rows(const struct holdout *holdout, const struct set_info *data,
+                    const struct model_layout *layout, const char *key) {
+    struct score_figures figures;
+    struct model model = {.layout = *layout};
     uint64_t *ids = memory_new(layout->features, sizeof *ids);
     double *idf = layout->idf ? memory_new(layout->features, sizeof *idf) : NULL;
+    assert(!holdout->picks);
     for (uint64_t r = 0; r < layout->features; r++) {
         uint64_t column = column_order_at(&layout->original_order, r);
         ids[r] = layout->feature_id[column];
         if (idf)
             idf[r] = layout->idf[column];
     }
-    model->layout = *layout;
-    model->layout.feature_id = ids;
-    model->layout.idf = idf;
-    model->layout.feature_names = NULL;
-    model->layout.original_order = (struct column_order){0};
-    model->layout.kept = NULL;
-    return model;
-}
-
-static int try_rows(const struct holdout *holdout, const struct set_info *data,
-                    const struct model_layout *layout, const char *key) {
-    struct score_figures figures;
-    struct model *model = empty_model(layout);
-    int code = score_labels(model, holdout->packs, holdout->count, &figures);
-    free((void *)(uintptr_t)model->layout.feature_id);
-    free((void *)(uintptr_t)model->layout.idf);
-    free(model);
+    model.layout.feature_id = ids;
+    model.layout.idf = idf;
+    model.layout.feature_names = NULL;
+    model.layout.original_order = (struct column_order){0};
+    model.layout.kept = NULL;
+    int code = score_labels(&model, holdout->packs, holdout->count, &figures);
+    free(ids);
+    free(idf);
     if (code)
         return code;
     char *where = memory_format("key `%s`: %s", key, pack_source(holdout->packs[0]));

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -79,6 +80,7 @@ int slurm_read_cpus(struct slurm_allocation *allocation, const char *cpus) {
     for (const char *at = cpus; fits && *at;) {
         uint32_t each, times;
         fits = read_item(&at, &each, &times) && times <= allocation->count - host;
+        assert(host <= allocation->count);
         for (uint32_t i = 0; fits && i < times; i++)
             allocation->hosts[host++].cpus = each < THREADS_MAX ? each : THREADS_MAX;
     }
@@ -194,30 +196,8 @@ static int ask(char *const arguments[], char **answer) {
                      ended ? "failed" : "does not answer");
 }
 
-static int find_names(struct slurm_allocation *allocation, char *nodes) {
-    char *arguments[] = {"scontrol", "show", "hostnames", nodes, NULL};
-    char *names;
-    int code = ask(arguments, &names);
-    if (!code)
-        code = slurm_read_names(allocation, names);
-    free(names);
-    return code;
-}
-
 /* The name of a node need not be one that the network knows: Slurm itself reaches it at NodeAddr.
  * By default that is the name, so without an answer the names are the best guess. */
-static void find_addresses(struct slurm_allocation *allocation, char *nodes) {
-    char *arguments[] = {"scontrol", "show", "node", "--oneliner", nodes, NULL};
-    char *shown;
-    if (!ask(arguments, &shown)) {
-        slurm_read_addresses(allocation, shown);
-    } else {
-        log_warning("%s: the nodes are tried by their names", error_text());
-        error_clear();
-    }
-    free(shown);
-}
-
 int slurm_allocation_find(struct slurm_allocation *allocation) {
     char *nodes = getenv("SLURM_JOB_NODELIST");
     const char *cpus = getenv("SLURM_JOB_CPUS_PER_NODE");
@@ -226,12 +206,25 @@ int slurm_allocation_find(struct slurm_allocation *allocation) {
         return error_set(ERROR_UNAVAILABLE,
                          "hosts = slurm, but this is no Slurm job (SLURM_JOB_NODELIST is not set): "
                          "submit it with sbatch or run it under salloc, or set hosts = local");
-    int code = find_names(allocation, nodes);
+    char *names, *shown = NULL;
+    char *ask_names[] = {"scontrol", "show", "hostnames", nodes, NULL};
+    char *ask_addresses[] = {"scontrol", "show", "node", "--oneliner", nodes, NULL};
+    int code = ask(ask_names, &names);
+    if (!code)
+        code = slurm_read_names(allocation, names);
+    free(names);
     if (!code && cpus)
         code = slurm_read_cpus(allocation, cpus);
-    if (!code)
-        find_addresses(allocation, nodes);
-    return code;
+    if (code)
+        return code;
+    if (!ask(ask_addresses, &shown)) {
+        slurm_read_addresses(allocation, shown);
+    } else {
+        log_warning("%s: the nodes are tried by their names", error_text());
+        error_clear();
+    }
+    free(shown);
+    return 0;
 }
 
 /* ---- which there are ---- */
@@ -240,25 +233,20 @@ static int ask_slurm(void *context) {
     return slurm_allocation_find(context);
 }
 
-static int add_slurm(struct loop *loop, struct hosts *hosts) {
+int hosts_look_up(const struct job *job, struct loop *loop, struct hosts *hosts) {
     struct slurm_allocation allocation = {0};
-    int code = loop_beside(loop, STAGE_STARTING, ask_slurm, &allocation);
+    int code = 0;
+    if (hosts->count)
+        return 0;
+    if (host_list_is_slurm(job))
+        code = loop_beside(loop, STAGE_STARTING, ask_slurm, &allocation);
+    else if (host_list_is_given(job))
+        host_list_add(job, hosts);
     for (uint32_t i = 0; !code && i < allocation.count; i++) {
         const struct slurm_host *host = &allocation.hosts[i];
         hosts_add(hosts, host->name, host->address, host->cpus);
     }
     slurm_allocation_release(&allocation);
-    return code;
-}
-
-int hosts_look_up(const struct job *job, struct loop *loop, struct hosts *hosts) {
-    int code = 0;
-    if (hosts->count)
-        return 0;
-    if (host_list_is_slurm(job))
-        code = add_slurm(loop, hosts);
-    else if (host_list_is_given(job))
-        host_list_add(job, hosts);
     for (uint32_t i = 0; i < hosts->count; i++)
         if (!hosts->items[i].threads)
             hosts->items[i].threads = job->threads;

@@ -1,5 +1,6 @@
 #include "coordinator/run/invocation.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -55,6 +56,7 @@ void invocation_end(struct invocation *invocation, struct store *store, int code
                     const json_t *result, const char *why) {
     if (!invocation->number || !store)
         return;
+    assert(code <= 0);                              /* its negation is an exit status */
     char *error = memory_copy_string(error_text()); /* which `why` may be */
     char *reason = memory_copy_string(why ? why : text_in(result, "decision_why"));
     error_clear();

@@ -1,5 +1,6 @@
 #include "coordinator/run/kronecker_scaling.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,8 +20,9 @@ void kronecker_scaling_release(struct kronecker_scaling *scaling) {
 
 static int add_sample_rows(struct kronecker_sample *sample, struct set *set) {
     const struct set_info *info = set_info(set);
-    uint64_t chunks = info->chunks - info->holdout_chunks;
+    uint64_t chunks = set_training_chunks(info);
     uint64_t taken = chunks < SAMPLE_CHUNKS ? chunks : SAMPLE_CHUNKS;
+    assert(taken > 0);
     for (uint64_t i = 0; i < taken; i++) {
         struct rows rows;
         int code = set_chunk(set, (uint32_t)(i * chunks / taken), &rows);
@@ -56,6 +58,7 @@ int kronecker_scaling_find(struct kronecker_scaling *scaling, const struct objec
 
 const double *kronecker_scaling_take(struct kronecker_scaling *scaling, uint64_t parameters,
                                      uint64_t first, uint64_t count, const double *values) {
+    assert(scaling->kronecker && first <= parameters && count <= parameters - first);
     if (!scaling->model)
         scaling->model = memory_new(parameters, sizeof *scaling->model);
     memcpy(scaling->model + first, values, count * sizeof *values);

@@ -116,15 +116,12 @@ static bool is_in_use(const struct launch *launch, const char *path) {
     return false;
 }
 
-/* /tmp belongs to all: another user may have made a folder, or a link, of such a name. */
-static bool is_own_folder(const char *path) {
-    struct stat status;
-    return lstat(path, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
-}
-
 static void sweep_folder(const struct launch *launch, const char *folder) {
+    struct stat status;
     char **names;
-    if (!is_own_folder(folder) || folder_names(folder, &names)) {
+    /* /tmp belongs to all: another user may have made a folder, or a link, of such a name. */
+    bool own = lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+    if (!own || folder_names(folder, &names)) {
         error_clear();
         return;
     }
@@ -191,6 +188,7 @@ char *launch_program_here(enum role role) {
 /* Every start has its own address. At the former address, others could still reach the former
  * process, which may take a while to die. */
 int launch_local_place(struct launch *launch, struct launched *worker) {
+    assert(!worker->host && !worker->pid);
     int code = launch->folder ? 0 : make_folder(launch->state, &launch->folder);
     if (code)
         return code;
@@ -203,6 +201,7 @@ int launch_local_place(struct launch *launch, struct launched *worker) {
 
 int launch_local_start(const struct launch *launch, struct launched *worker, int output) {
     char parent[16], *program = launch_program_here(worker->role);
+    assert(!worker->host && worker->address);
     snprintf(parent, sizeof parent, "%d", (int)getpid());
     char *arguments[] = {
         program, "--listen", worker->address, "--parent-pid", parent, (char *)launch->verbosity,

@@ -32,30 +32,25 @@ const char *launch_program(enum role role) {
     return role == ROLE_SHARD ? "dml-shard" : "dml-replica";
 }
 
-/* The environment of a worker. Rules for failpoints that act more than once are for the first
- * workers only: when one of them was replaced, they have done their work, and the new worker shall
- * not die of them again. Free the array, but not its strings. */
-static char **environment(const struct launch *launch) {
-    const bool every = !launch->restarted || getenv("DML_FAILPOINT_ONCE");
-    size_t count = 0, kept = 0;
-    while (environ[count])
-        count++;
-    char **variables = memory_new(count + 1, sizeof *variables);
-    for (size_t i = 0; i < count; i++)
-        if (every || strncmp(environ[i], "DML_FAILPOINT=", 14) != 0)
-            variables[kept++] = environ[i];
-    variables[kept] = NULL;
-    return variables;
-}
-
-/* posix_spawn(), not fork(). This process has threads: if one of them holds a lock (that of malloc,
+/* Rules for failpoints that act more than once are for the first workers only: when one of them was
+ * replaced, they have done their work, and the new worker shall not die of them again.
+ *
+ * posix_spawn(), not fork(). This process has threads: if one of them holds a lock (that of malloc,
  * say) while another forks, the child may wait for that lock for ever. And fork() copies the page
  * tables of all mapped data. */
 int launch_spawn(const struct launch *launch, char **arguments, int output, int errors,
                  bool session, pid_t *pid) {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
-    char **variables = environment(launch);
+    const bool every = !launch->restarted || getenv("DML_FAILPOINT_ONCE");
+    size_t count = 0, kept = 0;
+    while (environ[count])
+        count++;
+    char **variables = memory_new(count + 1, sizeof *variables); /* the strings are not owned */
+    for (size_t i = 0; i < count; i++)
+        if (every || strncmp(environ[i], "DML_FAILPOINT=", 14) != 0)
+            variables[kept++] = environ[i];
+    assert(kept <= count && arguments[0]);
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
@@ -86,6 +81,7 @@ static void await_no_line(struct launched *worker) {
 /* Starts it at the address that it has, or on the host. */
 static int start_again(struct launch *launch, struct launched *worker) {
     int ends[2];
+    assert(!worker->pid && worker->output < 0 && !worker->starting);
     if (pipe2(ends, O_CLOEXEC))
         return error_set_errno(ERROR_UNAVAILABLE, "cannot make a pipe");
     failpoint(FAILPOINT_launch_worker);
@@ -117,32 +113,24 @@ static int start_one(struct launch *launch, struct launched *worker) {
 
 /* ---- what becomes of them ---- */
 
-static bool any_starting(const struct launch *launch) {
-    for (uint32_t i = 0; i < launch->count; i++)
-        if (launch->workers[i]->starting)
-            return true;
-    return false;
-}
-
-/* For the next launch_start(). */
-static void keep_failure(struct launch *launch, int code) {
-    free(launch->why);
-    launch->failed = code;
-    launch->why = memory_copy_string(error_text());
-    error_clear();
-}
-
 static void tell_up(struct launched *worker, int code) {
     struct launch *launch = worker->launch;
+    bool any_starting = false;
     await_no_line(worker);
-    if (!code && !launch->up_ns && !any_starting(launch)) {
+    for (uint32_t i = 0; i < launch->count; i++)
+        any_starting |= launch->workers[i]->starting;
+    if (!code && !launch->up_ns && !any_starting) {
         launch->up_ns = clock_monotonic_ns();
         failpoint(FAILPOINT_launch_started);
     }
-    if (launch->callbacks.up)
+    if (launch->callbacks.up) {
         launch->callbacks.up(launch->callbacks.context, worker, code);
-    else if (code)
-        keep_failure(launch, code);
+    } else if (code) { /* the next launch_start() says so */
+        free(launch->why);
+        launch->failed = code;
+        launch->why = memory_copy_string(error_text());
+        error_clear();
+    }
 }
 
 /* Sets the error that a worker is not there for, and answers its code. */
@@ -188,38 +176,33 @@ static void on_deadline(evutil_socket_t descriptor, short what, void *context) {
                                              (int)worker->pid, START_TIMEOUT_MS / 1000));
 }
 
-/* A worker ended before it listened. If it was killed, it is started again; if it exited by itself,
- * it would do so again. Nobody was connected to it, so it keeps its address: others may already
- * have been told where it will listen. */
-static int ended_here(struct launched *worker) {
-    if (WIFSIGNALED(worker->status) && ++worker->tries < START_TRIES)
-        return start_again(worker->launch, worker);
-    return error_set(ERROR_UNAVAILABLE,
-                     "%s %u could not be started: see the messages above; is %s installed beside "
-                     "dml-coordinator?",
-                     role_name(worker->role), worker->index, launch_program(worker->role));
-}
-
-static int ended_there(struct launched *worker) {
-    if (launch_remote_other_path(worker))
-        return start_again(worker->launch, worker);
-    return is_not_up(worker);
-}
-
-static void ended_early(struct launched *worker) {
-    await_no_line(worker);
-    int code = worker->host ? ended_there(worker) : ended_here(worker);
-    if (code)
-        tell_up(worker, code);
-}
-
+/* A worker that ended before it listened is started again if it was killed: if it exited by itself,
+ * it would do so again. On a host it is started again if its program may be elsewhere there. Nobody
+ * was connected to it, so it keeps its address: others may already have been told where it will
+ * listen. */
 static void has_ended(struct launched *worker) {
     struct launch *launch = worker->launch;
+    assert(worker->pid > 0 && !worker->adopted);
     worker->pid = 0;
-    if (worker->starting)
-        ended_early(worker);
-    else if (launch->callbacks.ended)
-        launch->callbacks.ended(launch->callbacks.context, worker);
+    if (!worker->starting) {
+        if (launch->callbacks.ended)
+            launch->callbacks.ended(launch->callbacks.context, worker);
+        return;
+    }
+    await_no_line(worker);
+    int code;
+    if (worker->host ? launch_remote_other_path(worker)
+                     : WIFSIGNALED(worker->status) && ++worker->tries < START_TRIES)
+        code = start_again(launch, worker);
+    else if (worker->host)
+        code = is_not_up(worker);
+    else
+        code = error_set(ERROR_UNAVAILABLE,
+                         "%s %u could not be started: see the messages above; is %s installed "
+                         "beside dml-coordinator?",
+                         role_name(worker->role), worker->index, launch_program(worker->role));
+    if (code)
+        tell_up(worker, code);
 }
 
 /* Whether the process has ended or is no child of this one. What it has started is killed: of a
@@ -266,6 +249,7 @@ void launch_init(struct launch *launch, struct event_base *base, const char *sta
 }
 
 void launch_set_remote(struct launch *launch, const char *prefix, const char *state) {
+    assert(!launch->remote.prefix && !launch->remote.state);
     launch->remote.prefix = memory_copy_string(prefix);
     launch->remote.state = memory_copy_string(state);
 }
@@ -295,12 +279,15 @@ static struct launched *find_or_add(struct launch *launch, enum role role, uint3
 
 void launch_place(struct launch *launch, enum role role, uint32_t index,
                   const struct hosts_entry *host) {
-    find_or_add(launch, role, index)->host = host;
+    struct launched *worker = find_or_add(launch, role, index);
+    assert(!worker->pid && !worker->starting);
+    worker->host = host;
 }
 
 void launch_adopt(struct launch *launch, enum role role, uint32_t index, pid_t pid,
                   const char *address) {
     struct launched *worker = find_or_add(launch, role, index);
+    assert(!worker->starting);
     free(worker->address);
     worker->address = memory_copy_string(address);
     worker->pid = worker->host ? 0 : pid; /* a number of another host means nothing here */
@@ -374,6 +361,7 @@ void launch_stop(struct launched *worker) {
     end_one(worker);
     await_no_line(worker);
     worker->adopted = false;
+    assert(!worker->pid && !worker->starting);
 }
 
 void launch_rest(struct launch *launch) {

@@ -4,6 +4,7 @@
 #define _GNU_SOURCE
 #include "coordinator/run/launch_ways.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -94,6 +95,7 @@ static struct remote_command command_for(const struct launch *launch,
 
 int launch_remote_start(const struct launch *launch, struct launched *worker, int output) {
     int errors;
+    assert(worker->host && launch->remote.prefix);
     int code = open_log(launch, worker, &errors);
     if (code)
         return code;
@@ -110,22 +112,12 @@ int launch_remote_start(const struct launch *launch, struct launched *worker, in
 
 /* ---- what came of it ---- */
 
-/* "listening tls:HOST:PORT": only the port counts, since the host's name is known here, and what it
- * calls itself may mean nothing here. Other lines are those of a greeting, whose last one may not
- * end. */
-static char *port_of(const char *line) {
-    const char *said = strstr(line, "listening tls:"), *colon = strrchr(line, ':');
-    if (!said)
-        return NULL;
-    size_t digits = strspn(colon + 1, "0123456789");
-    return digits && !colon[1 + digits] ? memory_copy_string(colon + 1) : NULL;
-}
-
 /* Keeps the last whole line, which may say what is wrong, and what follows it, as far as there is
  * room for more. A line that fills it all is no worker's. */
 static void keep_end(struct launched *worker, const char *last, const char *rest) {
     const size_t full = sizeof worker->said - 1;
     const char *end = worker->said + worker->said_length;
+    assert(worker->said <= last && last <= rest && rest <= end);
     const char *from = (size_t)(end - last) < full   ? last
                        : (size_t)(end - rest) < full ? rest
                                                      : end;
@@ -133,20 +125,25 @@ static void keep_end(struct launched *worker, const char *last, const char *rest
     memmove(worker->said, from, worker->said_length + 1);
 }
 
+/* "listening tls:HOST:PORT": only the port counts, since the host's name is known here, and what it
+ * calls itself may mean nothing here. Other lines are those of a greeting, whose last one may not
+ * end. */
 bool launch_remote_listens(struct launched *worker) {
     char *line = worker->said, *last = line, *end;
+    assert(worker->host && worker->said_length < sizeof worker->said);
     while ((end = strchr(line, '\n'))) {
         *end = '\0';
-        char *port = port_of(line);
-        *end = '\n';
-        if (port) {
+        const char *colon = strstr(line, "listening tls:") ? strrchr(line, ':') : NULL;
+        size_t digits = colon ? strspn(colon + 1, "0123456789") : 0;
+        if (digits && !colon[1 + digits]) {
             const char *name = worker->host->address;
             free(worker->address);
             worker->address =
-                memory_format(strchr(name, ':') ? "tls:[%s]:%s" : "tls:%s:%s", name, port);
-            free(port);
+                memory_format(strchr(name, ':') ? "tls:[%s]:%s" : "tls:%s:%s", name, colon + 1);
+            *end = '\n';
             return true;
         }
+        *end = '\n';
         last = line;
         line = end + 1;
     }

@@ -57,22 +57,7 @@ struct splitting {
     uint64_t *rows_below; /* by levels of a group */
 };
 
-static bool splits_freely(const struct training *run) {
-    const struct job *job = run->session->job;
-    return run->layout.table && run->layout.intercept && job_family(job)->family->convex &&
-           !(job->l2.value > 0) && !(job->l1.value > 0) && !job_has_bounds(job) &&
-           !set_info(run->set)->strip_columns;
-}
-
 /* ---- groups ---- */
-
-static uint32_t find_group(const struct model_layout *layout, uint64_t feature) {
-    const struct table *table = layout->table;
-    uint32_t cross = table->crosses && layout->feature_names
-                         ? table_cross_of(table, layout->feature_names[feature])
-                         : table->crosses;
-    return cross < table->crosses ? table->columns + cross : summary_column_of(layout, feature);
-}
 
 /* What a feature has as its value. */
 static double value_of(const struct splitting *s, uint64_t feature) {
@@ -81,12 +66,20 @@ static double value_of(const struct splitting *s, uint64_t feature) {
 }
 
 static bool find_groups(struct splitting *s) {
-    uint64_t features = s->layout->features;
+    const struct model_layout *layout = s->layout;
+    const struct table *table = layout->table;
+    const uint64_t features = layout->features;
     bool any = false;
     for (uint64_t j = 0; j < features; j++) {
-        uint32_t g = s->group_of[j] = find_group(s->layout, j);
+        const uint32_t cross = table->crosses && layout->feature_names
+                                   ? table_cross_of(table, layout->feature_names[j])
+                                   : table->crosses;
+        const uint32_t g =
+            cross < table->crosses ? table->columns + cross : summary_column_of(layout, j);
+        s->group_of[j] = g;
         if (g == COLUMN_NOWHERE)
             continue;
+        assert(g < s->groups);
         s->level_of[j] = s->group[g].count++;
         any = true;
     }
@@ -96,16 +89,6 @@ static bool find_groups(struct splitting *s) {
         if (s->group_of[j] != COLUMN_NOWHERE)
             s->group[s->group_of[j]].feature[s->level_of[j]] = j;
     return any;
-}
-
-static void count_rows(struct splitting *s) {
-    const struct moments *moments = &s->run->moments;
-    for (uint64_t j = 0; j < s->layout->features; j++) {
-        if (s->group_of[j] == COLUMN_NOWHERE)
-            continue;
-        s->group[s->group_of[j]].rows += moments->nonzero[j];
-        s->share[j] = moments->mean[j] / value_of(s, j);
-    }
 }
 
 /* ---- which levels are within others ---- */
@@ -198,6 +181,8 @@ static void see_row(struct splitting *s, const struct rows *rows, uint32_t i) {
     for (size_t k = 0; k < s->splits; k++) {
         struct split split = s->split[k];
         uint32_t own = s->row[split.of], other = s->row[split.within];
+        assert(own == NO_LEVEL || own < s->group[split.of].count);
+        assert(other == NO_LEVEL || other < s->group[split.within].count);
         bool agrees =
             own == NO_LEVEL ||
             (other != NO_LEVEL && (split.level[own] == NO_LEVEL || split.level[own] == other));
@@ -208,6 +193,7 @@ static void see_row(struct splitting *s, const struct rows *rows, uint32_t i) {
         else
             free(split.level);
     }
+    assert(kept <= s->splits);
     s->splits = kept;
 }
 
@@ -224,23 +210,7 @@ static int see_rows(struct splitting *s) {
     return code;
 }
 
-static int find_splits(struct splitting *s) {
-    int code = find_candidates(s, may_be_within) ? see_rows(s) : 0;
-    const bool nested = s->splits && s->split[0].of < s->layout->table->columns;
-    if (!code && nested && find_candidates(s, follows))
-        code = see_rows(s);
-    return code;
-}
-
 /* ---- the least effects ---- */
-
-static double mean_of(const struct splitting *s, const struct group *group) {
-    struct exact sum;
-    exact_init(&sum);
-    for (uint32_t i = 0; i < group->count; i++)
-        exact_add(&sum, s->share[group->feature[i]] * s->effect[group->feature[i]]);
-    return exact_value(&sum);
-}
 
 /* From the mean of all levels of a group that each row has one of, to the intercept; answers the
  * largest move. */
@@ -250,7 +220,11 @@ static double centre(struct splitting *s, double settled, double *moved) {
         const struct group *group = &s->group[g];
         if (!group->count || group->rows != s->run->moments.rows)
             continue;
-        double mean = mean_of(s, group);
+        struct exact sum;
+        exact_init(&sum);
+        for (uint32_t i = 0; i < group->count; i++)
+            exact_add(&sum, s->share[group->feature[i]] * s->effect[group->feature[i]]);
+        const double mean = exact_value(&sum);
         if (!(fabs(mean) > settled))
             continue;
         for (uint32_t i = 0; i < group->count; i++)
@@ -267,6 +241,7 @@ static double balance(struct splitting *s, const struct split *split, double set
     const struct group *fine = &s->group[split->of], *coarse = &s->group[split->within];
     const uint64_t *nonzero = s->run->moments.nonzero;
     double largest = 0;
+    assert(split->of != split->within && split->level);
     for (uint32_t q = 0; q < coarse->count; q++) {
         s->move[q] = 0;
         s->rows_below[q] = 0;
@@ -292,13 +267,6 @@ static double balance(struct splitting *s, const struct split *split, double set
     return largest;
 }
 
-static double largest_effect(const struct splitting *s) {
-    double largest = 0;
-    for (uint64_t j = 0; j < s->layout->features; j++)
-        largest = fmax(largest, s->group_of[j] != COLUMN_NOWHERE ? fabs(s->effect[j]) : 0);
-    return largest;
-}
-
 /* Weight `k` of each feature. */
 static void minimise(struct splitting *s, uint32_t k, double *parameters) {
     const struct model_layout *layout = s->layout;
@@ -308,7 +276,11 @@ static void minimise(struct splitting *s, uint32_t k, double *parameters) {
         if (s->group_of[j] != COLUMN_NOWHERE)
             s->effect[j] = parameters[j * weights + k] * value_of(s, j);
     for (int sweep = 0; sweep < SPLIT_SWEEPS_MAX && steps < SPLIT_STEPS && change > 0; sweep++) {
-        const double settled = SPLIT_SETTLED * largest_effect(s);
+        double largest = 0;
+        for (uint64_t j = 0; j < layout->features; j++)
+            if (s->group_of[j] != COLUMN_NOWHERE)
+                largest = fmax(largest, fabs(s->effect[j]));
+        const double settled = SPLIT_SETTLED * largest;
         change = centre(s, settled, &moved);
         for (size_t i = 0; i < s->splits; i++) {
             change = fmax(change, balance(s, &s->split[i], settled));
@@ -329,6 +301,7 @@ static void minimise(struct splitting *s, uint32_t k, double *parameters) {
 
 static int restate(struct splitting *s) {
     struct recorder *recorder = &s->run->recorder;
+    const struct moments *moments = &s->run->moments;
     uint64_t count = model_parameters(s->layout);
     struct model view;
     int code = model_writer_view(recorder->writer, &view);
@@ -336,8 +309,18 @@ static int restate(struct splitting *s) {
         code = training_find_moments(s->run);
     if (code)
         return code;
-    count_rows(s);
-    code = find_splits(s);
+    assert(moments->kind == MOMENTS_EXACT);
+    for (uint64_t j = 0; j < s->layout->features; j++) {
+        if (s->group_of[j] == COLUMN_NOWHERE)
+            continue;
+        s->group[s->group_of[j]].rows += moments->nonzero[j];
+        s->share[j] = moments->mean[j] / value_of(s, j);
+    }
+    if (find_candidates(s, may_be_within))
+        code = see_rows(s);
+    const bool nested = s->splits && s->split[0].of < s->layout->table->columns;
+    if (!code && nested && find_candidates(s, follows))
+        code = see_rows(s);
     if (code)
         return code;
     double *parameters = memory_new(count, sizeof *parameters);
@@ -384,7 +367,10 @@ static void splitting_release(struct splitting *s) {
 }
 
 int training_split_levels(struct training *run) {
-    if (!splits_freely(run))
+    const struct job *job = run->session->job;
+    const bool penalised = job->l1.value > 0 || job->l2.value > 0 || job_has_bounds(job);
+    if (!run->layout.table || !run->layout.intercept || !job_family(job)->family->convex ||
+        penalised || set_info(run->set)->strip_columns)
         return 0;
     struct splitting splitting = splitting_of(run);
     int code = find_groups(&splitting) ? restate(&splitting) : 0;

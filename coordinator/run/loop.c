@@ -61,16 +61,6 @@ static void treat_signals(void (*how)(int)) {
             signal(endings[i].number, how);
 }
 
-/* Whoever started this process may have ignored or blocked SIGCHLD: then the system reaps children
- * before they are asked about, or nobody hears that one has ended. */
-static void hear_of_children(void) {
-    sigset_t child;
-    signal(SIGCHLD, SIG_DFL);
-    sigemptyset(&child);
-    sigaddset(&child, SIGCHLD);
-    sigprocmask(SIG_UNBLOCK, &child, NULL);
-}
-
 void loop_signals_early(bool handled) {
     sigset_t all;
     treat_signals(handled ? end_early : SIG_DFL);
@@ -85,6 +75,7 @@ void loop_signals_early(bool handled) {
  * would count as one that is left. */
 static void end_child(pid_t child, int number) {
     const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    assert(child > 0);
     kill(-child, number);
     for (int waited = 0; waitpid(child, NULL, WNOHANG) == 0; waited++) {
         if (waited == CHILD_END_MS)
@@ -142,7 +133,13 @@ int loop_open(struct loop *loop) {
     if (!loop->base)
         return error_set(ERROR_UNAVAILABLE, "libevent offers no way to wait for sockets");
     signal(SIGPIPE, SIG_IGN); /* a client may close its connection before the answer is written */
-    hear_of_children();
+    /* Whoever started this process may have ignored or blocked SIGCHLD: then the system reaps
+     * children before they are asked about, or nobody hears that one has ended. */
+    sigset_t child;
+    signal(SIGCHLD, SIG_DFL);
+    sigemptyset(&child);
+    sigaddset(&child, SIGCHLD);
+    sigprocmask(SIG_UNBLOCK, &child, NULL);
     for (int i = 0; i < LOOP_SIGNALS; i++) {
         loop->ignored[i] = process_ignores(endings[i].number);
         loop->signals[i] = evsignal_new(loop->base, endings[i].number, on_signal, loop);
@@ -226,6 +223,7 @@ int loop_begin(int (*run)(void *context), void *context, struct loop_work **begu
 
 int loop_finish(struct loop *loop, struct loop_work *work) {
     bool ended = false;
+    assert(loop->base && work->ended >= 0);
     struct event *end = event_new(loop->base, work->ended, EV_READ, on_ended, &ended);
     event_add(end, NULL);
     /* One turn may end early: a handler that calls event_base_loopbreak() ends it, too. */
@@ -277,6 +275,7 @@ static void on_child(evutil_socket_t number, short what, void *context) {
  * that ends later wakes the loop. While workers exist, their launcher handles SIGCHLD as well; each
  * asks for its own children only. */
 int loop_wait(struct loop *loop, enum stage stage, pid_t child, int *status) {
+    assert(loop->base && child > 0 && !loop->child);
     struct event *ended = evsignal_new(loop->base, SIGCHLD, on_child, NULL);
     event_add(ended, NULL);
     enum stage before = enter_stage(loop, stage);
@@ -296,6 +295,7 @@ void loop_until(struct event_base *base, int timeout_ms, bool (*done)(const void
                 const void *context) {
     struct timeval timeout = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};
     bool over = false;
+    assert(base && timeout_ms >= 0);
     char *error = memory_copy_string(error_text()); /* handlers would clear it with their own */
     struct event *timer = evtimer_new(base, on_ended, &over);
     event_add(timer, &timeout);

@@ -1,5 +1,6 @@
 #include "coordinator/run/missing_workers.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +33,7 @@ void missing_release(struct missing_workers *missing) {
 }
 
 void missing_begin(struct missing_workers *missing, uint32_t link, int64_t now_ns, double seconds) {
+    assert(link < missing->links);
     struct missing_worker *worker = &missing->workers[link];
     if (worker->missing)
         return;
@@ -46,6 +48,7 @@ void missing_begin(struct missing_workers *missing, uint32_t link, int64_t now_n
 }
 
 void missing_failed(struct missing_workers *missing, uint32_t link, const char *why) {
+    assert(link < missing->links);
     struct missing_worker *worker = &missing->workers[link];
     free(worker->why);
     worker->why = memory_copy_string(why);
@@ -57,6 +60,7 @@ bool missing_is_new(const struct missing_workers *missing, uint32_t link, const 
 }
 
 void missing_came(struct missing_workers *missing, uint32_t link) {
+    assert(link < missing->links);
     struct missing_worker *worker = &missing->workers[link];
     free(worker->why);
     *worker = (struct missing_worker){0};
@@ -118,6 +122,7 @@ static char *list_missing(const struct missing_workers *missing, bool over, cons
             continue;
         }
         char *item = in_words(missing, i), *before = text;
+        assert((named == 0) == (before == NULL));
         text = memory_format("%s%s%s", before ? before : "", named++ ? separator : "", item);
         free(before);
         free(item);
@@ -140,16 +145,9 @@ static void log_missing(struct missing_workers *missing, int64_t now_ns) {
     if (now_ns < from_ns)
         return;
     char *text = missing_text(missing);
+    assert(text);
     missing->told_ns = now_ns;
     log_info("waiting for %s", text);
-    free(text);
-}
-
-/* Nobody waits for this replica any more. */
-static void go_without(const struct missing_workers *missing, uint32_t link) {
-    char *text = describe_failure(missing, link);
-    missing->workers[link].given_up = true;
-    log_warning("%s: the run goes on without it until it comes", text);
     free(text);
 }
 
@@ -170,10 +168,13 @@ int missing_check(struct missing_workers *missing, bool replica_there, int64_t n
             free(remedies);
             return code;
         }
-        if (over)
-            go_without(missing, i);
-        else
-            waits = true;
+        waits |= !over;
+        if (over) { /* nobody waits for this replica any more */
+            char *text = describe_failure(missing, i);
+            missing->workers[i].given_up = true;
+            log_warning("%s: the run goes on without it until it comes", text);
+            free(text);
+        }
     }
     missing->waits = waits;
     if (waits)

@@ -1,5 +1,6 @@
 #include "coordinator/run/preview.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -68,31 +69,24 @@ static bool any_here(const struct job *job) {
     return !host_list_is_given(job) && (!job->shard_addresses[0] || !job->replica_addresses[0]);
 }
 
-static int refuse_device(const struct job *job, int code, const char *why) {
-    return error_set(code, "%s: key `device`: %s", job->file, why);
-}
-
 int devices_check(const struct job *job) {
     struct device_choice choice = choice_of(job);
     struct device_found found;
     const char *why = cannot(job);
     if (choice.kind == CHOICE_AUTO || choice.kind == CHOICE_CPU)
         return 0;
-    if (why) {
-        char *text = memory_format("%s; allowed here: cpu, or auto, which takes a GPU for what "
-                                   "that can compute",
-                                   why);
-        refuse_device(job, ERROR_CONFIG, text);
-        free(text);
-        return ERROR_CONFIG;
-    }
+    if (why)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `device`: %s; allowed here: cpu, or auto, which takes a GPU for "
+                         "what that can compute",
+                         job->file, why);
     int code = any_here(job) ? device_find(&choice, 0, &found) : 0;
-    if (code) {
-        char *text = memory_copy_string(error_text());
-        error_clear();
-        refuse_device(job, code, text);
-        free(text);
-    }
+    if (!code)
+        return 0;
+    char *text = memory_copy_string(error_text());
+    error_clear();
+    error_set(code, "%s: key `device`: %s", job->file, text);
+    free(text);
     return code;
 }
 
@@ -107,13 +101,6 @@ static void print_gpus(FILE *out) {
     for (char *line = text, *end; *line && (end = strchr(line, '\n')); line = end + 1)
         fprintf(out, "# this machine: %.*s\n", (int)(end - line), line);
     free(text);
-}
-
-static void print_gpu(const struct device_choice *choice, FILE *out) {
-    if (choice->number < 0)
-        fputs("GPUs, each the next one of its host's\n", out);
-    else
-        fprintf(out, "GPU cuda:%d of its host\n", choice->number);
 }
 
 /* Why workers of a role compute on the CPU although a device was asked for; NULL: they need not. */
@@ -133,8 +120,10 @@ static void print_role(const char *role, const struct device_choice *choice, con
         fprintf(out, "the CPU%s%s\n", why ? ": " : "", why ? why : "");
     else if (choice->kind == CHOICE_EMULATED)
         fputs("an emulated device: slow, for tests\n", out);
+    else if (choice->kind == CHOICE_CUDA && choice->number < 0)
+        fputs("GPUs, each the next one of its host's\n", out);
     else if (choice->kind == CHOICE_CUDA)
-        print_gpu(choice, out);
+        fprintf(out, "GPU cuda:%d of its host\n", choice->number);
     else if (here && (unchecked = device_find_auto(0, &found)))
         fprintf(out, "the CPU%s%s\n", found.any ? ": " : "", found.any ? unchecked : "");
     else
@@ -165,14 +154,6 @@ void devices_print(const struct job *job, FILE *out) {
 /* Enough for every kind of row, and few enough for a question in no time. */
 #define ROWS_MOST 100
 
-/* The first rows of a chunk. */
-static void shorten(struct rows *rows) {
-    if (rows->count <= ROWS_MOST)
-        return;
-    rows->count = ROWS_MOST;
-    rows->values = rows->dense ? (uint64_t)rows->count * rows->features : rows->start[rows->count];
-}
-
 static int compare(const struct job *job, struct set *set, json_t **found) {
     const struct set_info *info = set_info(set);
     const struct plugin_source source = job_plugin_source(job);
@@ -191,10 +172,14 @@ static int compare(const struct job *job, struct set *set, json_t **found) {
     if (!code)
         code = plugin_tensors(plugin, &data, job->plugin.seed, &tensors);
     if (!code) {
-        shorten(&rows);
+        if (rows.count > ROWS_MOST) { /* the first rows of the chunk */
+            rows.count = ROWS_MOST;
+            rows.values = rows.dense ? (uint64_t)rows.count * rows.features : rows.start[ROWS_MOST];
+        }
         code = plugin_check_gradient(plugin, &data, &rows, &tensors.layout, &gradient);
     }
     if (!code) {
+        assert(gradient.element < layout_parameters(&tensors.layout));
         struct layout_place place = layout_locate(&tensors.layout, gradient.element);
         *found = json_pack("{s:I, s:I, s:I, s:{s:I, s:s, s:I, s:I, s:f, s:f}}", "rows",
                            (json_int_t)rows.count, "parameters",

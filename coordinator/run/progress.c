@@ -1,5 +1,6 @@
 #include "coordinator/run/progress.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,6 +30,7 @@ static int columns_now(void) {
 static void draw_progress(const char *text, int columns) {
     char line[512];
     int length = snprintf(line, sizeof line, "\r%.*s\033[K", columns - 1, text);
+    assert(length > 0 && (size_t)length < sizeof line);
     write_text(line, (size_t)length);
 }
 

@@ -1,5 +1,6 @@
 #include "coordinator/run/recorder.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -36,34 +37,10 @@ static const char *holdout_text(char text[96], double loss, double accuracy) {
     *text = '\0';
     if (!isnan(loss))
         length = snprintf(text, 96, " holdout %.12g", loss);
+    assert(length >= 0 && length < 96);
     if (!isnan(accuracy))
         snprintf(text + length, 96 - (size_t)length, " accuracy %.6g", accuracy);
     return text;
-}
-
-/* The last epoch is told before the first step: it says where L-BFGS begins. */
-static void log_step(struct recorder *recorder, const struct store_step *step) {
-    char holdout[96];
-    if (step->step == 0)
-        recorder_finish(recorder);
-    snprintf(recorder->step_unlogged, sizeof recorder->step_unlogged,
-             "step %llu: loss %.12g%s gradient %.3e step length %.3g trials %u history %u%s%s",
-             (unsigned long long)step->step, step->loss,
-             holdout_text(holdout, step->holdout_loss, step->holdout_accuracy), step->gradient_max,
-             step->step_length, step->trials, step->history, *step->note ? ": " : "", step->note);
-    log_line_if_due(recorder);
-}
-
-static void log_epoch(struct recorder *recorder, const struct store_epoch *epoch) {
-    char holdout[96], speed[48] = "";
-    if (epoch->seconds > 0)
-        snprintf(speed, sizeof speed, ", %.4g a second",
-                 (double)epoch->minibatches / epoch->seconds);
-    snprintf(recorder->step_unlogged, sizeof recorder->step_unlogged,
-             "epoch %llu: loss %.12g%s, %llu minibatches%s", (unsigned long long)epoch->epoch,
-             epoch->loss, holdout_text(holdout, epoch->holdout_loss, epoch->holdout_accuracy),
-             (unsigned long long)epoch->minibatches, speed);
-    log_line_if_due(recorder);
 }
 
 void recorder_finish(struct recorder *recorder) {
@@ -72,18 +49,34 @@ void recorder_finish(struct recorder *recorder) {
     *recorder->step_unlogged = '\0';
 }
 
+/* The last epoch is told before the first step: it says where L-BFGS begins. */
 static int take_step(struct recorder *recorder, const struct record *record) {
     struct store_step step = record->step;
+    char holdout[96];
     step.note = record->note;
     step.wall_ms = clock_wall_ms();
-    log_step(recorder, &step);
+    if (step.step == 0)
+        recorder_finish(recorder);
+    snprintf(recorder->step_unlogged, sizeof recorder->step_unlogged,
+             "step %llu: loss %.12g%s gradient %.3e step length %.3g trials %u history %u%s%s",
+             (unsigned long long)step.step, step.loss,
+             holdout_text(holdout, step.holdout_loss, step.holdout_accuracy), step.gradient_max,
+             step.step_length, step.trials, step.history, *step.note ? ": " : "", step.note);
+    log_line_if_due(recorder);
     return store_step(recorder->store, recorder->run, &step);
 }
 
 static int take_epoch(struct recorder *recorder, const struct record *record) {
     struct store_epoch epoch = record->epoch;
+    char holdout[96], speed[48] = "";
     epoch.wall_ms = clock_wall_ms();
-    log_epoch(recorder, &epoch);
+    if (epoch.seconds > 0)
+        snprintf(speed, sizeof speed, ", %.4g a second", (double)epoch.minibatches / epoch.seconds);
+    snprintf(recorder->step_unlogged, sizeof recorder->step_unlogged,
+             "epoch %llu: loss %.12g%s, %llu minibatches%s", (unsigned long long)epoch.epoch,
+             epoch.loss, holdout_text(holdout, epoch.holdout_loss, epoch.holdout_accuracy),
+             (unsigned long long)epoch.minibatches, speed);
+    log_line_if_due(recorder);
     return store_downpour_epoch(recorder->store, recorder->run, &epoch);
 }
 
@@ -104,6 +97,7 @@ static int take_portion(struct recorder *recorder, const struct record *record) 
 
 static int take_worker(struct recorder *recorder, const struct coordinator *c,
                        const struct record *record) {
+    assert(record->worker.link < coordinator_links(c));
     struct worker_view worker = coordinator_worker(c, record->worker.link);
     const char *address = recorder->addresses[record->worker.link];
     const char *host =
@@ -121,15 +115,6 @@ static int take_worker(struct recorder *recorder, const struct coordinator *c,
                                                      .state = record->worker.state});
 }
 
-/* What was lost or could not be written needs somebody to look at it, though the run goes on. */
-static bool is_trouble(const char *kind) {
-    static const char *const kinds[] = {"lost", "device lost", "checkpoint"};
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kind, kinds[i]))
-            return true;
-    return false;
-}
-
 /* What happened before in the same words, or did not. */
 static struct recorder_event *find_event(struct recorder *recorder, const char *text) {
     for (uint32_t i = 0; i < RECORDER_EVENTS; i++)
@@ -141,8 +126,9 @@ static struct recorder_event *find_event(struct recorder *recorder, const char *
     return event;
 }
 
+/* What was lost or could not be written needs somebody to look at it, though the run goes on. */
 static void log_event(const char *kind, const char *text) {
-    if (is_trouble(kind))
+    if (!strcmp(kind, "lost") || !strcmp(kind, "device lost") || !strcmp(kind, "checkpoint"))
         log_warning("%s", text);
     else
         log_info("%s", text);
@@ -167,6 +153,8 @@ static int take_event(struct recorder *recorder, const struct record *record) {
 
 static int take_durable_step(struct recorder *recorder, const struct output *output,
                              const struct record *record) {
+    assert(record->durable.shards > 0);
+    assert(record->durable.offset + record->durable.length <= output->blobs.length);
     int code =
         store_durable_step(recorder->store, recorder->run, record->durable.attempt,
                            record->durable.step, output->blobs.data + record->durable.offset,
@@ -185,14 +173,9 @@ static int passing(unsigned place, int code) {
     return code;
 }
 
-/* A step that is not recorded is not durable: the shards must not remove older checkpoints for it,
- * which the next coordinator needs. */
-static int take_without_store(const struct record *record) {
-    return record->kind == RECORD_DURABLE_STEP ? state_lock_lost() : 0;
-}
-
 static int write_slice(struct recorder *recorder, uint64_t first, uint64_t count,
                        const double *values) {
+    assert(recorder->writer && recorder->readback);
     readback_slice(recorder->readback, first, count, values);
     return model_writer_slice(recorder->writer, first, count, values);
 }
@@ -219,6 +202,7 @@ static int take_slice(struct recorder *recorder, const struct coordinator_settin
     if (!recorder->kronecker)
         return write_from_scaled(recorder, settings, first, count, values);
     uint64_t parameters = layout_parameters(&settings->layout);
+    assert(first + count <= parameters);
     const double *all =
         kronecker_scaling_take(recorder->kronecker, parameters, first, count, values);
     return all ? write_from_scaled(recorder, settings, 0, parameters, all) : 0;
@@ -235,6 +219,7 @@ void recorder_drop_errors(struct recorder *recorder) {
 /* They are by weights and biases of the run's columns, whatever its scaling. */
 static void take_errors(double **errors, const struct coordinator_settings *settings,
                         const struct record *record) {
+    assert(record->slice.first + record->slice.count <= layout_parameters(&settings->layout));
     if (!*errors)
         *errors = memory_new(layout_parameters(&settings->layout), sizeof **errors);
     memcpy(*errors + record->slice.first, record->slice.values,
@@ -274,6 +259,7 @@ static int take_vector(struct recorder *recorder, const struct coordinator_setti
         take_errors(&recorder->estimate, settings, record);
         break;
     case SLICE_PAIR:
+        assert(recorder->curvature);
         curvature_writer_slice(recorder->curvature, record->slice.pair_vector, first, count,
                                values);
         break;
@@ -283,43 +269,43 @@ static int take_vector(struct recorder *recorder, const struct coordinator_setti
     return 0;
 }
 
-static int tell_aside(struct recorder *recorder, struct hosts_entry *host) {
-    char text[512];
-    if (host->told == host->aside)
-        return 0;
-    host->told = host->aside;
-    if (host->aside) {
-        snprintf(text, sizeof text, "host %s is set aside: %s", host->name, host->why);
-        log_warning("%s", text);
-    } else {
-        snprintf(text, sizeof text, "host %s is used again", host->name);
-        log_info("%s", text);
-    }
-    return store_event(recorder->store, recorder->run, "host", text, NULL);
-}
-
 int recorder_hosts(struct recorder *recorder) {
     int code = 0;
     uint32_t number;
     while (!code && recorder->store && recorder->hosts &&
            (number = hosts_changed(recorder->hosts)) != HOSTS_NONE) {
+        struct hosts_entry *host = &recorder->hosts->items[number];
         struct store_host row = host_row(recorder->hosts, number);
+        char text[512];
         code = store_host(recorder->store, recorder->run, &row);
-        if (!code)
-            code = tell_aside(recorder, &recorder->hosts->items[number]);
+        if (code || host->told == host->aside)
+            continue;
+        host->told = host->aside;
+        if (host->aside) {
+            snprintf(text, sizeof text, "host %s is set aside: %s", host->name, host->why);
+            log_warning("%s", text);
+        } else {
+            snprintf(text, sizeof text, "host %s is used again", host->name);
+            log_info("%s", text);
+        }
+        code = store_event(recorder->store, recorder->run, "host", text, NULL);
     }
     return code;
 }
 
 int recorder_take(struct recorder *recorder, const struct coordinator *c,
                   const struct output *output, const struct record *record) {
+    /* A step that is not recorded is not durable: the shards must not remove older checkpoints for
+     * it, which the next coordinator needs. */
     if (!recorder->store)
-        return take_without_store(record);
+        return record->kind == RECORD_DURABLE_STEP ? state_lock_lost() : 0;
+    assert(recorder->run > 0);
     switch (record->kind) {
     case RECORD_ATTEMPT:
         return passing(FAILPOINT_state_attempt,
                        store_attempt(recorder->store, recorder->run, record->attempt));
     case RECORD_JOURNAL:
+        assert(record->journal.offset + record->journal.length <= output->blobs.length);
         return store_journal(recorder->store, recorder->run,
                              output->blobs.data + record->journal.offset, record->journal.length,
                              record->journal.begins);

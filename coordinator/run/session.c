@@ -1,6 +1,7 @@
 /* A command that trains, from the lock on the state folder to the release of it. */
 #include "coordinator/run/session.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,6 +53,7 @@ static void leave(void *context, const char *why) {
 }
 
 int session_open(struct session *session) {
+    assert(session->job && session->options && session->command && !session->store);
     int code = dataset_make_state(session->job);
     if (!code) /* it may wait, which a signal ends at once as long as there is no loop */
         code = state_lock(session->job->state, STATE_WORKS, &session->lock);
@@ -117,6 +119,7 @@ static void warn_of_kinds(const struct table *before, const struct table *now) {
         const struct table_column *column = &now->column[i];
         if (places[i] == COLUMN_NOWHERE || column->is_part || !table_uses(column))
             continue;
+        assert(places[i] < before->columns);
         const struct table_column *then = &before->column[places[i]];
         const bool numbers = column->kind == COLUMN_NUMBER;
         if (!table_uses(then) || numbers == (then->kind == COLUMN_NUMBER))
@@ -145,6 +148,7 @@ static int work_on_data(void *context) {
 }
 
 int session_read(struct session *session, const char *model, struct dataset *data) {
+    assert(session->loop.base && session->store);
     struct dataset_read reading = {.job = session->job, .model = model, .data = data};
     return loop_beside(&session->loop, STAGE_PACKING, work_on_data, &reading);
 }

@@ -2,6 +2,7 @@
  * ask in turns of the loop, so they see the state between two steps. */
 #include "coordinator/run/training.h"
 
+#include <assert.h>
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -102,6 +103,7 @@ int status_begin(struct session *session) {
     struct control_callbacks control = {
         .status = on_status, .runs = on_runs, .cancel = on_cancel, .context = session};
     struct http_callbacks http = {.answer = on_request, .context = session};
+    assert(session->loop.base && !session->control && !session->http);
     int code = session->job->http ? http_new(session->job->http, &session->http) : 0;
     if (!code)
         code = control_new(session->loop.base, session->job->state, &control, &session->control);
@@ -119,6 +121,7 @@ static bool was_told(const void *context) {
 }
 
 void status_last(struct session *session) {
+    assert(!session->loop.stop);
     session->loop.stage = STAGE_ENDED;
     session->told = false; /* it may have been told the end of an earlier training */
     if (!session->http || clock_monotonic_ns() - session->watched_ns > WATCHED_NS ||

@@ -1,5 +1,6 @@
 #include "coordinator/run/sets.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,6 +87,7 @@ struct pruning {
 
 static int work_on_pruning(void *context) {
     const struct pruning *pruning = context;
+    assert(pruning->is_kept && pruning->why);
     char **found = find_all(pruning->state, pruning->ending);
     for (char **path = found; *path; path++)
         if (!pruning->is_kept(pruning, *path)) {
@@ -166,6 +168,7 @@ static bool is_recent_set(const struct pruning *pruning, const char *path) {
     set_close(set);
     if (kept || !set)
         return kept;
+    assert(pruning->count > 0); /* the set to keep is one of them */
     uint32_t newer = 0;
     char **found = find_all(pruning->state, ".set");
     for (char **other = found; *other; other++) {

@@ -1,5 +1,6 @@
 /* What follows from the data of a run: the shape of its model, what the model's file says of that,
  * and how many workers and curvature pairs it takes. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -33,6 +34,7 @@ static int work_on_tensors(void *context) {
 
 static void order_columns(struct training *run) {
     struct model_layout *layout = &run->layout;
+    assert(layout->features <= UINT32_MAX); /* of whole rows, in 32 bits */
     training_release_plugin(run);
     run->plugin_ids = memory_new(layout->features, sizeof *run->plugin_ids);
     run->plugin_order = memory_new(layout->features, sizeof *run->plugin_order);
@@ -169,12 +171,6 @@ static void check_memory(struct training *run) {
     free(why);
 }
 
-static int check_clusters(const struct training *run) {
-    const struct job *job = run->session->job;
-    uint64_t sums = job_inverts(job) ? layout_parameters(&run->parameters) : 1;
-    return job->source.cluster ? clusters_check(run->set, job->file, sums) : 0;
-}
-
 /* What follows from the data: shape, layout of the model, sizes. */
 int training_shape(struct training *run) {
     struct session *session = run->session;
@@ -197,7 +193,8 @@ int training_shape(struct training *run) {
     run->parameters = objective_layout(&run->shape);
     if (!layout_parameters(&run->parameters))
         return refuse_size(run);
-    code = check_clusters(run);
+    const uint64_t sums = job_inverts(session->job) ? layout_parameters(&run->parameters) : 1;
+    code = session->job->source.cluster ? clusters_check(run->set, session->job->file, sums) : 0;
     if (!code)
         code = training_check_columns(run);
     if (code)
@@ -235,20 +232,6 @@ static void warn_of_size(const struct job *job, uint64_t rows) {
 /* A step of Downpour goes over all parameters, at some 10 ns each: of an epoch this is 0.3 s. */
 #define PARAMETERS_AN_EPOCH 3e7
 
-static double row_floor_of(const struct training *run) {
-    const struct objective *objective = objective_of(run->shape.kind);
-    return job_has_units(run->session->job) && objective_has_classes(objective) ? ROW_FLOOR : 0;
-}
-
-/* As many as are asked for, while going over all parameters at each of them costs an epoch little.
- */
-static uint32_t steps_least_of(const struct training *run) {
-    const struct set_info *data = set_info(run->set);
-    double products = (double)data->values * run->shape.outputs;
-    double most = fmax(PARAMETERS_AN_EPOCH, products) / (double)layout_parameters(&run->parameters);
-    return (uint32_t)fmin(job_steps_least(run->session->job), most);
-}
-
 struct downpour_settings training_downpour(const struct training *run) {
     const struct job *job = run->session->job;
     if (!job_has_minibatches(job))
@@ -257,20 +240,28 @@ struct downpour_settings training_downpour(const struct training *run) {
         log_info("starts from a model: there is no Downpour before L-BFGS");
         return (struct downpour_settings){0};
     }
-    const struct label_summary *labels = set_info(run->set)->targets;
-    warn_of_size(job, set_info(run->set)->rows);
-    return (struct downpour_settings){.epochs = job->downpour.epochs,
-                                      .batch = job->downpour.batch,
-                                      .steps_least = steps_least_of(run),
-                                      .seed = job->downpour.seed,
-                                      .rates = job->downpour.rate.value,
-                                      .rate_count = job->downpour.rate.count,
-                                      .multiples = job->downpour.schedule.value,
-                                      .multiple_count = job->downpour.schedule.count,
-                                      .row_floor = row_floor_of(run),
-                                      .weight_unit = objective_weight_unit(&run->shape, labels),
-                                      .gradient_unit = objective_gradient_unit(&run->shape, labels),
-                                      .alone = job->optimizer == JOB_DOWNPOUR,
-                                      .scales = family_of(&run->shape)->rounds_chunks,
-                                      .measures = set_info(run->set)->holdout_weight_sum > 0};
+    const struct set_info *data = set_info(run->set);
+    const bool classes = objective_has_classes(objective_of(run->shape.kind));
+    /* As many steps as are asked for, while going over all parameters at each of them costs an
+     * epoch little. */
+    const double products = (double)data->values * run->shape.outputs;
+    const double steps_most =
+        fmax(PARAMETERS_AN_EPOCH, products) / (double)layout_parameters(&run->parameters);
+    assert(layout_parameters(&run->parameters) > 0);
+    warn_of_size(job, data->rows);
+    return (struct downpour_settings){
+        .epochs = job->downpour.epochs,
+        .batch = job->downpour.batch,
+        .steps_least = (uint32_t)fmin(job_steps_least(job), steps_most),
+        .seed = job->downpour.seed,
+        .rates = job->downpour.rate.value,
+        .rate_count = job->downpour.rate.count,
+        .multiples = job->downpour.schedule.value,
+        .multiple_count = job->downpour.schedule.count,
+        .row_floor = job_has_units(job) && classes ? ROW_FLOOR : 0,
+        .weight_unit = objective_weight_unit(&run->shape, data->targets),
+        .gradient_unit = objective_gradient_unit(&run->shape, data->targets),
+        .alone = job->optimizer == JOB_DOWNPOUR,
+        .scales = family_of(&run->shape)->rounds_chunks,
+        .measures = data->holdout_weight_sum > 0};
 }

@@ -1,5 +1,6 @@
 #include "coordinator/run/start.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,28 +63,24 @@ static int write_parameters(struct container_writer *writer, const struct model 
     return 0;
 }
 
-static int write_names(struct container_writer *writer, const char *const *name,
-                       const uint64_t *ranks, uint64_t count) {
-    const char **kept = memory_new(count, sizeof *kept);
-    for (uint64_t i = 0; i < count; i++)
-        kept[i] = name[ranks[i]];
-    int code = container_put_strings(writer, START_KEPT_NAMES, kept, count);
-    free(kept);
-    return code;
-}
-
 static int write_kept(struct container_writer *writer, const struct model *model,
                       const struct model_layout *layout, uint64_t count) {
     uint64_t *ranks = memory_map(count * sizeof *ranks);
     struct container_room room;
+    assert(count > 0);
     model_vanished(model, layout, ranks);
     int code = container_room(writer, model_rows(layout) * count * sizeof(double), &room);
     if (!code) {
         model_vanished_weights(model, layout, ranks, count, room.data);
         container_keep(writer, START_KEPT_WEIGHTS, &room);
     }
-    if (!code && model->layout.feature_names)
-        code = write_names(writer, model->layout.feature_names, ranks, count);
+    if (!code && model->layout.feature_names) {
+        const char **names = memory_new(count, sizeof *names);
+        for (uint64_t i = 0; i < count; i++)
+            names[i] = model->layout.feature_names[ranks[i]];
+        code = container_put_strings(writer, START_KEPT_NAMES, names, count);
+        free(names);
+    }
     for (uint64_t i = 0; i < count; i++)
         ranks[i] = model->layout.feature_id[ranks[i]];
     if (!code)
@@ -95,6 +92,7 @@ static int write_kept(struct container_writer *writer, const struct model *model
 static int write_pairs(struct container_writer *writer, const struct curvature *curvature,
                        const struct model_layout *layout, uint64_t parameters, uint32_t pairs) {
     struct container_room room;
+    assert(pairs > 0 && pairs <= curvature->pairs);
     int code = container_room(writer, 2 * pairs * parameters * sizeof(double), &room);
     if (code)
         return code;
@@ -103,20 +101,16 @@ static int write_pairs(struct container_writer *writer, const struct curvature *
     return 0;
 }
 
-/* A run starts without curvature, if that cannot be read. */
-static void open_curvature(const struct model *model, struct curvature *curvature) {
-    if (!curvature_open(model, curvature))
-        return;
-    log_warning("the curvature beside the model is not used: %s", error_text());
-    error_clear();
-}
-
 int start_write(const char *folder, const char *run, const struct model *model,
                 const struct model_layout *layout, const struct start_options *options) {
     struct start_facts facts = facts_of(run, model->sha256, layout, options->form);
     struct container_writer writer = {.file = {.descriptor = -1}};
     struct curvature curvature;
-    open_curvature(model, &curvature);
+    assert(options->pairs_most <= HISTORY_MAX);
+    if (curvature_open(model, &curvature)) { /* the run starts without it */
+        log_warning("the curvature beside the model is not used: %s", error_text());
+        error_clear();
+    }
     if (curvature.form == options->form)
         facts.pairs = curvature.pairs < options->pairs_most ? curvature.pairs : options->pairs_most;
     char *path = path_join(folder, "start");

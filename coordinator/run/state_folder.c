@@ -2,6 +2,7 @@
 
 #include "coordinator/run/state_folder.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -79,6 +80,7 @@ static int write_holder(int descriptor, enum state_use use, const char *path) {
     (void)gethostname(host, sizeof host - 1);
     int length = snprintf(text, sizeof text, "%d %s %llu%s\n", (int)getpid(), *host ? host : "?",
                           process_number(), use == STATE_READS ? " " READS : "");
+    assert(descriptor >= 0 && length > 0 && (size_t)length < sizeof text);
     if (ftruncate(descriptor, 0))
         return error_set_errno(ERROR_IO, "cannot write %s", path);
     int code = file_write_all(descriptor, text, (size_t)length, path);
@@ -123,6 +125,7 @@ int state_lock(const char *state, enum state_use use, int *descriptor) {
     free(path);
     if (code && opened >= 0)
         close(opened);
+    assert(code <= 0 && (code || opened >= 0));
     if (!code)
         *descriptor = opened;
     return code;

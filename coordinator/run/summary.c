@@ -1,5 +1,6 @@
 #include "coordinator/run/summary.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,28 +12,6 @@
 #include "model/clusters.h"
 #include "model/single_errors.h"
 #include "model/summary.h"
-
-/* How many parameters the fit has: with a penalty the effective ones, but where nobody knows the
- * inverse that they follow from. NaN where it is not known. */
-static double count_parameters(const struct training *run,
-                               const struct summary_covariance *covariance) {
-    if (!covariance || !covariance->variance)
-        return NAN;
-    bool effective = run->session->job->l2.value > 0 && !covariance->elements;
-    return effective ? covariance->trace : (double)summary_estimated(covariance);
-}
-
-/* Without its scale a small column's estimate and error look as huge as those of one that parts the
- * classes. In tiles moments would take more memory than all else here. */
-static int add_scales(struct training *run, json_t *summary) {
-    const struct set_info *info = set_info(run->set);
-    if (info->strip_columns)
-        return 0;
-    int code = training_find_moments(run);
-    if (!code)
-        summary_add_scales(&run->moments, info->features, run->recorder.writer, summary);
-    return code;
-}
 
 static bool has_aliased(const struct training *run) {
     bool any = false;
@@ -55,18 +34,31 @@ int summary_parameters(const struct training *run, double **parameters) {
 
 int summary_write(struct training *run, const struct summary_covariance *covariance,
                   const double *shown, const char *why) {
+    const struct set_info *info = set_info(run->set);
     struct fit_statistics statistics;
-    double *parameters = NULL;
-    int code = shown ? 0 : summary_parameters(run, &parameters);
+    double *own = NULL, parameters = NAN; /* how many the fit has; NAN: not known */
+    assert(covariance || why);
+    /* With a penalty these are the effective ones, but where nobody knows the inverse that they
+     * follow from. */
+    if (covariance && covariance->variance)
+        parameters = run->session->job->l2.value > 0 && !covariance->elements
+                         ? covariance->trace
+                         : (double)summary_estimated(covariance);
+    int code = shown ? 0 : summary_parameters(run, &own);
     if (!code)
-        code = summary_fit(run->set, &run->layout, shown ? shown : parameters,
-                           count_parameters(run, covariance), &statistics);
-    free(parameters);
+        code = summary_fit(run->set, &run->layout, shown ? shown : own, parameters, &statistics);
+    free(own);
     if (code)
         return code;
     json_t *fit = fit_json(&statistics);
     json_t *summary = summary_json(fit, covariance, why);
-    code = add_scales(run, summary);
+    /* Without its scale a small column's estimate and error look as huge as those of one that
+     * separates the classes. In tiles moments would take more memory than all else here. */
+    if (!info->strip_columns) {
+        code = training_find_moments(run);
+        if (!code)
+            summary_add_scales(&run->moments, info->features, run->recorder.writer, summary);
+    }
     if (!code)
         code = model_writer_summary(run->recorder.writer, summary);
     json_decref(fit);
@@ -79,6 +71,7 @@ int summary_write(struct training *run, const struct summary_covariance *covaria
 double *summary_numbers_in_order(const struct training *run, const double *errors) {
     const struct model_writer *writer = run->recorder.writer;
     uint64_t parameters = model_writer_parameters(writer);
+    assert(parameters >= layout_parameters(&run->parameters));
     double *ordered = errors ? memory_new(parameters, sizeof *ordered) : NULL;
     for (uint64_t i = 0; ordered && i < parameters; i++)
         ordered[i] = NAN;
@@ -177,6 +170,7 @@ static int find_runaways(const struct training *run, bool *runs_away) {
 bool *summary_in_order(const struct training *run, const bool *marked) {
     const struct model_writer *writer = run->recorder.writer;
     bool *ordered = memory_new(model_writer_parameters(writer), sizeof *ordered);
+    assert(model_writer_parameters(writer) >= layout_parameters(&run->parameters));
     for (uint64_t i = 0; i < layout_parameters(&run->parameters); i++)
         ordered[model_writer_number(writer, i)] = marked[i];
     return ordered;
@@ -187,6 +181,7 @@ bool *summary_in_order(const struct training *run, const bool *marked) {
 static void take_errors(struct training *run, const struct single_error *found, double *clustered) {
     struct recorder *recorder = &run->recorder;
     const int exponent = set_info(run->set)->weight_exponent;
+    assert(recorder->variance && run->collinear);
     for (uint64_t i = 0; i < model_parameters(&run->layout); i++) {
         recorder->variance[i] = ldexp(found[i].variance, -exponent);
         if (recorder->sampling)

@@ -1,4 +1,5 @@
 /* Errors of the columns that a job names, of a model of any size. */
+#include <assert.h>
 #include <fnmatch.h>
 #include <math.h>
 #include <stdlib.h>
@@ -29,26 +30,17 @@ struct choice {
 };
 
 static void choose(struct choice *choice, uint64_t element) {
-    if (choice->count == choice->room) {
-        choice->room = choice->room ? 2 * choice->room : 16;
-        choice->list = memory_resize(choice->list, choice->room, sizeof *choice->list);
-    }
+    MEMORY_ROOM(choice->list, choice->count, choice->room);
     choice->list[choice->count++] = (struct chosen){.element = element};
 }
 
 /* The place of an element in the order of model/summary.h, over the run's columns. */
 static uint64_t place_of(const struct model_layout *layout, uint64_t element) {
     uint64_t weights = model_rows(layout);
+    assert(element < model_parameters(layout));
     return element < weights * layout->features
                ? element % weights * layout->features + element / weights
                : element;
-}
-
-static bool fits(const struct model_layout *layout, uint64_t element, const char *pattern) {
-    char *name = summary_name(layout, place_of(layout, element));
-    bool found = fnmatch(pattern, name, 0) == 0;
-    free(name);
-    return found;
 }
 
 /* The elements that one of the patterns fits, and for each pattern how many. */
@@ -56,12 +48,14 @@ static struct choice choose_named(const struct training *run, uint64_t *fitting)
     uint64_t count = layout_parameters(&run->parameters);
     struct choice choice = {0};
     for (uint64_t element = 0; element < count; element++) {
+        char *name = summary_name(&run->layout, place_of(&run->layout, element));
         bool any = false;
         for (size_t i = 0; run->session->job->summary_columns[i]; i++) {
-            bool found = fits(&run->layout, element, run->session->job->summary_columns[i]);
+            bool found = fnmatch(run->session->job->summary_columns[i], name, 0) == 0;
             fitting[i] += found;
             any |= found;
         }
+        free(name);
         if (any && choice.count <= SUMMARY_COLUMNS_MAX)
             choose(&choice, element);
     }
@@ -151,12 +145,6 @@ static void choose_references(const struct training *run, const bool *aliased,
 static int by_number(const void *a, const void *b) {
     const struct chosen *x = a, *y = b;
     return (x->number > y->number) - (x->number < y->number);
-}
-
-static void put_in_order(const struct training *run, struct choice *choice) {
-    for (size_t i = 0; i < choice->count; i++)
-        choice->list[i].number = model_writer_number(run->recorder.writer, choice->list[i].element);
-    qsort(choice->list, choice->count, sizeof *choice->list, by_number);
 }
 
 /* Estimates without the levels that are known to follow from others. */
@@ -280,7 +268,10 @@ int summarise_columns(struct training *run) {
     int code = find_aliased(run, ridge, aliased);
     if (!code)
         choose_references(run, aliased, &choice);
-    put_in_order(run, &choice);
+    for (size_t i = 0; i < choice.count; i++)
+        choice.list[i].number = model_writer_number(run->recorder.writer, choice.list[i].element);
+    if (choice.count)
+        qsort(choice.list, choice.count, sizeof *choice.list, by_number);
     struct single_error *errors = memory_new(choice.count, sizeof *errors);
     if (!code)
         code = find_errors(run, &choice, ridge, aliased, restated, errors, runs_away, &totals);

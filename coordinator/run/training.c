@@ -40,14 +40,6 @@ static void stop(void *context) {
     cluster_cancel(session->training->cluster);
 }
 
-/* Rows that cannot be scored must be found now, not after hours of training. */
-static int work_on_checks(void *context) {
-    const struct training *run = context;
-    const struct set_info *info = set_info(run->set);
-    int code = holdout_check(run->data->holdout, info, &run->layout, "holdout");
-    return code ? code : holdout_check(run->data->test, info, &run->layout, "test");
-}
-
 /* Without its pack, a run that goes on has no rows to compare its model with. */
 static void take_sample(struct training *run) {
     struct session *session = run->session;
@@ -63,7 +55,8 @@ static void take_sample(struct training *run) {
     free(packs);
 }
 
-/* Finds the scaling to train in, and checks. */
+/* Finds the scaling to train in. Rows that cannot be scored must be found now, too, not after hours
+ * of training. */
 static int work_on_scaling(void *context) {
     struct training *run = context;
     const struct set_info *info = set_info(run->set);
@@ -71,9 +64,11 @@ static int work_on_scaling(void *context) {
     /* Centred columns share nothing with the biases, and have their scale. */
     bool centred = run->scaling.columns && !run->scaling.plain;
     run->bias_scale = centred ? 1 : sizing_bias_scale(info);
-    if (!code)
-        take_sample(run);
-    return code ? code : work_on_checks(run);
+    if (code)
+        return code;
+    take_sample(run);
+    code = holdout_check(run->data->holdout, info, &run->layout, "holdout");
+    return code ? code : holdout_check(run->data->test, info, &run->layout, "test");
 }
 
 /* Workers on hosts have other working folders. */
@@ -84,15 +79,6 @@ static void find_places(struct training *run) {
     free(run->shards_folder);
     run->shards_folder = folder;
     run->set_path = path_absolute(set_path(run->set));
-}
-
-/* What workers know the run by. The inode tells a copy of the state folder from its original: a
- * worker that serves the one refuses the other. It stays when the folder is moved; the device is
- * left out, since another host may see the same folder on another one. */
-static void name_run(struct training *run) {
-    struct stat status = {0};
-    (void)stat(run->session->job->state, &status);
-    snprintf(run->name, sizeof run->name, "%s~%llx", run->uuid, (unsigned long long)status.st_ino);
 }
 
 /* The largest file of curvature that is kept with a model. `retrain` starts from it the next night.
@@ -114,24 +100,11 @@ static uint32_t pairs_to_keep(const struct training *run) {
     return most < history ? (uint32_t)most : history;
 }
 
-/* How many curvature pairs the run begins with: none if they are of another scaling or if no L-BFGS
- * begins with them. */
-static uint32_t pairs_to_load(const struct training *run) {
-    bool used = !run->kronecker.factors && run->session->job->optimizer == JOB_LBFGS;
-    return used ? run->start.pairs : 0;
-}
-
 /* The factors are those of the start that the seed gives, whatever the run starts from. */
 static int work_on_kronecker(void *context) {
     struct training *run = context;
     return kronecker_scaling_find(&run->kronecker, &run->shape, run->set, run->scaling.columns,
                                   run->start.parameters);
-}
-
-static enum summary_errors summary_errors_of(const struct job *job) {
-    return !job_inverts(job)                    ? SUMMARY_NONE
-           : job->summary == JOB_SUMMARY_ROBUST ? SUMMARY_ROBUST
-                                                : SUMMARY_MODEL;
 }
 
 /* NULL: where the layout says that tensors start. */
@@ -142,11 +115,14 @@ static const double *start_of(const struct training *run) {
 /* Losses are in this unit of the labels. */
 static struct optimizer_settings optimizer_of(const struct training *run, double unit) {
     const struct job *job = run->session->job;
+    assert(unit > 0 && run->sizing.history <= HISTORY_MAX);
     return (struct optimizer_settings){
         .memory = run->sizing.history,
         .l1 = job->l1.value,
         .l2 = run->kronecker.factors ? 0 : unit * job->l2.value,
-        .summary = summary_errors_of(job),
+        .summary = !job_inverts(job)                    ? SUMMARY_NONE
+                   : job->summary == JOB_SUMMARY_ROBUST ? SUMMARY_ROBUST
+                                                        : SUMMARY_MODEL,
         .limited = run->scaling.limits != NULL,
         .bounds_gap = job->l1.value > 0 && !job->intercept && !run->scaling.limits,
         .bias_scale = run->bias_scale,
@@ -198,8 +174,15 @@ static int make_coordinator(struct training *run) {
     const struct job *job = run->session->job;
     double unit = objective_loss_unit(&run->shape);
     double l2 = unit * job->l2.value;
-    assert(l2 >= 0);
-    name_run(run);
+    assert(l2 >= 0 && !run->coordinator);
+    /* What workers know the run by. The inode tells a copy of the state folder from its original: a
+     * worker that serves the one refuses the other. It stays when the folder is moved; the device
+     * is left out, since another host may see the same folder on another one. */
+    struct stat status = {0};
+    (void)stat(job->state, &status);
+    snprintf(run->name, sizeof run->name, "%s~%llx", run->uuid, (unsigned long long)status.st_ino);
+    /* Curvature pairs of another scaling are of no use, and only L-BFGS begins with any. */
+    const bool loads_pairs = !run->kronecker.factors && job->optimizer == JOB_LBFGS;
     struct coordinator_settings settings = {
         .downpour = training_downpour(run),
         .optimizer = optimizer_of(run, unit),
@@ -220,7 +203,7 @@ static int make_coordinator(struct training *run) {
         .run = run->name,
         .start = start_of(run),
         .start_pairs = run->start.vectors,
-        .start_pair_count = pairs_to_load(run),
+        .start_pair_count = loads_pairs ? run->start.pairs : 0,
         .pairs_kept = run->pairs_kept,
         .squares = run->squares,
         .saved = run->resumed ? &run->saved : NULL,
@@ -254,6 +237,7 @@ static int prepare_model(struct training *run) {
 static int on_record(void *context, const struct coordinator *coordinator,
                      const struct output *output, const struct record *record) {
     struct training *run = context;
+    assert(coordinator == run->coordinator);
     if (record->kind == RECORD_SLICE && record->slice.first == 0) {
         int code = 0;
         if (record->slice.of == SLICE_MODEL)
@@ -321,6 +305,7 @@ static void make_cluster(struct training *run) {
         .context = run,
     };
     struct coordinator_view view = coordinator_view(run->coordinator);
+    assert(!run->cluster);
     counters_note(&run->counters, &view);
     run->cluster = cluster_new(session->loop.base, run->coordinator, &options);
 }
@@ -358,6 +343,7 @@ static int train(struct training *run) {
 
 int training_run(struct training *run, const struct dataset *data, struct set *set) {
     struct session *session = run->session;
+    assert(!run->set && !run->coordinator && !session->loop.stop);
     session->loop.stage = STAGE_STARTING;
     run->data = data;
     run->set = set;

@@ -13,15 +13,6 @@
 #include "coordinator/run/training.h"
 #include "numeric/fixed.h"
 
-static int choose_block(struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    struct prefix_counts counts;
-    int code = prefix_counts_find(run->set, run->preconditioner.block_columns, &counts);
-    if (!code)
-        sizing_heavy(run->session->job, info, &run->shape, &counts, &run->preconditioner);
-    return code;
-}
-
 int training_find_moments(struct training *run) {
     if (run->moments.kind == MOMENTS_EXACT)
         return 0;
@@ -96,6 +87,7 @@ static int find_finer(struct training *run) {
     squares[info->features] = 1; /* of the intercept */
     free(run->finer);
     run->finer = memory_new((size_t)info->features + 1, sizeof *run->finer);
+    assert(code || info->weight_sum > 0);
     for (uint64_t j = 0; j <= info->features && !code; j++)
         run->finer[j] = (uint8_t)fixed_finer(squares[j] * info->weight_sum, info->exponent[j]);
     free(squares);
@@ -107,8 +99,12 @@ int training_measure_columns(struct training *run) {
     const struct set_info *info = set_info(run->set);
     int code = column_rules_find(session->job, info, &run->rules);
     /* First: without a block wide data needs no moments, and their two reads of all values. */
-    if (!code && run->preconditioner.form == PRECONDITION_HEAVY)
-        code = choose_block(run);
+    if (!code && run->preconditioner.form == PRECONDITION_HEAVY) {
+        struct prefix_counts counts;
+        code = prefix_counts_find(run->set, run->preconditioner.block_columns, &counts);
+        if (!code)
+            sizing_heavy(session->job, info, &run->shape, &counts, &run->preconditioner);
+    }
     if (!code && scaling_needs_moments(session->job, info, run->preconditioner.form)) {
         code = training_find_moments(run);
         if (!code)

@@ -57,13 +57,6 @@ static int read_key(struct training *run) {
     return code;
 }
 
-static bool any_needs_tls(const struct training *run) {
-    for (uint32_t i = 0; i < run->sizing.shards + run->sizing.replicas; i++)
-        if (run->addresses[i] && !address_is_unix(run->addresses[i]))
-            return true;
-    return false;
-}
-
 /* ---- before the data is read ---- */
 
 /* Which of the earlier runs there are. */
@@ -106,47 +99,39 @@ int workers_prepare_all(struct training *run) {
 
 /* ---- when the run is known ---- */
 
-/* A worker on a host is adopted if the host is one of those that the run has now, by its name:
- * several may be reached at one address, as nodes of Slurm on one machine are. */
-static void adopt_there(struct training *run, const struct store_process_row *process) {
-    struct session *session = run->session;
-    bool shard = strcmp(process->role, role_name(ROLE_SHARD)) == 0;
-    enum role role = shard ? ROLE_SHARD : ROLE_REPLICA;
-    uint32_t worker = shard ? process->index : run->sizing.shards + process->index;
-    uint32_t host = hosts_find(&session->hosts, process->host);
-    if (host == HOSTS_NONE || !hosts_adopt(&session->hosts, worker, host, clock_monotonic_ns()))
-        return;
-    launch_place(&session->launch, role, process->index, hosts_of(&session->hosts, worker));
-    launch_adopt(&session->launch, role, process->index, process->pid, process->address);
-}
-
 /* Rows come oldest first, so the last row of a worker counts. If this state folder is a copy, its
- * rows name workers of the original, which are not ours to adopt. */
+ * rows name workers of the original, which are not ours to adopt. A worker on a host is adopted if
+ * the host is one of those that the run has now, by its name: several may be reached at one
+ * address, as nodes of Slurm on one machine are. */
 static int adopt(void *context, const struct store_process_row *process) {
     struct training *run = context;
     struct session *session = run->session;
-    bool shard = strcmp(process->role, role_name(ROLE_SHARD)) == 0;
+    const bool shard = strcmp(process->role, role_name(ROLE_SHARD)) == 0;
+    const enum role role = shard ? ROLE_SHARD : ROLE_REPLICA;
     bool here = shard ? !session->job->shard_addresses[0] : !session->job->replica_addresses[0];
     uint32_t count = shard ? run->sizing.shards : run->sizing.replicas;
     bool local = strncmp(process->address, "unix:", 5) == 0;
     if (!here || process->index >= count || local == (session->hosts.count > 0))
         return 0;
     if (session->hosts.count) {
-        adopt_there(run, process);
-        return 0;
-    }
-    if (launch_is_of_state(session->job->state, process->address))
-        launch_adopt(&session->launch, shard ? ROLE_SHARD : ROLE_REPLICA, process->index,
-                     process->pid, process->address);
-    else
+        uint32_t worker = shard ? process->index : run->sizing.shards + process->index;
+        uint32_t host = hosts_find(&session->hosts, process->host);
+        if (host == HOSTS_NONE || !hosts_adopt(&session->hosts, worker, host, clock_monotonic_ns()))
+            return 0;
+        launch_place(&session->launch, role, process->index, hosts_of(&session->hosts, worker));
+    } else if (!launch_is_of_state(session->job->state, process->address)) {
         log_info("%s is a copy: %s %u of the original is left to that", session->job->state,
                  process->role, process->index);
+        return 0;
+    }
+    launch_adopt(&session->launch, role, process->index, process->pid, process->address);
     return 0;
 }
 
 static void list_workers(struct training *run) {
     struct session *session = run->session;
     uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
+    assert(!run->addresses && !run->launched && shards > 0 && replicas > 0);
     run->addresses = memory_new(shards + replicas, sizeof *run->addresses);
     run->launched = memory_new(shards + replicas, sizeof(struct launched *));
     for (uint32_t i = 0; i < shards + replicas; i++) {
@@ -162,13 +147,6 @@ static void list_workers(struct training *run) {
 }
 
 /* ---- when they served another member of the sweep ---- */
-
-static bool serve_again(const struct training *run) {
-    struct session *session = run->session;
-    return session->rests &&
-           launch_has(&session->launch, session->job->shard_addresses[0] ? 0 : run->sizing.shards,
-                      session->job->replica_addresses[0] ? 0 : run->sizing.replicas);
-}
 
 /* What is known of the hosts holds for this run, too. A worker that does not run is started by the
  * cluster, when that is due. */
@@ -212,18 +190,24 @@ static int begin_anew(struct training *run) {
 /* If the run's coordinator was lost, its workers may still wait for the next one: they are adopted.
  * If the run ended, its workers were told to exit: to look for them would count them as lost. */
 int workers_start(struct training *run) {
+    struct session *session = run->session;
+    const struct job *job = session->job;
+    const uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
     int code = 0;
     progress_stage("starting shards and replicas");
-    if (serve_again(run))
+    if (session->rests && launch_has(&session->launch, job->shard_addresses[0] ? 0 : shards,
+                                     job->replica_addresses[0] ? 0 : replicas))
         begin_again(run);
     else
         code = begin_anew(run);
-    run->session->rests = false;
-    if (!code)
-        list_workers(run);
-    if (!code && any_needs_tls(run))
-        code = read_key(run);
-    return code;
+    session->rests = false;
+    if (code)
+        return code;
+    list_workers(run);
+    bool needs_key = false;
+    for (uint32_t i = 0; i < shards + replicas; i++)
+        needs_key |= run->addresses[i] && !address_is_unix(run->addresses[i]);
+    return needs_key ? read_key(run) : 0;
 }
 
 void workers_release(struct session *session, int grace_ms) {
