@@ -260,16 +260,6 @@ static double *read_numbers(const json_t *list, size_t count) {
     return numbers;
 }
 
-static bool knots_are_valid(const struct calibration *calibration) {
-    const double *x = calibration->margin, *p = calibration->probability;
-    bool valid = calibration->knots > 0;
-    for (uint32_t i = 0; i < calibration->knots; i++) {
-        valid &= isfinite(x[i]) && p[i] > 0 && p[i] < 1;
-        valid &= !i || (x[i] > x[i - 1] && p[i] >= p[i - 1]);
-    }
-    return valid;
-}
-
 bool calibration_read(const json_t *object, enum calibration_method method,
                       struct calibration *calibration) {
     *calibration = (struct calibration){.method = method};
@@ -288,5 +278,11 @@ bool calibration_read(const json_t *object, enum calibration_method method,
     calibration->knots = (uint32_t)knots;
     calibration->margin = read_numbers(margins, knots);
     calibration->probability = read_numbers(probabilities, knots);
-    return knots_are_valid(calibration);
+    const double *x = calibration->margin, *p = calibration->probability;
+    bool valid = calibration->knots > 0;
+    for (uint32_t i = 0; i < calibration->knots; i++) {
+        valid &= isfinite(x[i]) && p[i] > 0 && p[i] < 1;
+        valid &= !i || (x[i] > x[i - 1] && p[i] >= p[i - 1]);
+    }
+    return valid;
 }

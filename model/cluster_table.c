@@ -4,18 +4,6 @@
 
 #include "base/memory.h"
 
-static void grow_slots(struct cluster_table *table) {
-    table->slots = table->slots ? 2 * table->slots : 1024;
-    free(table->slot);
-    table->slot = memory_new(table->slots, sizeof *table->slot);
-    for (uint64_t i = 0; i < table->count; i++) {
-        uint64_t at = table->number[i] & (table->slots - 1);
-        while (table->slot[at])
-            at = (at + 1) & (table->slots - 1);
-        table->slot[at] = (uint32_t)i + 1;
-    }
-}
-
 static uint64_t add_cluster(struct cluster_table *table, uint64_t number, size_t width) {
     if (table->count == table->capacity) {
         uint64_t more = table->capacity ? 2 * table->capacity : 64;
@@ -34,8 +22,17 @@ static uint64_t add_cluster(struct cluster_table *table, uint64_t number, size_t
 }
 
 uint64_t cluster_table_find(struct cluster_table *table, uint64_t number, size_t width) {
-    if (2 * (table->count + 1) > table->slots)
-        grow_slots(table);
+    if (2 * (table->count + 1) > table->slots) {
+        table->slots = table->slots ? 2 * table->slots : 1024;
+        free(table->slot);
+        table->slot = memory_new(table->slots, sizeof *table->slot);
+        for (uint64_t i = 0; i < table->count; i++) {
+            uint64_t at = table->number[i] & (table->slots - 1);
+            while (table->slot[at])
+                at = (at + 1) & (table->slots - 1);
+            table->slot[at] = (uint32_t)i + 1;
+        }
+    }
     uint64_t at = number & (table->slots - 1);
     while (table->slot[at] && table->number[table->slot[at] - 1] != number)
         at = (at + 1) & (table->slots - 1);

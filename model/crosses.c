@@ -20,22 +20,6 @@ struct cross_mapper {
     unsigned shift;
 };
 
-/* About one id for each beginning. */
-static void index_ids(struct cross_mapper *mapper) {
-    const uint64_t *id = mapper->layout->feature_id, features = mapper->layout->features;
-    unsigned bits = 1;
-    while (bits < 31 && (UINT64_C(1) << bits) < features)
-        bits++;
-    mapper->shift = 64 - bits;
-    uint64_t beginnings = UINT64_C(1) << bits, rank = 0;
-    mapper->start = memory_new(beginnings + 1, sizeof *mapper->start);
-    for (uint64_t b = 0; b <= beginnings; b++) {
-        while (rank < features && id[rank] >> mapper->shift < b)
-            rank++;
-        mapper->start[b] = (uint32_t)rank;
-    }
-}
-
 static bool find_rank(const struct cross_mapper *mapper, uint64_t id, uint64_t *rank) {
     const uint64_t *ids = mapper->layout->feature_id;
     uint64_t end = mapper->start[(id >> mapper->shift) + 1];
@@ -73,7 +57,19 @@ struct cross_mapper *cross_mapper_new(const struct model *model) {
         for (uint32_t i = 0; i < table->cross[k].columns; i++)
             use_column(mapper, table->cross[k].column[i]);
     mapper->rank = memory_new(table->crosses, sizeof *mapper->rank);
-    index_ids(mapper);
+    /* About one id for each beginning. */
+    const uint64_t *id = mapper->layout->feature_id, features = mapper->layout->features;
+    unsigned bits = 1;
+    while (bits < 31 && (UINT64_C(1) << bits) < features)
+        bits++;
+    mapper->shift = 64 - bits;
+    uint64_t beginnings = UINT64_C(1) << bits, rank = 0;
+    mapper->start = memory_new(beginnings + 1, sizeof *mapper->start);
+    for (uint64_t b = 0; b <= beginnings; b++) {
+        while (rank < features && id[rank] >> mapper->shift < b)
+            rank++;
+        mapper->start[b] = (uint32_t)rank;
+    }
     return mapper;
 }
 

@@ -26,26 +26,6 @@ json_t *description_feature_names(const struct model_layout *layout, uint64_t fe
     return names;
 }
 
-static json_t *class_names_json(const struct model_layout *layout) {
-    json_t *names = json_array();
-    for (uint32_t i = 0; i < layout->classes; i++)
-        json_array_append_new(names, text_to_json(layout->class_names[i]));
-    return names;
-}
-
-/* NULL if the loss has no parameters. */
-static json_t *parameters_json(const struct model_layout *layout) {
-    int kind = objective_from_name(layout->objective);
-    const struct loss_parameter *parameter;
-    json_t *all = NULL;
-    for (uint32_t i = 0;
-         kind >= 0 && (parameter = objective_parameter((enum objective_kind)kind, i)); i++) {
-        all = all ? all : json_object();
-        json_object_set_new(all, parameter->name, json_real(layout->loss.value[i]));
-    }
-    return all;
-}
-
 static int format_version(const struct model_layout *layout) {
     if (layout->table && (table_has_amounts(layout->table) || layout->table->hash_canonical))
         return MODEL_FORMAT_VERSION;
@@ -76,13 +56,25 @@ json_t *description_json(const struct model_layout *layout, uint64_t features, c
                             format_version(layout), "objective", layout->objective, "outputs",
                             (json_int_t)layout->outputs, "intercept", layout->intercept, "features",
                             (json_int_t)features, "model_sha256", sha256);
-    json_t *parameters = parameters_json(layout);
+    /* NULL if the loss has no parameters. */
+    int kind = objective_from_name(layout->objective);
+    const struct loss_parameter *parameter;
+    json_t *parameters = NULL;
+    for (uint32_t i = 0;
+         kind >= 0 && (parameter = objective_parameter((enum objective_kind)kind, i)); i++) {
+        parameters = parameters ? parameters : json_object();
+        json_object_set_new(parameters, parameter->name, json_real(layout->loss.value[i]));
+    }
     if (parameters)
         json_object_set_new(all, "objective_parameters", parameters);
     if (model_family(layout)->describe)
         model_family(layout)->describe(layout, all);
-    if (layout->classes)
-        json_object_set_new(all, "classes", class_names_json(layout));
+    if (layout->classes) {
+        json_t *names = json_array();
+        for (uint32_t i = 0; i < layout->classes; i++)
+            json_array_append_new(names, text_to_json(layout->class_names[i]));
+        json_object_set_new(all, "classes", names);
+    }
     if (layout->separator)
         json_object_set_new(all, "separator", json_stringn(&layout->separator, 1));
     if (layout->feature_names)

@@ -56,16 +56,6 @@ static void put_rows(const struct model *model, const char *name, const double *
     }
 }
 
-/* The intercept of a class is that of being in it or in a higher one. */
-static void put_ordered_intercepts(const struct model *model, FILE *file) {
-    const struct model_layout *layout = &model->layout;
-    for (uint32_t k = 0; k < layout->outputs; k++) {
-        fputs("(intercept >= ", file);
-        put_field(layout->class_names[k + 1], file);
-        fprintf(file, ")\t%.17g\t\n", model->bias[k]);
-    }
-}
-
 static void write_tsv(const struct model *model, const double *deviation, FILE *file) {
     const struct model_layout *layout = &model->layout;
     fputs(model_rows(layout) > 1 ? "feature\tclass\tweight\tdeviation\n"
@@ -78,9 +68,14 @@ static void write_tsv(const struct model *model, const double *deviation, FILE *
         put_rows(model, name ? name : id, model->weight + j, layout->features,
                  deviation ? deviation[j] : NAN, file);
     }
-    if (layout->shared)
-        put_ordered_intercepts(model, file);
-    else if (model->bias)
+    if (layout->shared) {
+        /* The intercept of a class is that of being in it or in a higher one. */
+        for (uint32_t k = 0; k < layout->outputs; k++) {
+            fputs("(intercept >= ", file);
+            put_field(layout->class_names[k + 1], file);
+            fprintf(file, ")\t%.17g\t\n", model->bias[k]);
+        }
+    } else if (model->bias)
         put_rows(model, "(intercept)", model->bias, 1, NAN, file);
 }
 
@@ -95,18 +90,6 @@ static void put_weights(const double *values, uint32_t count, uint64_t stride, F
     for (uint32_t k = 0; k < count; k++)
         fprintf(file, "%c%.17g", k ? ',' : '[', values[k * stride]);
     putc(']', file);
-}
-
-/* What is made of the margins, as model.json has it. */
-static void put_response(const struct response *response, FILE *file) {
-    json_t *members = json_object(), *value;
-    const char *name;
-    response_describe(response, members);
-    json_object_foreach(members, name, value) {
-        fprintf(file, ",\n\"%s\":", name);
-        put_json(json_incref(value), file);
-    }
-    json_decref(members);
 }
 
 static void put_head(const struct model *model, FILE *file) {
@@ -130,8 +113,17 @@ static void put_head(const struct model *model, FILE *file) {
         fputs(",\n\"intercepts\":", file);
         put_weights(model->bias, layout->outputs, 1, file);
     }
-    if (layout->response)
-        put_response(layout->response, file);
+    if (layout->response) {
+        /* What is made of the margins, as model.json has it. */
+        json_t *members = json_object(), *value;
+        const char *name;
+        response_describe(layout->response, members);
+        json_object_foreach(members, name, value) {
+            fprintf(file, ",\n\"%s\":", name);
+            put_json(json_incref(value), file);
+        }
+        json_decref(members);
+    }
 }
 
 static void write_json(const struct model *model, const double *deviation, FILE *file) {
@@ -218,15 +210,6 @@ static bool labels_are_integers(const struct model_layout *layout) {
     return true;
 }
 
-/* The integer that stands for a class: the label itself if all labels are integers, else the number
- * of the class, from 0. */
-static int label_of(const struct model_layout *layout, bool integers, uint32_t class) {
-    int value = (int)class;
-    if (integers)
-        is_integer(layout->class_names[class], &value);
-    return value;
-}
-
 /* The solver that predicts as the objective does; NULL if LIBLINEAR has none. */
 static const char *solver_of(const struct model_layout *layout) {
     const struct objective *objective = objective_find(layout->objective);
@@ -270,25 +253,27 @@ static void put_line(const struct model_layout *layout, const double *values, ui
     putc('\n', file);
 }
 
-static void put_liblinear_head(const struct model *model, FILE *file) {
+static void write_liblinear(const struct model *model, FILE *file) {
     const struct model_layout *layout = &model->layout;
+    uint64_t next = 1;
     fprintf(file, "solver_type %s\nnr_class %u\n", solver_of(layout),
             layout->classes ? layout->classes : 2);
     if (layout->classes) {
         bool integers = labels_are_integers(layout);
         fputs("label", file);
-        for (uint32_t i = 0; i < layout->classes; i++)
-            fprintf(file, " %d", label_of(layout, integers, layout->classes == 2 ? 1 - i : i));
+        for (uint32_t i = 0; i < layout->classes; i++) {
+            /* The integer that stands for a class: the label itself if all labels are integers,
+             * else the number of the class, from 0. */
+            const uint32_t class = layout->classes == 2 ? 1 - i : i;
+            int value = (int)class;
+            if (integers)
+                is_integer(layout->class_names[class], &value);
+            fprintf(file, " %d", value);
+        }
         putc('\n', file);
     }
     fprintf(file, "nr_feature %llu\nbias %d\nw\n", (unsigned long long)lines_of(layout),
             model->bias ? 1 : -1);
-}
-
-static void write_liblinear(const struct model *model, FILE *file) {
-    const struct model_layout *layout = &model->layout;
-    uint64_t next = 1;
-    put_liblinear_head(model, file);
     for (uint64_t j = 0; j < layout->features; j++, next++) {
         for (; next < layout->feature_id[j]; next++)
             for (uint32_t k = 0; k < liblinear_columns(layout); k++)
@@ -297,22 +282,6 @@ static void write_liblinear(const struct model *model, FILE *file) {
     }
     if (model->bias)
         put_line(layout, model->bias, 1, file);
-}
-
-/* All formats say what a feature adds to the margins. In a network, or a plug-in, a feature does
- * not add the same to all rows. */
-static void warn_of_response(const struct model *model) {
-    json_t *members = json_object(), *value;
-    const char *name;
-    if (model->layout.response)
-        response_describe(model->layout.response, members);
-    if (offsets_needed(&model->layout))
-        json_object_set_new(members, "offsets", offsets_json(&model->layout));
-    json_object_foreach(members, name, value)
-        log_warning("the file has what the margins are made of, and not the model's `%s`: "
-                    "--format json has it",
-                    name);
-    json_decref(members);
 }
 
 int export_check(const struct model *model, enum export_format format) {
@@ -325,8 +294,21 @@ int export_check(const struct model *model, enum export_format format) {
                          "model.safetensors as dml-tasks(7) shows under \"In Python\"",
                          model->folder, model_family(&model->layout)->family->name);
     int code = format == EXPORT_LIBLINEAR ? check_liblinear(model) : 0;
-    if (!code && format != EXPORT_JSON)
-        warn_of_response(model);
+    if (!code && format != EXPORT_JSON) {
+        /* All formats say what a feature adds to the margins. In a network, or a plug-in, a feature
+         * does not add the same to all rows. */
+        json_t *members = json_object(), *value;
+        const char *name;
+        if (model->layout.response)
+            response_describe(model->layout.response, members);
+        if (offsets_needed(&model->layout))
+            json_object_set_new(members, "offsets", offsets_json(&model->layout));
+        json_object_foreach(members, name, value)
+            log_warning("the file has what the margins are made of, and not the model's `%s`: "
+                        "--format json has it",
+                        name);
+        json_decref(members);
+    }
     return code;
 }
 
@@ -385,37 +367,6 @@ static size_t find_heavy(const struct model *model, uint32_t output, size_t coun
     return found < most ? found : most;
 }
 
-static void put_name(const struct model_layout *layout, uint64_t feature, FILE *file) {
-    const char *name = name_of(layout, feature);
-    if (name)
-        escape_put(name, file);
-    else
-        fprintf(file, "%llu", (unsigned long long)layout->feature_id[feature]);
-}
-
-/* Says which class positive weights speak for. */
-static void put_heading(const struct model_layout *layout, uint32_t output, FILE *file) {
-    if (model_rows(layout) > 1) {
-        fprintf(file, "%sclass ", output ? "\n" : "");
-        escape_put(layout->class_names[output], file);
-        putc('\n', file);
-    } else if (layout->classes > 1) {
-        fputs("towards class ", file);
-        escape_put(layout->class_names[layout->classes - 1], file);
-        fputs("; negative ones towards ", file);
-        escape_put(layout->class_names[0], file);
-        putc('\n', file);
-    }
-}
-
-static void put_weight(const struct heavy_weight *heavy, const double *deviation, FILE *file) {
-    fprintf(file, "%14.6g  ", heavy->weight);
-    if (deviation && isfinite(deviation[heavy->feature]))
-        fprintf(file, "%12.4g  ", heavy->weight * deviation[heavy->feature]);
-    else if (deviation)
-        fprintf(file, "%12s  ", "");
-}
-
 /* For ordered classes the intercept of a class is that of being in it or in a higher one. */
 static void put_intercepts(const struct model *model, uint32_t output, const char *indent,
                            FILE *file) {
@@ -437,20 +388,34 @@ void export_write_top(const struct model *model, size_t count, const double *dev
     for (uint32_t k = 0; k < model_rows(layout); k++) {
         struct heavy_weight *heavy;
         size_t found = find_heavy(model, k, count, NULL, &heavy);
-        put_heading(layout, k, file);
+        /* Says which class positive weights speak for. */
+        if (model_rows(layout) > 1) {
+            fprintf(file, "%sclass ", k ? "\n" : "");
+            escape_put(layout->class_names[k], file);
+            putc('\n', file);
+        } else if (layout->classes > 1) {
+            fputs("towards class ", file);
+            escape_put(layout->class_names[layout->classes - 1], file);
+            fputs("; negative ones towards ", file);
+            escape_put(layout->class_names[0], file);
+            putc('\n', file);
+        }
         for (size_t i = 0; i < found; i++) {
-            put_weight(&heavy[i], deviation, file);
-            put_name(layout, heavy[i].feature, file);
+            fprintf(file, "%14.6g  ", heavy[i].weight);
+            if (deviation && isfinite(deviation[heavy[i].feature]))
+                fprintf(file, "%12.4g  ", heavy[i].weight * deviation[heavy[i].feature]);
+            else if (deviation)
+                fprintf(file, "%12s  ", "");
+            const char *name = name_of(layout, heavy[i].feature);
+            if (name)
+                escape_put(name, file);
+            else
+                fprintf(file, "%llu", (unsigned long long)layout->feature_id[heavy[i].feature]);
             putc('\n', file);
         }
         put_intercepts(model, k, deviation ? "              " : "", file);
         free(heavy);
     }
-}
-
-static json_t *name_json(const struct model_layout *layout, uint64_t feature) {
-    const char *name = name_of(layout, feature);
-    return name ? text_to_json(name) : json_integer((json_int_t)layout->feature_id[feature]);
 }
 
 static json_t *class_json(const struct model_layout *layout, uint32_t output) {
@@ -459,23 +424,23 @@ static json_t *class_json(const struct model_layout *layout, uint32_t output) {
     return text_to_json(layout->class_names[model_rows(layout) > 1 ? output : layout->classes - 1]);
 }
 
-static json_t *weight_json(const struct model_layout *layout, const struct heavy_weight *heavy,
-                           const double *deviation) {
-    json_t *weight = json_pack("{s:o, s:f}", "feature", name_json(layout, heavy->feature), "weight",
-                               heavy->weight);
-    if (deviation && isfinite(deviation[heavy->feature]))
-        json_object_set_new(weight, "deviation", json_real(deviation[heavy->feature]));
-    return weight;
-}
-
 /* `by_deviation`: the sizes are by that. */
 static json_t *weights_json(const struct model *model, uint32_t output, size_t count,
                             const double *deviation, bool by_deviation) {
     struct heavy_weight *heavy;
     size_t found = find_heavy(model, output, count, by_deviation ? deviation : NULL, &heavy);
     json_t *weights = json_array();
-    for (size_t i = 0; i < found; i++)
-        json_array_append_new(weights, weight_json(&model->layout, &heavy[i], deviation));
+    for (size_t i = 0; i < found; i++) {
+        const char *name = name_of(&model->layout, heavy[i].feature);
+        json_t *weight =
+            json_pack("{s:o, s:f}", "feature",
+                      name ? text_to_json(name)
+                           : json_integer((json_int_t)model->layout.feature_id[heavy[i].feature]),
+                      "weight", heavy[i].weight);
+        if (deviation && isfinite(deviation[heavy[i].feature]))
+            json_object_set_new(weight, "deviation", json_real(deviation[heavy[i].feature]));
+        json_array_append_new(weights, weight);
+    }
     free(heavy);
     return weights;
 }

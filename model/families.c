@@ -38,15 +38,6 @@ json_t *model_network_json(const struct network *network) {
                      precision_name(network->precision));
 }
 
-/* Whether the member `network` has the layers of the tensors; linear models have no such member. */
-static bool is_network_of(const json_t *member, const struct network *network) {
-    const json_t *layers = json_object_get(member, "layers");
-    bool same = json_array_size(layers) == network->layers && !member == !network->layers;
-    for (uint32_t i = 0; i < network->layers && same; i++)
-        same = json_integer_value(json_array_get(layers, i)) == (json_int_t)network->units[i];
-    return same;
-}
-
 /* Reads `network`, whose layers must be those of the tensors; linear models have none. */
 static int read_network(const char *path, struct model *model) {
     struct network *network = &model->layout.network;
@@ -55,7 +46,13 @@ static int read_network(const char *path, struct model *model) {
     const char *precision = json_string_value(json_object_get(member, "precision"));
     int kind = activation ? activation_from_name(activation) : -1;
     int type = precision ? precision_from_name(precision) : -1;
-    if (!is_network_of(member, network))
+    /* Whether the member `network` has the layers of the tensors; linear models have no such
+     * member. */
+    const json_t *layers = json_object_get(member, "layers");
+    bool same = json_array_size(layers) == network->layers && !member == !network->layers;
+    for (uint32_t i = 0; i < network->layers && same; i++)
+        same = json_integer_value(json_array_get(layers, i)) == (json_int_t)network->units[i];
+    if (!same)
         return error_set(ERROR_DATA, "%s: `network` does not have the layers of the tensors", path);
     if (network->layers && (kind < 0 || type < 0))
         return error_set(ERROR_DATA,

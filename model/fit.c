@@ -46,18 +46,6 @@ struct fit {
     unsigned steps;
 };
 
-/* Without rows; what the passes before have found stays. */
-static void clear(struct fit *fit) {
-    struct exact *const sums[] = {
-        &fit->weight, &fit->half_deviance, &fit->pearson,           &fit->likelihood,
-        &fit->null_a, &fit->null_b,        &fit->null_half_deviance};
-    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
-        exact_init(sums[i]);
-    for (uint32_t k = 0; k < fit->classes; k++)
-        exact_init(&fit->class[k]);
-    fit->rows = 0;
-}
-
 struct fit *fit_new(const struct objective *objective, const struct loss_parameters *loss,
                     uint32_t outputs, bool intercept, double parameters) {
     struct fit *fit = memory_new(1, sizeof *fit);
@@ -79,7 +67,15 @@ struct fit *fit_new(const struct objective *objective, const struct loss_paramet
         fit->class = memory_new(fit->classes, sizeof *fit->class);
     fit->null_margin = memory_new(outputs, sizeof *fit->null_margin);
     fit->margin = memory_new(outputs, sizeof *fit->margin);
-    clear(fit);
+    /* Without rows; what the passes before have found stays. */
+    struct exact *const sums[] = {
+        &fit->weight, &fit->half_deviance, &fit->pearson,           &fit->likelihood,
+        &fit->null_a, &fit->null_b,        &fit->null_half_deviance};
+    for (size_t i = 0; i < sizeof sums / sizeof sums[0]; i++)
+        exact_init(sums[i]);
+    for (uint32_t k = 0; k < fit->classes; k++)
+        exact_init(&fit->class[k]);
+    fit->rows = 0;
     return fit;
 }
 
@@ -113,14 +109,6 @@ static double pearson_of(const struct fit *fit, const struct fit_row *row) {
     return sum;
 }
 
-static void add_classes(struct fit *fit, const struct fit_row *row) {
-    if (fit->lists)
-        for (uint32_t k = 0; k < fit->classes; k++)
-            exact_add(&fit->class[k], row -> weight * row -> has[k]);
-    else if (fit->class)
-        exact_add(&fit->class[(size_t)row->label], row -> weight);
-}
-
 static void add_in_rows(struct fit *fit, const struct fit_row *row) {
     const struct distribution *distribution = fit->distribution;
     double a, b;
@@ -131,7 +119,11 @@ static void add_in_rows(struct fit *fit, const struct fit_row *row) {
     if (!distribution)
         return;
     exact_add(&fit->pearson, row->weight * pearson_of(fit, row));
-    add_classes(fit, row);
+    if (fit->lists)
+        for (uint32_t k = 0; k < fit->classes; k++)
+            exact_add(&fit->class[k], row -> weight * row -> has[k]);
+    else if (fit->class)
+        exact_add(&fit->class[(size_t)row->label], row -> weight);
     if (distribution->null_terms) {
         distribution->null_terms(fit->loss, row->label, row->offset, &a, &b);
         exact_add(&fit->null_a, row->weight * a);
@@ -175,43 +167,29 @@ static double within(double logit) {
     return fmin(fmax(logit, -LOGIT_MOST), LOGIT_MOST);
 }
 
-/* The logit of the share that lies above each threshold. */
-static void null_of_ordered(struct fit *fit) {
-    for (uint32_t k = 0; k < fit->outputs; k++) {
-        double below = 0, above = 0;
-        for (uint32_t j = 0; j < fit->classes; j++)
-            *(j > k ? &above : &below) += exact_value(&fit->class[j]);
-        fit->null_margin[k] = within(log(above / below));
-    }
-}
-
-/* The margins of a model without offsets that knows the classes' weights alone: of a softmax log
- * W_k, of other outputs the logit of each class's share. */
-static void null_of_classes(struct fit *fit) {
-    double all = exact_value(&fit->weight);
-    bool softmax = fit->distribution == &distribution_multinomial;
-    for (uint32_t k = 0; k < fit->outputs; k++) {
-        double own = exact_value(&fit->class[fit->outputs == 1 ? 1 : k]);
-        fit->null_margin[k] = within(softmax ? log(own / all) : log(own / (all - own)));
-    }
-}
-
 static void find_null_margin(struct fit *fit) {
     double ratio = exact_value(&fit->null_a) / exact_value(&fit->null_b);
     if (!fit->intercept)
         return; /* it is 0 */
-    if (fit->objective->labels == LABEL_ORDERED)
-        null_of_ordered(fit);
-    else if (fit->distribution->null_margin == NULL_OF_CLASSES)
-        null_of_classes(fit);
-    else
+    if (fit->objective->labels == LABEL_ORDERED) {
+        /* The logit of the share that lies above each threshold. */
+        for (uint32_t k = 0; k < fit->outputs; k++) {
+            double below = 0, above = 0;
+            for (uint32_t j = 0; j < fit->classes; j++)
+                *(j > k ? &above : &below) += exact_value(&fit->class[j]);
+            fit->null_margin[k] = within(log(above / below));
+        }
+    } else if (fit->distribution->null_margin == NULL_OF_CLASSES) {
+        /* The margins of a model without offsets that knows the classes' weights alone: of a
+         * softmax log W_k, of other outputs the logit of each class's share. */
+        double all = exact_value(&fit->weight);
+        bool softmax = fit->distribution == &distribution_multinomial;
+        for (uint32_t k = 0; k < fit->outputs; k++) {
+            double own = exact_value(&fit->class[fit->outputs == 1 ? 1 : k]);
+            fit->null_margin[k] = within(softmax ? log(own / all) : log(own / (all - own)));
+        }
+    } else
         fit->null_margin[0] = fit->distribution->null_margin == NULL_LOG ? log(ratio) : ratio;
-}
-
-/* Whether the null model must be searched for. */
-static bool needs_search(const struct fit *fit) {
-    return fit->has_offsets && fit->intercept && fit->outputs == 1 &&
-           fit->distribution->null_margin == NULL_OF_CLASSES;
 }
 
 /* A step of Newton's method, within the bounds that slopes have shown; true when it was the last.
@@ -253,7 +231,9 @@ bool fit_next_pass(struct fit *fit) {
     if (fit->pass == PASS_ROWS) {
         find_null_margin(fit);
         fit->dispersion = likelihood_dispersion(fit);
-        fit->pass = needs_search(fit) ? PASS_NULL : PASS_LAST;
+        bool searches = fit->has_offsets && fit->intercept && fit->outputs == 1 &&
+                        fit->distribution->null_margin == NULL_OF_CLASSES;
+        fit->pass = searches ? PASS_NULL : PASS_LAST;
     } else if (step_to_null(fit)) {
         fit->pass = PASS_LAST;
     }
@@ -263,20 +243,6 @@ bool fit_next_pass(struct fit *fit) {
 }
 
 /* ---- the end ---- */
-
-/* Intercepts that can be estimated: margins of a softmax are known but for one. */
-static double null_parameters(const struct fit *fit) {
-    bool softmax = fit->distribution == &distribution_multinomial;
-    return !fit->intercept ? 0 : (double)fit->outputs - (softmax ? 1 : 0);
-}
-
-static void finish_likelihood(const struct fit *fit, struct fit_statistics *statistics) {
-    statistics->log_likelihood = fit->distribution->log_likelihood
-                                     ? exact_value(&fit->likelihood)
-                                     : -exact_value(&fit->half_deviance);
-    statistics->aic = -2 * statistics->log_likelihood + 2 * fit->parameters;
-    statistics->bic = -2 * statistics->log_likelihood + log((double)fit->rows) * fit->parameters;
-}
 
 void fit_finish(const struct fit *fit, struct fit_statistics *statistics) {
     double freedom = freedom_of(fit);
@@ -298,7 +264,10 @@ void fit_finish(const struct fit *fit, struct fit_statistics *statistics) {
                                           .bic = NAN};
     if (!fit->distribution)
         return;
-    statistics->null_freedom = outcomes_of(fit) - null_parameters(fit);
+    /* Intercepts that can be estimated: margins of a softmax are known but for one. */
+    bool softmax = fit->distribution == &distribution_multinomial;
+    statistics->null_freedom =
+        outcomes_of(fit) - (!fit->intercept ? 0 : (double)fit->outputs - (softmax ? 1 : 0));
     statistics->deviance = 2 * statistics->loss;
     if (!(fit->has_offsets && fit->intercept && fit->outputs > 1))
         statistics->null_deviance = 2 * exact_value(&fit->null_half_deviance);
@@ -308,7 +277,11 @@ void fit_finish(const struct fit *fit, struct fit_statistics *statistics) {
         statistics->deviance_ratio = statistics->deviance / freedom;
     }
     statistics->dispersion = fit->distribution->has_dispersion ? statistics->pearson_ratio : 1;
-    finish_likelihood(fit, statistics);
+    statistics->log_likelihood = fit->distribution->log_likelihood
+                                     ? exact_value(&fit->likelihood)
+                                     : -exact_value(&fit->half_deviance);
+    statistics->aic = -2 * statistics->log_likelihood + 2 * fit->parameters;
+    statistics->bic = -2 * statistics->log_likelihood + log((double)fit->rows) * fit->parameters;
 }
 
 json_t *fit_json(const struct fit_statistics *statistics) {

@@ -54,22 +54,6 @@ struct pass {
 
 /* ---- a row ---- */
 
-static struct row_room room_new(uint32_t outputs) {
-    return (struct row_room){.margin = memory_new(outputs, sizeof(double)),
-                             .work = memory_new(outputs, sizeof(double)),
-                             .has = memory_new(outputs, sizeof(double)),
-                             .by = memory_new(outputs, sizeof(double)),
-                             .square = memory_new((size_t)outputs * outputs, sizeof(double))};
-}
-
-static void room_release(struct row_room *room) {
-    free(room->margin);
-    free(room->work);
-    free(room->has);
-    free(room->by);
-    free(room->square);
-}
-
 struct span {
     size_t begin, end;
 };
@@ -280,7 +264,13 @@ static int read_group(struct pass *pass, uint32_t group, struct row_room *room) 
 
 static void *read_groups(void *context) {
     struct pass *pass = context;
-    struct row_room room = room_new(pass->hessian->outputs);
+    struct row_room room = {
+        .margin = memory_new(pass->hessian->outputs, sizeof(double)),
+        .work = memory_new(pass->hessian->outputs, sizeof(double)),
+        .has = memory_new(pass->hessian->outputs, sizeof(double)),
+        .by = memory_new(pass->hessian->outputs, sizeof(double)),
+        .square =
+            memory_new((size_t)pass->hessian->outputs * pass->hessian->outputs, sizeof(double))};
     uint32_t group;
     while ((group = atomic_fetch_add(&pass->next, 1)) < pass->hessian->groups) {
         pass->code[group] = read_group(pass, group, &room);
@@ -288,7 +278,11 @@ static void *read_groups(void *context) {
             pass->text[group] = memory_copy_string(error_text());
         error_clear();
     }
-    room_release(&room);
+    free(room.margin);
+    free(room.work);
+    free(room.has);
+    free(room.by);
+    free(room.square);
     return NULL;
 }
 
@@ -339,18 +333,14 @@ static int count_rows(struct hessian *hessian) {
     return 0;
 }
 
-static uint32_t groups_of(uint64_t count, uint32_t chunks) {
-    uint64_t groups = count ? GROUP_ELEMENTS / count : GROUPS_MAX;
-    groups = groups > GROUPS_MAX ? GROUPS_MAX : groups;
-    groups = groups > chunks ? chunks : groups;
-    return groups ? (uint32_t)groups : 1;
-}
-
 int hessian_new(struct set *set, const struct model_layout *layout, const double *parameters,
                 unsigned threads, struct hessian **made, struct hessian_sums *sums) {
     struct hessian *hessian = memory_new(1, sizeof *hessian);
     uint32_t chunks = set_training_chunks(set_info(set));
     uint64_t count = model_parameters(layout);
+    uint64_t groups = count ? GROUP_ELEMENTS / count : GROUPS_MAX;
+    groups = groups > GROUPS_MAX ? GROUPS_MAX : groups;
+    groups = groups > chunks ? chunks : groups;
     *hessian = (struct hessian){.set = set,
                                 .layout = layout,
                                 .objective = objective_find(layout->objective),
@@ -358,7 +348,7 @@ int hessian_new(struct set *set, const struct model_layout *layout, const double
                                 .outputs = layout->outputs,
                                 .weights = model_rows(layout),
                                 .chunks = chunks,
-                                .groups = groups_of(count, chunks),
+                                .groups = groups ? (uint32_t)groups : 1,
                                 .count = count,
                                 .biases = layout->features * model_rows(layout),
                                 .threads = threads,

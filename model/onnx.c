@@ -52,30 +52,26 @@ static const char *add_property(const struct exporter *e, enum row_property prop
 
 /* ---- the whole ---- */
 
-/* Which feature each column of the matrix of features is. */
-static void describe_features(const struct exporter *e) {
-    const struct model_layout *layout = &e->model->layout;
-    struct bytes list;
-    char id[24];
-    bytes_init(&list);
-    for (uint64_t j = 0; j < layout->features; j++) {
-        int length = snprintf(id, sizeof id, "%s%llu", j ? "," : "",
-                              (unsigned long long)layout->feature_id[j]);
-        bytes_append(&list, id, (size_t)length);
-    }
-    bytes_put_u8(&list, 0);
-    onnx_describe(e->graph, "feature_ids", (const char *)list.data);
-    bytes_release(&list);
-}
-
 static void describe(const struct exporter *e) {
     const struct model_layout *layout = &e->model->layout;
     const json_t *hash = json_object_get(e->model->details, "model_sha256");
     onnx_describe(e->graph, "objective", layout->objective);
     if (json_is_string(hash))
         onnx_describe(e->graph, "model_sha256", json_string_value(hash));
-    if (!layout->table)
-        describe_features(e);
+    if (!layout->table) {
+        /* Which feature each column of the matrix of features is. */
+        struct bytes list;
+        char id[24];
+        bytes_init(&list);
+        for (uint64_t j = 0; j < layout->features; j++) {
+            int length = snprintf(id, sizeof id, "%s%llu", j ? "," : "",
+                                  (unsigned long long)layout->feature_id[j]);
+            bytes_append(&list, id, (size_t)length);
+        }
+        bytes_put_u8(&list, 0);
+        onnx_describe(e->graph, "feature_ids", (const char *)list.data);
+        bytes_release(&list);
+    }
 }
 
 static int build(const struct exporter *e) {

@@ -323,11 +323,6 @@ static void put_opset(struct bytes *model, const char *domain, uint64_t version)
     put_message(model, 8, &opset);
 }
 
-static void write_bytes(const struct bytes *bytes, FILE *file) {
-    if (bytes->length)
-        fwrite(bytes->data, 1, bytes->length, file);
-}
-
 void onnx_write(struct onnx_graph *graph, const char *version, FILE *file) {
     struct bytes head = begin_message(), name = begin_message();
     put_number(&head, 1, IR_VERSION);
@@ -342,8 +337,10 @@ void onnx_write(struct onnx_graph *graph, const char *version, FILE *file) {
     const struct bytes *parts[] = {&head,           &graph->nodes,  &name,
                                    &graph->tensors, &graph->inputs, &graph->outputs,
                                    &graph->metadata};
-    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        write_bytes(parts[i], file);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (parts[i]->length)
+            fwrite(parts[i]->data, 1, parts[i]->length, file);
+    }
     bytes_release(&head);
     bytes_release(&name);
 }

@@ -155,15 +155,6 @@ static bool is_crossed(const struct table *table, uint32_t number) {
     return false;
 }
 
-/* A number that has one value alone has no bins: crosses have of it that it is missing. */
-static void code_missing(struct sums *sums, uint32_t number, const char *missing) {
-    struct coded_column *coded = &sums->coded[number];
-    coded->codes = 2;
-    coded->id = memory_new(coded->codes, sizeof *coded->id);
-    coded->id[1] = table_feature(sums->table->ids, number, ROLE_MISSING, NULL, 0);
-    coded->value = onnx_cast(sums->graph, missing, ONNX_INT64);
-}
-
 static void add_number_column(struct sums *sums, uint32_t number, const char *name) {
     const struct table_column *column = &sums->table->column[number];
     struct onnx_graph *graph = sums->graph;
@@ -177,8 +168,14 @@ static void add_number_column(struct sums *sums, uint32_t number, const char *na
                table_feature(ids, number, ROLE_MISSING, NULL, 0));
     if (column->edges)
         add_bins(sums, number, value, missing);
-    else if (is_crossed(sums->table, number))
-        code_missing(sums, number, missing);
+    else if (is_crossed(sums->table, number)) {
+        /* A number that has one value alone has no bins: crosses have of it that it is missing. */
+        struct coded_column *coded = &sums->coded[number];
+        coded->codes = 2;
+        coded->id = memory_new(coded->codes, sizeof *coded->id);
+        coded->id[1] = table_feature(sums->table->ids, number, ROLE_MISSING, NULL, 0);
+        coded->value = onnx_cast(sums->graph, missing, ONNX_INT64);
+    }
 }
 
 /* ---- categories ---- */
@@ -198,13 +195,6 @@ static void known_add(struct known_texts *known, char *text, int64_t code) {
     }
     known->text[known->count] = text;
     known->code[known->count++] = code;
-}
-
-static void known_release(struct known_texts *known) {
-    for (uint64_t i = 0; i < known->count; i++)
-        free(known->text[i]);
-    free(known->text);
-    free(known->code);
 }
 
 static bool is_feature(const void *layout, uint64_t id) {
@@ -278,7 +268,10 @@ static int add_category_column(struct sums *sums, uint32_t number, const char *n
         add_looked_up(sums, coded->value, table, coded->codes);
         free(table);
     }
-    known_release(&known);
+    for (uint64_t i = 0; i < known.count; i++)
+        free(known.text[i]);
+    free(known.text);
+    free(known.code);
     return code;
 }
 

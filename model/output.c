@@ -130,27 +130,22 @@ static void write_one(const struct lines *lines, const char *member, double valu
 /* In JSON write_list() adds the predicted class, unless `class` is this. */
 #define NO_CLASS SIZE_MAX
 
-static void write_classes(const struct lines *lines) {
-    bool json = lines->output->json, first = true;
-    FILE *file = lines->output->file;
-    fputs(json ? "\"classes\":[" : "", file);
-    for (uint32_t k = 0; k < lines->layout->classes; k++) {
-        if (!lines->predicted[k])
-            continue;
-        if (!first)
-            putc(json ? ',' : lines->layout->separator, file);
-        fputs(json ? lines->class_json[k] : lines->layout->class_names[k], file);
-        first = false;
-    }
-    fputs(json ? "]" : "", file);
-}
-
 /* The predicted class, or all that are. */
 static void write_answer(const struct lines *lines, size_t class) {
     FILE *file = lines->output->file;
-    if (lines->layout->separator)
-        write_classes(lines);
-    else if (lines->output->json)
+    if (lines->layout->separator) {
+        bool json = lines->output->json, first = true;
+        fputs(json ? "\"classes\":[" : "", file);
+        for (uint32_t k = 0; k < lines->layout->classes; k++) {
+            if (!lines->predicted[k])
+                continue;
+            if (!first)
+                putc(json ? ',' : lines->layout->separator, file);
+            fputs(json ? lines->class_json[k] : lines->layout->class_names[k], file);
+            first = false;
+        }
+        fputs(json ? "]" : "", file);
+    } else if (lines->output->json)
         fprintf(file, "\"class\":%s", lines->class_json[class]);
     else
         fputs(lines->layout->class_names[class], file);
@@ -173,22 +168,6 @@ static void write_list(const struct lines *lines, const char *member, const doub
     fputs(json ? "}\n" : "\n", file);
 }
 
-static void write_label(const struct lines *lines, size_t class) {
-    bool json = lines->output->json;
-    FILE *file = lines->output->file;
-    if (json)
-        putc('{', file);
-    write_answer(lines, class);
-    fputs(json ? "}\n" : "\n", file);
-}
-
-static void write_margins(const struct lines *lines, const double *margins) {
-    if (lists_classes(lines))
-        write_list(lines, "margins", margins, lines->layout->outputs, NO_CLASS);
-    else
-        write_one(lines, "margin", margins[0]);
-}
-
 static void write_prediction(const struct lines *lines, const double *margins, size_t class) {
     uint32_t outputs = lines->layout->outputs;
     if (lines->output->shown == SCORE_PROBABILITIES && is_binary(lines)) {
@@ -207,7 +186,10 @@ static void write_prediction(const struct lines *lines, const double *margins, s
 void lines_write(struct lines *lines, const double *margins, const char *const *cells) {
     const struct model_layout *layout = lines->layout;
     if (!lines->output->columns && lines->output->shown == SCORE_MARGINS) {
-        write_margins(lines, margins);
+        if (lists_classes(lines))
+            write_list(lines, "margins", margins, lines->layout->outputs, NO_CLASS);
+        else
+            write_one(lines, "margin", margins[0]);
         return;
     }
     response_predict(lines->objective, layout, margins, lines->prediction);
@@ -218,9 +200,14 @@ void lines_write(struct lines *lines, const double *margins, const char *const *
         output_columns_write(
             lines->output->columns, lines->output,
             &(struct output_answer){margins, lines->prediction, class, lines->predicted, cells});
-    else if (lines->output->shown == SCORE_LABELS)
-        write_label(lines, class);
-    else
+    else if (lines->output->shown == SCORE_LABELS) {
+        bool json = lines->output->json;
+        FILE *file = lines->output->file;
+        if (json)
+            putc('{', file);
+        write_answer(lines, class);
+        fputs(json ? "}\n" : "\n", file);
+    } else
         write_prediction(lines, margins, class);
 }
 

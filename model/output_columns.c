@@ -38,18 +38,8 @@ static bool has_classes(const struct output_columns *columns) {
     return columns->objective->labels != LABEL_TARGET;
 }
 
-static bool has_probabilities(const struct output_columns *columns) {
-    return has_classes(columns) && columns->objective->predict;
-}
-
 static bool is_binary(const struct output_columns *columns) {
     return columns->objective->labels == LABEL_BINARY;
-}
-
-/* A margin belongs to a class, but for the one of two classes, or of a number. Of ordered classes
- * it is that of being in this class or a higher one, which the lowest does not need. */
-static uint32_t first_class_with_margin(const struct output_columns *columns) {
-    return columns->layout->shared ? 1 : 0;
 }
 
 /* ---- reading the list ---- */
@@ -117,7 +107,7 @@ static int add_classes(struct output_columns *columns, enum output_kind kind, co
 }
 
 static int add_probability(struct output_columns *columns, const char *name, const char *class) {
-    if (!has_probabilities(columns))
+    if (!(has_classes(columns) && columns->objective->predict))
         return refuse(columns, name, "has no probabilities");
     if (class || strcmp(name, "probabilities") == 0)
         return add_classes(columns, OUTPUT_PREDICTION, "probability", 0, class);
@@ -131,7 +121,10 @@ static int add_probability(struct output_columns *columns, const char *name, con
 static int add_margin(struct output_columns *columns, const char *name, const char *class) {
     bool one = is_binary(columns) || !has_classes(columns);
     if (!one && (class || strcmp(name, "margins") == 0))
-        return add_classes(columns, OUTPUT_MARGIN, "margin", first_class_with_margin(columns),
+        /* A margin belongs to a class, but for the one of two classes, or of a number. Of ordered
+         * classes it is that of being in this class or a higher one, which the lowest does not
+         * need. */
+        return add_classes(columns, OUTPUT_MARGIN, "margin", columns->layout->shared ? 1 : 0,
                            class);
     if (!one)
         return refuse(columns, name, "has a margin for each class: take margins, or margin:CLASS");
@@ -241,16 +234,12 @@ static void write_cell(const char *text, FILE *file) {
         output_write_quoted(text, file);
 }
 
-static void write_json_text(const char *text, FILE *file) {
-    json_t *string = text_to_json(text);
-    json_dumpf(string, file, JSON_ENCODE_ANY);
-    json_decref(string);
-}
-
 static void write_text(const char *text, const struct score_output *output) {
-    if (output->json)
-        write_json_text(text, output->file);
-    else
+    if (output->json) {
+        json_t *string = text_to_json(text);
+        json_dumpf(string, output->file, JSON_ENCODE_ANY);
+        json_decref(string);
+    } else
         write_cell(text, output->file);
 }
 
@@ -309,15 +298,6 @@ static void write_answer(const struct output_columns *columns, const struct outp
     }
 }
 
-/* What is before column `i` of a line. */
-static void write_beginning(const struct output_columns *columns, uint32_t i,
-                            const struct score_output *output) {
-    if (i)
-        putc(',', output->file);
-    if (output->json)
-        fprintf(output->file, "%s:", columns->column[i].member);
-}
-
 /* `answered`: the example has a prediction, and not cells alone. */
 static void write_line(const struct output_columns *columns, const struct score_output *output,
                        const struct output_answer *answer, bool answered) {
@@ -325,7 +305,11 @@ static void write_line(const struct output_columns *columns, const struct score_
         putc('{', output->file);
     for (uint32_t i = 0; i < columns->count; i++) {
         const struct output_column *column = &columns->column[i];
-        write_beginning(columns, i, output);
+        /* What is before column `i` of a line. */
+        if (i)
+            putc(',', output->file);
+        if (output->json)
+            fprintf(output->file, "%s:", columns->column[i].member);
         if (answered || (column->kind == OUTPUT_CELL && answer->cells))
             write_answer(columns, column, output, answer);
         else if (output->json)

@@ -91,12 +91,6 @@ static void add_to_bin(struct ranking *ranking, const struct ranked_score *entry
     weight_sum_add(entry->weight > 0 ? &bin->positive : &bin->negative, fabs(entry->weight));
 }
 
-static void put_into_bins(struct ranking *ranking) {
-    ranking->bin = memory_new(BINS, sizeof *ranking->bin);
-    for (uint64_t i = 0; i < ranking->count; i++)
-        add_to_bin(ranking, &ranking->entry[i]);
-}
-
 static struct ranked_score *scores_of_bins(const struct ranking *ranking, uint64_t *count) {
     struct ranked_score *scores = NULL;
     uint64_t capacity = 0;
@@ -129,8 +123,11 @@ static void add_scores(struct ranking *ranking, const double *scores, double wei
  * are given up, or put into bins. */
 static bool has_room(struct ranking *ranking, uint64_t each, double weight) {
     if (!ranking->overflowed && weight > 0 && (ranking->count + 1) * each > ranking->bytes_max) {
-        if (ranking->outputs == 1)
-            put_into_bins(ranking);
+        if (ranking->outputs == 1) {
+            ranking->bin = memory_new(BINS, sizeof *ranking->bin);
+            for (uint64_t i = 0; i < ranking->count; i++)
+                add_to_bin(ranking, &ranking->entry[i]);
+        }
         release_scores(ranking);
         *ranking =
             (struct ranking){.outputs = ranking->outputs, .overflowed = true, .bin = ranking->bin};
@@ -275,25 +272,20 @@ static struct ranked rank(struct ranked_score *entries, uint64_t count) {
         .average_precision = any ? exact_value(&precision) / positives : NAN};
 }
 
-static void copy_entries(const struct ranking *ranking, uint32_t class,
-                         struct ranked_score *entries) {
-    for (uint64_t i = 0; i < ranking->count; i++) {
-        double weight = ranking->weight[i];
-        uint64_t at = i * ranking->outputs + class;
-        bool own = ranking->has ? ranking->has[at] : ranking->class[i] == class;
-        entries[i] = (struct ranked_score){ranking->score[at], own ? weight : -weight};
-    }
-}
-
 struct ranked_score *ranking_scores(const struct ranking *ranking, uint32_t class,
                                     uint64_t *count) {
     if (ranking->bin)
         return scores_of_bins(ranking, count);
     assert(!ranking->overflowed && class < ranking->outputs);
     struct ranked_score *entries = memory_new(ranking->count, sizeof *entries);
-    if (ranking->outputs > 1)
-        copy_entries(ranking, class, entries);
-    else if (ranking->count)
+    if (ranking->outputs > 1) {
+        for (uint64_t i = 0; i < ranking->count; i++) {
+            double weight = ranking->weight[i];
+            uint64_t at = i * ranking->outputs + class;
+            bool own = ranking->has ? ranking->has[at] : ranking->class[i] == class;
+            entries[i] = (struct ranked_score){ranking->score[at], own ? weight : -weight};
+        }
+    } else if (ranking->count)
         memcpy(entries, ranking->entry, ranking->count * sizeof *entries);
     *count = ranking->count;
     return entries;

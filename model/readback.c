@@ -61,21 +61,6 @@ static void list_features(struct readback *readback) {
     readback->features = differ;
 }
 
-/* Notes the parameters of a row of a tensor. */
-static void note_row(struct readback *readback, uint32_t tensor, uint64_t row) {
-    const struct layout_tensor *of = &readback->vector.tensor[tensor];
-    assert(row < of->rows);
-    for (uint64_t column = 0; column < of->columns; column++) {
-        MEMORY_ROOM(readback->noted, readback->count, readback->capacity);
-        readback->noted[readback->count++] =
-            (struct noted){.tensor = tensor,
-                           .row = row,
-                           .column = column,
-                           .element = of->first + row * of->columns + column,
-                           .value = NAN};
-    }
-}
-
 struct readback *readback_new(const struct model_layout *layout, const struct sample *sample) {
     struct readback *readback = memory_new(1, sizeof *readback);
     readback->layout = layout;
@@ -90,8 +75,20 @@ struct readback *readback_new(const struct model_layout *layout, const struct sa
         uint64_t most =
             (by_feature ? BY_FEATURE_MOST : OTHERS_MOST) / (of->columns ? of->columns : 1);
         uint64_t rows = by_feature ? readback->features : of->rows;
-        for (uint64_t i = 0; i < rows && i <= most; i++)
-            note_row(readback, tensor, by_feature ? readback->feature[i] : i);
+        for (uint64_t i = 0; i < rows && i <= most; i++) {
+            /* Notes the parameters of a row of a tensor. */
+            const uint64_t row = by_feature ? readback->feature[i] : i;
+            assert(row < of->rows);
+            for (uint64_t column = 0; column < of->columns; column++) {
+                MEMORY_ROOM(readback->noted, readback->count, readback->capacity);
+                readback->noted[readback->count++] =
+                    (struct noted){.tensor = tensor,
+                                   .row = row,
+                                   .column = column,
+                                   .element = of->first + row * of->columns + column,
+                                   .value = NAN};
+            }
+        }
     }
     return readback;
 }
@@ -201,18 +198,6 @@ static int compare_parts(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static struct stored_part *parts_of_terms(const struct model_layout *layout,
-                                          const struct terms *terms, size_t *count) {
-    struct stored_part *parts = memory_new(terms->count, sizeof *parts);
-    *count = 0;
-    for (size_t i = 0; i < terms->count; i++)
-        if (terms->value[i] != 0)
-            parts[(*count)++] =
-                (struct stored_part){layout->feature_id[terms->feature[i]], terms->value[i], 0};
-    qsort(parts, *count, sizeof *parts, compare_parts);
-    return parts;
-}
-
 /* The name of a feature of either side. */
 static const char *name_of_id(const struct model_layout *model, uint64_t id, char text[NAME_TEXT]) {
     uint64_t rank = rank_from(model, 0, id);
@@ -253,7 +238,13 @@ static int check_sample_row(const struct readback *readback, const struct model 
                                       readback->sample->stored[first + i],
                                       centre ? centre[first + i] : 0};
     qsort(set, in_set, sizeof *set, compare_parts);
-    struct stored_part *file = parts_of_terms(&model->layout, terms, &in_file);
+    struct stored_part *file = memory_new(terms->count, sizeof *file);
+    in_file = 0;
+    for (size_t i = 0; i < terms->count; i++)
+        if (terms->value[i] != 0)
+            file[in_file++] = (struct stored_part){model->layout.feature_id[terms->feature[i]],
+                                                   terms->value[i], 0};
+    qsort(file, in_file, sizeof *file, compare_parts);
     int code = compare_row(&model->layout, readback->sample->row[row], set, in_set, file, in_file);
     free(set);
     free(file);

@@ -76,13 +76,6 @@ static void fit_output(const struct response_wanted *wanted, const struct model_
     free(scores);
 }
 
-static void cool(const struct ranking *margins, struct response *response) {
-    response->temperature = calibration_temperature(margins, response->shift);
-    if (!(response->temperature > 0))
-        log_warning("not calibrated: no temperature fits the holdout, where the classes are not "
-                    "more frequent where their margins are larger");
-}
-
 void response_fit(const struct response_wanted *wanted, const struct model_layout *layout,
                   const struct ranking *margins, struct response *response) {
     struct model_layout decided = *layout;
@@ -103,7 +96,11 @@ void response_fit(const struct response_wanted *wanted, const struct model_layou
                 !wanted->classes_weighted;
     decided.response = response;
     if (wanted->calibration == CALIBRATION_TEMPERATURE) {
-        cool(margins, response);
+        response->temperature = calibration_temperature(margins, response->shift);
+        if (!(response->temperature > 0))
+            log_warning(
+                "not calibrated: no temperature fits the holdout, where the classes are not "
+                "more frequent where their margins are larger");
         return;
     }
     if (wanted->calibration != CALIBRATION_NONE) {

@@ -43,15 +43,6 @@ struct scorer {
     struct term_mapper mapper;
 };
 
-/* Adds a row to the block. */
-static void add_row_terms(struct scorer *scorer, const struct source_rows *rows, uint32_t row) {
-    uint64_t known = term_mapper_row(&scorer->mapper, rows, row, margins_terms(scorer->margins));
-    bool shifts = rows->offset && offsets_needed(&scorer->model->layout);
-    margins_end_row(scorer->margins, shifts ? rows->offset[row] : 0);
-    assert(scorer->rows < MARGINS_ROWS_MAX);
-    scorer->row[scorer->rows++] = (struct scored_row){row, known};
-}
-
 /* The name of a feature for a message, as in " (radius)"; empty if the feature has no name. */
 #define NAME_TEXT 128
 
@@ -60,20 +51,6 @@ static const char *name_in_brackets(const struct model_layout *layout, uint64_t 
     const char *name = layout->feature_names ? layout->feature_names[feature] : "";
     snprintf(text, NAME_TEXT, "%s%.100s%s", *name ? " (" : "", name, *name ? ")" : "");
     return text;
-}
-
-/* The first feature of the model that a row does not have. */
-static uint64_t first_missing(const struct model_layout *layout, const struct source_rows *rows,
-                              uint32_t row) {
-    const uint64_t *id = source_row_ids(rows, row);
-    uint64_t at = 0, values = rows->start[row + 1] - rows->start[row], feature = 0;
-    for (; feature < layout->features; feature++) {
-        while (at < values && id[at] < layout->feature_id[feature])
-            at++;
-        if (at == values || id[at] != layout->feature_id[feature])
-            break;
-    }
-    return feature;
 }
 
 /* Names the line of the file, or the row of a pack. */
@@ -88,7 +65,15 @@ static int row_error(const struct scorer *scorer, const struct source_rows *rows
 static int missing_values_error(const struct scorer *scorer, const struct source_rows *rows,
                                 uint32_t row, uint64_t known) {
     const struct model_layout *layout = &scorer->model->layout;
-    uint64_t missing = first_missing(layout, rows, row);
+    /* The first feature of the model that a row does not have. */
+    const uint64_t *id = source_row_ids(rows, row);
+    uint64_t at = 0, values = rows->start[row + 1] - rows->start[row], missing = 0;
+    for (; missing < layout->features; missing++) {
+        while (at < values && id[at] < layout->feature_id[missing])
+            at++;
+        if (at == values || id[at] != layout->feature_id[missing])
+            break;
+    }
     char name[NAME_TEXT], why[NAME_TEXT + 256];
     snprintf(why, sizeof why,
              "no value in column %llu%s, and only %llu of the %llu columns that the model was "
@@ -235,7 +220,13 @@ static int score_rows(void *context, const struct source_rows *rows) {
     for (uint32_t row = 0; row < rows->count && !code; row++) {
         if (scorer->pick && !holdout_picks(scorer->pick, holdout_hash(rows, row)))
             continue;
-        add_row_terms(scorer, rows, row);
+        /* Adds a row to the block. */
+        uint64_t known =
+            term_mapper_row(&scorer->mapper, rows, row, margins_terms(scorer->margins));
+        bool shifts = rows->offset && offsets_needed(&scorer->model->layout);
+        margins_end_row(scorer->margins, shifts ? rows->offset[row] : 0);
+        assert(scorer->rows < MARGINS_ROWS_MAX);
+        scorer->row[scorer->rows++] = (struct scored_row){row, known};
         if (margins_full(scorer->margins))
             code = score_block(scorer, rows, &bad);
     }
@@ -412,17 +403,6 @@ int score_labels(const struct model *model, struct pack *const *packs, uint32_t 
 
 #define CLASSES_LISTED 5
 
-/* The first classes that were trained on, for a message. */
-static char *list_classes(uint32_t classes, const char *const *class_names) {
-    char *list = memory_copy_string("");
-    for (uint32_t i = 0; i < classes && i < CLASSES_LISTED; i++) {
-        char *more = memory_format("%s%s%s", list, i ? ", " : "", class_names[i]);
-        free(list);
-        list = more;
-    }
-    return list;
-}
-
 int score_check_labels(const struct score_figures *figures, const char *where, uint32_t classes,
                        const char *const *class_names) {
     unsigned long long examples = figures->examples;
@@ -434,7 +414,13 @@ int score_check_labels(const struct score_figures *figures, const char *where, u
         return error_set(ERROR_DATA,
                          "%s: none of the %llu labels (%s) is a number, and numbers are trained on",
                          where, examples, figures->unseen);
-    char *list = list_classes(classes, class_names);
+    /* The first classes that were trained on, for a message. */
+    char *list = memory_copy_string("");
+    for (uint32_t i = 0; i < classes && i < CLASSES_LISTED; i++) {
+        char *more = memory_format("%s%s%s", list, i ? ", " : "", class_names[i]);
+        free(list);
+        list = more;
+    }
     int code =
         error_set(ERROR_DATA,
                   "%s: none of the %llu labels (%s) is one of those that are trained on "

@@ -210,12 +210,6 @@ static int find_error(struct solver *solver, uint64_t element, struct single_err
     return code;
 }
 
-static void take_gradient(struct solver *solver) {
-    for (uint64_t i = 0; i < solver->count; i++)
-        solver->residual[i] =
-            solver->sums.gradient[i] + ridge_at(solver, i) * solver->point->parameters[i];
-}
-
 static int find_distance(struct solver *solver, struct single_totals *totals) {
     double square;
     int code = solve(solver, INFINITY, &square);
@@ -238,21 +232,17 @@ static double reach_of(const struct solver *solver, const double *direction, uin
     return is_left_out(solver, i) ? 0 : fabs(direction[i]) * sqrt(spread_of(solver, i));
 }
 
-/* A vector without a structure that directions could be orthogonal to: from -1 to 1 for columns
- * with a deviation of 1. */
-static void draw(struct solver *solver, uint64_t round, double *vector) {
-    for (uint64_t i = 0; i < solver->count; i++) {
-        double drawn = (double)(random_mix(solver->count * round + i) >> 11) * 0x1p-52 - 1;
-        solver->residual[i] = is_left_out(solver, i) ? 0 : drawn * sqrt(spread_of(solver, i));
-    }
-    precondition(solver, solver->residual, vector);
-}
-
 /* The part of a drawn vector that H does not see: with Hv = Hz, z - v. *largest is 0 if none is
  * left. */
 static int find_unseen(struct solver *solver, uint64_t round, double *unseen, double *largest) {
     double energy, curvature = 0, square = 0;
-    draw(solver, round, unseen);
+    /* A vector without a structure that directions could be orthogonal to: from -1 to 1 for columns
+     * with a deviation of 1. */
+    for (uint64_t i = 0; i < solver->count; i++) {
+        double drawn = (double)(random_mix(solver->count * round + i) >> 11) * 0x1p-52 - 1;
+        solver->residual[i] = is_left_out(solver, i) ? 0 : drawn * sqrt(spread_of(solver, i));
+    }
+    precondition(solver, solver->residual, unseen);
     memcpy(solver->direction, unseen, solver->count * sizeof *unseen);
     int code = multiply(solver);
     memcpy(solver->residual, solver->product, solver->count * sizeof *unseen);
@@ -273,14 +263,6 @@ static int find_unseen(struct solver *solver, uint64_t round, double *unseen, do
     if (*largest < LEFT_LEAST || curvature > CURVATURE_LEAST * square)
         *largest = 0;
     return code;
-}
-
-/* A column that has but one value moves to the bias. */
-static void move_to_bias(struct solver *solver, uint64_t i) {
-    double own = solver->point->restated[i];
-    if (own != 0 && solver->sums.diagonal[i] > 0)
-        solver->point->restated[bias_of(solver, i)] += mean_of(solver, i) * own;
-    solver->point->restated[i] = 0;
 }
 
 /* The last one in the order that a direction moves, which takes its estimate to 0. */
@@ -305,7 +287,11 @@ static int find_dependent(struct solver *solver, struct single_totals *totals) {
     int code = 0;
     for (uint64_t i = 0; i < solver->biases; i++)
         if (is_left_out(solver, i) && !solver->point->aliased[i]) {
-            move_to_bias(solver, i);
+            /* A column that has but one value moves to the bias. */
+            double own = solver->point->restated[i];
+            if (own != 0 && solver->sums.diagonal[i] > 0)
+                solver->point->restated[bias_of(solver, i)] += mean_of(solver, i) * own;
+            solver->point->restated[i] = 0;
             solver->point->aliased[i] = true;
             totals->dependent++;
         }
@@ -319,15 +305,6 @@ static int find_dependent(struct solver *solver, struct single_totals *totals) {
     totals->more = largest > 0;
     free(unseen);
     return code;
-}
-
-/* Where it is known what follows from others. */
-static void take_kinds(const struct solver *solver, struct single_totals *totals) {
-    collinear_restate(solver->point->direct, solver->point->restated);
-    for (uint64_t i = 0; i < solver->count; i++) {
-        solver->point->aliased[i] = is_aliased(solver, i);
-        totals->dependent += solver->point->aliased[i];
-    }
 }
 
 /* ---- what runs away ---- */
@@ -349,36 +326,26 @@ static bool has_gradient(const struct solver *solver) {
     return sum > ROUNDING * weight;
 }
 
-/* Shares are of columns without their means. The intercept beside them has an error of its own only
- * where nothing else runs away: all labels are 0. */
-static void name_runaways(const struct solver *solver, const struct moved_sums *sums,
-                          bool *runs_away) {
-    bool any = false;
-    for (uint64_t i = 0; i < solver->biases; i++) {
-        double mean = mean_of(solver, i);
-        double toward = sums->toward[i] - (mean != 0 ? mean * sums->toward[bias_of(solver, i)] : 0);
-        runs_away[i] = solver->solution[i] * toward >= SHARE_NAMED * sums->change;
-        any |= runs_away[i];
-    }
-    for (uint64_t i = solver->biases; i < solver->count && !any; i++)
-        runs_away[i] = solver->solution[i] * sums->toward[i] >= SHARE_NAMED * sums->change;
-}
-
 /* The solution is Newton's step. */
 static int find_runaways(struct solver *solver, bool *runs_away) {
     struct moved_sums sums;
     int code = hessian_moves(solver->hessian, solver->solution, &sums);
-    if (!code && sums.change > 0 && sums.second <= INFORMATION_MOST * sums.typical * sums.square)
-        name_runaways(solver, &sums, runs_away);
+    if (!code && sums.change > 0 && sums.second <= INFORMATION_MOST * sums.typical * sums.square) {
+        /* Shares are of columns without their means. The intercept beside them has an error of its
+         * own only where nothing else runs away: all labels are 0. */
+        bool any = false;
+        for (uint64_t i = 0; i < solver->biases; i++) {
+            double mean = mean_of(solver, i);
+            double toward =
+                sums.toward[i] - (mean != 0 ? mean * sums.toward[bias_of(solver, i)] : 0);
+            runs_away[i] = solver->solution[i] * toward >= SHARE_NAMED * sums.change;
+            any |= runs_away[i];
+        }
+        for (uint64_t i = solver->biases; i < solver->count && !any; i++)
+            runs_away[i] = solver->solution[i] * sums.toward[i] >= SHARE_NAMED * sums.change;
+    }
     moved_sums_release(&sums);
     return code;
-}
-
-static void make_room(struct solver *solver) {
-    double **const vectors[] = {&solver->solution, &solver->residual, &solver->direction,
-                                &solver->changed, &solver->product};
-    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
-        *vectors[i] = memory_new(solver->count, sizeof(double));
 }
 
 static void release(struct solver *solver) {
@@ -405,13 +372,24 @@ int single_errors_find(struct set *set, const struct model_layout *layout,
     *totals = (struct single_totals){.distance = NAN};
     int code =
         hessian_new(set, layout, point->parameters, point->threads, &solver.hessian, &solver.sums);
-    make_room(&solver);
-    if (point->direct && count)
-        take_kinds(&solver, totals);
-    else if (!code && count && !point->ridge)
+    double **const vectors[] = {&solver.solution, &solver.residual, &solver.direction,
+                                &solver.changed, &solver.product};
+    for (size_t i = 0; i < sizeof vectors / sizeof vectors[0]; i++)
+        *vectors[i] = memory_new(solver.count, sizeof(double));
+    if (point->direct && count) {
+        /* Where it is known what follows from others. */
+        collinear_restate(solver.point->direct, solver.point->restated);
+        for (uint64_t i = 0; i < solver.count; i++) {
+            solver.point->aliased[i] = is_aliased(&solver, i);
+            totals->dependent += solver.point->aliased[i];
+        }
+    } else if (!code && count && !point->ridge)
         code = find_dependent(&solver, totals);
-    if (!code)
-        take_gradient(&solver);
+    if (!code) {
+        for (uint64_t i = 0; i < solver.count; i++)
+            solver.residual[i] =
+                solver.sums.gradient[i] + ridge_at(&solver, i) * solver.point->parameters[i];
+    }
     bool moves = !code && has_gradient(&solver);
     if (!code && (count || moves))
         code = find_distance(&solver, totals);

@@ -45,17 +45,6 @@ uint64_t summary_estimated(const struct summary_covariance *covariance) {
     return estimated;
 }
 
-/* Which parameters have errors, if not all. */
-static void add_elements(json_t *object, const struct summary_covariance *covariance) {
-    json_t *list = json_array();
-    for (uint64_t i = 0; i < covariance->element_count; i++)
-        json_array_append_new(list, json_integer((json_int_t)covariance->elements[i]));
-    json_object_set_new(object, "elements", list);
-    json_object_set_new(object, "distance", number_or_null(covariance->distance));
-    if (covariance->uncounted)
-        json_object_set_new(object, "uncounted", json_true());
-}
-
 static json_t *covariance_json(const struct summary_covariance *covariance) {
     uint64_t all = covariance->parameters;
     uint64_t count = covariance->elements ? covariance->element_count : all;
@@ -68,8 +57,16 @@ static json_t *covariance_json(const struct summary_covariance *covariance) {
     add_numbers(object, "clustered", covariance->clustered, count);
     add_numbers(object, "estimate", covariance->estimate, all);
     json_object_set_new(object, "runs_away", numbers_json(covariance, covariance->runs_away));
-    if (covariance->elements)
-        add_elements(object, covariance);
+    if (covariance->elements) {
+        /* Which parameters have errors, if not all. */
+        json_t *list = json_array();
+        for (uint64_t i = 0; i < covariance->element_count; i++)
+            json_array_append_new(list, json_integer((json_int_t)covariance->elements[i]));
+        json_object_set_new(object, "elements", list);
+        json_object_set_new(object, "distance", number_or_null(covariance->distance));
+        if (covariance->uncounted)
+            json_object_set_new(object, "uncounted", json_true());
+    }
     if (covariance->clustered)
         json_object_set_new(object, "clusters",
                             json_pack("{s:s*, s:I, s:I}", "column", covariance->cluster, "count",

@@ -121,19 +121,6 @@ char *summary_name(const struct model_layout *layout, uint64_t number) {
                          (unsigned long long)layout->feature_id[feature]);
 }
 
-static void set_name(const struct model_layout *layout, const struct standing *place, json_t *row) {
-    char *name = summary_name(layout, place->number);
-    json_object_set_new(row, "name", text_to_json(name));
-    free(name);
-}
-
-/* The class that a row of several outputs is about. */
-static void set_class(const struct model_layout *layout, const struct standing *place,
-                      json_t *row) {
-    if (!layout->shared && layout->outputs > 1)
-        json_object_set_new(row, "class", text_to_json(layout->class_names[place->output]));
-}
-
 static void set_tests(const struct computing *computing, double estimate, double error,
                       json_t *row) {
     set_number(row, "error", error);
@@ -165,8 +152,12 @@ static json_t *row_of(const struct computing *computing, const struct standing *
     double estimate = computing->estimate[place->number];
     double variance = number_at(computing->variance, place->at);
     json_t *row = json_object();
-    set_name(layout, place, row);
-    set_class(layout, place, row);
+    char *name = summary_name(layout, place->number);
+    json_object_set_new(row, "name", text_to_json(name));
+    free(name);
+    /* The class that a row of several outputs is about. */
+    if (!layout->shared && layout->outputs > 1)
+        json_object_set_new(row, "class", text_to_json(layout->class_names[place->output]));
     set_number(row, "estimate", estimate);
     if (computing->scale && !is_bias(layout, place->number))
         set_number(row, "scale", number_at(computing->scale, place->number % layout->features));
@@ -235,14 +226,6 @@ static double freedom_of(const json_t *summary, const json_t *covariance, enum s
     return distribution && distribution->has_dispersion ? fit_number(summary, "freedom") : INFINITY;
 }
 
-static int refuse_errors(enum summary_kind errors) {
-    if (errors == SUMMARY_KIND_CLUSTER)
-        return error_set(ERROR_USAGE, "this run computed no errors for clusters; train with "
-                                      "`summary_cluster = COLUMN`");
-    return error_set(ERROR_USAGE,
-                     "this run computed no robust errors; train with `summary = robust`");
-}
-
 /* The errors that a summary has for those that are asked for: without a penalty one kind is both,
  * and runs of older programs have the Bayesian ones alone. */
 static const json_t *list_of_errors(const json_t *covariance, bool penalised,
@@ -309,8 +292,13 @@ int summary_table(const struct model *model, const json_t *summary, const struct
     const json_t *result = json_object_get(model->details, "result");
     bool penalised = json_number_value(json_object_get(result, "l2")) > 0;
     const json_t *variance = list_of_errors(covariance, penalised, &errors);
-    if (!variance && errors != SUMMARY_KIND_MODEL && errors != SUMMARY_KIND_BAYESIAN)
-        return refuse_errors(errors);
+    if (!variance && errors != SUMMARY_KIND_MODEL && errors != SUMMARY_KIND_BAYESIAN) {
+        if (errors == SUMMARY_KIND_CLUSTER)
+            return error_set(ERROR_USAGE, "this run computed no errors for clusters; train with "
+                                          "`summary_cluster = COLUMN`");
+        return error_set(ERROR_USAGE,
+                         "this run computed no robust errors; train with `summary = robust`");
+    }
     struct computing computing = {.model = model,
                                   .covariance = covariance,
                                   .variance = variance,

@@ -66,14 +66,6 @@ static int compare_missing(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static struct missing missing_of(const struct model *model, uint32_t column) {
-    double mean = model->layout.table->column[column].mean;
-    uint64_t rank = find_rank(&model->layout, feature_of(model, column, ROLE_NUMBER));
-    return (struct missing){.id = feature_of(model, column, ROLE_MISSING),
-                            .rank = isnan(mean) ? NO_FEATURE : rank,
-                            .mean = mean};
-}
-
 /* ---- ranks ---- */
 
 #define INDEXED_LEAST 8     /* fewer are found by searching */
@@ -147,7 +139,12 @@ void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
         const struct table_column *column = &table->column[i];
         mapper->counts[i].missing = feature_of(model, i, ROLE_MISSING);
         if (column->kind == COLUMN_NUMBER) {
-            mapper->missing[mapper->missing_count] = missing_of(model, i);
+            double mean = model->layout.table->column[i].mean;
+            uint64_t rank = find_rank(&model->layout, feature_of(model, i, ROLE_NUMBER));
+            mapper->missing[mapper->missing_count] =
+                (struct missing){.id = feature_of(model, i, ROLE_MISSING),
+                                 .rank = isnan(mean) ? NO_FEATURE : rank,
+                                 .mean = mean};
             mapper->missing_bits |= missing_bit(mapper->missing[mapper->missing_count++].id);
         }
         if (!column->edges)
@@ -401,17 +398,6 @@ static void weigh_word(struct term_mapper *mapper, uint32_t column, struct terms
     mapper->words[mapper->words_count++] = (struct word_term){last, column};
 }
 
-static void normalise_words(struct term_mapper *mapper, struct terms *terms) {
-    for (size_t i = 0; i < mapper->words_count; i++) {
-        double squares = mapper->squares[mapper->words[i].column];
-        if (squares > 0)
-            terms->value[mapper->words[i].term] /= sqrt(squares);
-    }
-    for (size_t i = 0; i < mapper->words_count; i++)
-        mapper->squares[mapper->words[i].column] = 0;
-    mapper->words_count = 0;
-}
-
 /* A file is read by the model's own table, a pack by that of its run. For a model whose texts are
  * numbered in the older way a pack has the older ids, too; these do not rise. */
 uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
@@ -441,7 +427,14 @@ uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *r
         else if (mapper->crosses)
             cross_mapper_see(mapper->crosses, column, of);
     }
-    normalise_words(mapper, terms);
+    for (size_t i = 0; i < mapper->words_count; i++) {
+        double squares = mapper->squares[mapper->words[i].column];
+        if (squares > 0)
+            terms->value[mapper->words[i].term] /= sqrt(squares);
+    }
+    for (size_t i = 0; i < mapper->words_count; i++)
+        mapper->squares[mapper->words[i].column] = 0;
+    mapper->words_count = 0;
     terms_append(terms, &mapper->absent);
     uint32_t crosses = 0;
     const uint64_t *cross = mapper->crosses ? cross_mapper_end(mapper->crosses, &crosses) : NULL;

@@ -10,20 +10,6 @@
 
 /* ---- the text of a rule ---- */
 
-/* "recall >= 0.9": blanks may stand anywhere between the parts. */
-static bool parse_bound(const char *text, struct threshold_rule *rule) {
-    char figure[16];
-    int length = 0;
-    if (sscanf(text, " %15[a-z] >=%n", figure, &length) != 1 || !length)
-        return false;
-    rule->kind = strcmp(figure, "recall") == 0 ? THRESHOLD_RECALL : THRESHOLD_PRECISION;
-    if (rule->kind == THRESHOLD_PRECISION && strcmp(figure, "precision") != 0)
-        return false;
-    text += length;
-    return number_of_text(text + strspn(text, " "), &rule->value) && rule->value > 0 &&
-           rule->value <= 1;
-}
-
 bool threshold_parse(const char *text, struct threshold_rule *rule) {
     static const struct {
         const char *word;
@@ -35,8 +21,19 @@ bool threshold_parse(const char *text, struct threshold_rule *rule) {
             rule->kind = words[i].kind;
             return true;
         }
-    if (!number_of_text(text, &rule->value))
-        return parse_bound(text, rule);
+    if (!number_of_text(text, &rule->value)) {
+        /* "recall >= 0.9": blanks may stand anywhere between the parts. */
+        char figure[16];
+        int length = 0;
+        if (sscanf(text, " %15[a-z] >=%n", figure, &length) != 1 || !length)
+            return false;
+        rule->kind = strcmp(figure, "recall") == 0 ? THRESHOLD_RECALL : THRESHOLD_PRECISION;
+        if (rule->kind == THRESHOLD_PRECISION && strcmp(figure, "precision") != 0)
+            return false;
+        text += length;
+        return number_of_text(text + strspn(text, " "), &rule->value) && rule->value > 0 &&
+               rule->value <= 1;
+    }
     rule->kind = THRESHOLD_VALUE;
     return rule->value >= 0 && rule->value <= 1;
 }

@@ -144,21 +144,6 @@ static double positive_zero(double value) {
     return value == 0 ? 0.0 : value;
 }
 
-/* Failpoints that damage the model, for the tests of reading it back. */
-static void damage(struct model_writer *writer, uint64_t *feature_id) {
-    uint64_t id = feature_id[0], rank = rank_of(writer, 0);
-    if (writer->features < 2 || writer->layout->features < 2)
-        return;
-    if (failpoint_hit(FAILPOINT_model_ids)) {
-        feature_id[0] = feature_id[1];
-        feature_id[1] = id;
-    }
-    if (failpoint_hit(FAILPOINT_model_weights)) {
-        put_rank(writer, 0, rank_of(writer, 1));
-        put_rank(writer, 1, rank);
-    }
-}
-
 /* Writes the feature ids and the weights of kept features; notes the ranks of the run's columns. */
 static void write_features(struct model_writer *writer) {
     const struct model_layout *layout = writer->layout;
@@ -184,7 +169,18 @@ static void write_features(struct model_writer *writer) {
         for (uint32_t k = 0; k < model_rows(layout); k++)
             *weight_at(writer, r, k) = positive_zero(kept->weight[k * kept->features + number]);
     }
-    damage(writer, feature_id);
+    /* Failpoints that damage the model, for the tests of reading it back. */
+    uint64_t id = feature_id[0], rank = rank_of(writer, 0);
+    if (writer->features < 2 || writer->layout->features < 2)
+        return;
+    if (failpoint_hit(FAILPOINT_model_ids)) {
+        feature_id[0] = feature_id[1];
+        feature_id[1] = id;
+    }
+    if (failpoint_hit(FAILPOINT_model_weights)) {
+        put_rank(writer, 0, rank_of(writer, 1));
+        put_rank(writer, 1, rank);
+    }
 }
 
 /* The tensors of the file, which has the kept features, too. */
@@ -301,22 +297,6 @@ static void put(struct model_writer *writer, const struct layout_place *place, d
         *at = value;
 }
 
-/* All have come, and the file is written back while the caller scores the model and hashes it. */
-static void complete(struct model_writer *writer) {
-    if (writer->scatter)
-        scatter_settle(writer->scatter);
-    scatter_free(writer->scatter);
-    writer->scatter = NULL;
-    file_write_back(writer->descriptor);
-}
-
-static bool all_are_finite(const double *values, uint64_t count) {
-    bool finite = true;
-    for (uint64_t i = 0; i < count; i++)
-        finite &= isfinite(values[i]) != 0;
-    return finite;
-}
-
 /* Weights that are one a feature, most parameters of most models, have their places by rank alone.
  * Puts those that come first, and answers how many. */
 static uint64_t put_ranked(struct model_writer *writer, uint64_t first, uint64_t count,
@@ -326,7 +306,10 @@ static uint64_t put_ranked(struct model_writer *writer, uint64_t first, uint64_t
     if (has_vector(writer) || writer->scatter || weights->columns != 1 || first >= end)
         return 0;
     count = count < end - first ? count : end - first;
-    if (!all_are_finite(values, count))
+    bool finite = true;
+    for (uint64_t i = 0; i < count; i++)
+        finite &= isfinite(values[i]) != 0;
+    if (!finite)
         return 0;
     assert(column_number_bytes(writer->features) == sizeof(uint32_t));
     const uint32_t *rank = (const uint32_t *)writer->ranks + (first - weights->first);
@@ -364,8 +347,15 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
         return code;
     writer->received += count;
     assert(writer->received <= writer->parameters);
-    if (writer->received == writer->parameters)
-        complete(writer);
+    if (writer->received == writer->parameters) {
+        /* All have come, and the file is written back while the caller scores the model and hashes
+         * it. */
+        if (writer->scatter)
+            scatter_settle(writer->scatter);
+        scatter_free(writer->scatter);
+        writer->scatter = NULL;
+        file_write_back(writer->descriptor);
+    }
     return 0;
 }
 
