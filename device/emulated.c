@@ -172,15 +172,6 @@ struct emulated {
     uint64_t patience_ms;
 };
 
-static void run_launch(struct emulated *device, const struct task *task) {
-    uint64_t launch = device->launches++;
-    uint64_t seed = device->seed ? random_mix(device->seed + launch) | 1 : 0;
-    enum emulated_sides sides = !device->races ? SIDES_ONE
-                                : launch % 2   ? SIDES_BLOCKS
-                                               : SIDES_THREADS;
-    run_kernel(task->kernel, task->blocks, task->owned, seed, sides);
-}
-
 /* The number of tasks that were ever put into a queue. */
 static uint64_t end_of(const struct emulated *device, enum device_queue number) {
     const struct queue *queue = &device->queues[number];
@@ -200,9 +191,14 @@ static void run_task(struct emulated *device, struct task *task) {
     case TASK_COPY:
         memmove(task->to, task->from, task->bytes);
         break;
-    case TASK_LAUNCH:
-        run_launch(device, task);
-        break;
+    case TASK_LAUNCH: {
+        uint64_t launch = device->launches++;
+        uint64_t seed = device->seed ? random_mix(device->seed + launch) | 1 : 0;
+        enum emulated_sides sides = !device->races ? SIDES_ONE
+                                    : launch % 2   ? SIDES_BLOCKS
+                                                   : SIDES_THREADS;
+        run_kernel(task->kernel, task->blocks, task->owned, seed, sides);
+    } break;
     case TASK_AWAIT:
         run_queue(device, task->queue, task->until);
         break;

@@ -143,14 +143,6 @@ static int open_and_use(const struct device_wish *wish, const struct device_foun
     return code;
 }
 
-/* What is said of the processor is said once for each reason. */
-static void say_cpu(enum log_level level, const char *why) {
-    static char said[512];
-    if (strncmp(why, said, sizeof said - 1) != 0)
-        log_at(level, "computes on the CPU: %s", why);
-    snprintf(said, sizeof said, "%s", why);
-}
-
 /* Why no GPU is looked for, however many there are; NULL: one is. */
 static const char *objection(const struct device_wish *wish) {
     if (wish->cannot)
@@ -170,7 +162,14 @@ static int choose_freely(const struct device_wish *wish, struct device **device)
     char *why = small ? memory_copy_string(small) : device_find_auto(wish->index, &found);
     if (why) {
         let_go(device);
-        say_cpu(small ? interest() : found.any ? LOG_INFO : LOG_DEBUG, why);
+        /* What is said of the processor is said once for each reason. */
+        static char said[512];
+        if (strncmp(why, said, sizeof said - 1) != 0)
+            log_at(small       ? interest()
+                   : found.any ? LOG_INFO
+                               : LOG_DEBUG,
+                   "computes on the CPU: %s", why);
+        snprintf(said, sizeof said, "%s", why);
     } else if (open_and_use(wish, &found, device)) {
         log_warning("computes on the CPU, as the device cannot be used: %s", error_text());
         error_clear();

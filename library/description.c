@@ -11,13 +11,6 @@ static const char *const kind_names[] = {
     [DML_NUMBER] = "number", [DML_CATEGORY] = "category", [DML_TEXT] = "text",
     [DML_DATE] = "date",     [DML_OFFSET] = "offset",     [DML_EXPOSURE] = "exposure"};
 
-static json_t *classes_json(const struct dml_model *model) {
-    json_t *names = json_array();
-    for (size_t i = 0; i < dml_model_classes(model); i++)
-        json_array_append_new(names, json_string(dml_model_class(model, i)));
-    return names;
-}
-
 /* {name, kind, place}: the place in the file that was trained on, from 0; null: it had none. Of
  * durations {unit}, too: how many a second has. */
 static json_t *columns_json(const struct dml_model *model) {
@@ -36,14 +29,6 @@ static json_t *columns_json(const struct dml_model *model) {
     return columns;
 }
 
-static json_t *thresholds_json(const struct dml_model *model) {
-    json_t *thresholds = json_array();
-    for (size_t k = 0; k < dml_model_margins(model); k++)
-        if (!isnan(dml_model_threshold(model, k)))
-            json_array_append_new(thresholds, json_real(dml_model_threshold(model, k)));
-    return thresholds;
-}
-
 /* Describes the files beside the data that rows need. */
 static json_t *beside_json(const struct dml_model *model) {
     const struct model_layout *layout = &model->model->layout;
@@ -57,6 +42,13 @@ static json_t *beside_json(const struct dml_model *model) {
 
 char *description_text(const struct dml_model *model) {
     const struct model_layout *layout = &model->model->layout;
+    json_t *classes = json_array();
+    for (size_t i = 0; i < dml_model_classes(model); i++)
+        json_array_append_new(classes, json_string(dml_model_class(model, i)));
+    json_t *thresholds = json_array();
+    for (size_t k = 0; k < dml_model_margins(model); k++)
+        if (!isnan(dml_model_threshold(model, k)))
+            json_array_append_new(thresholds, json_real(dml_model_threshold(model, k)));
     json_t *all = json_pack(
         "{s:i, s:s, s:s, s:s, s:b, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:o}",
         "format_version", dml_model_format_version(model), "objective", layout->objective,
@@ -64,9 +56,9 @@ char *description_text(const struct dml_model *model) {
         layout->table != NULL, "features", (json_int_t)layout->features, "margins",
         (json_int_t)dml_model_margins(model), "values", (json_int_t)dml_model_values(model),
         "probabilities", (json_int_t)dml_model_probabilities(model), "labels",
-        (json_int_t)dml_model_labels(model), "classes", classes_json(model), "thresholds",
-        thresholds_json(model), "columns", columns_json(model), "beside", beside_json(model),
-        "network", model_network_json(&layout->network));
+        (json_int_t)dml_model_labels(model), "classes", classes, "thresholds", thresholds,
+        "columns", columns_json(model), "beside", beside_json(model), "network",
+        model_network_json(&layout->network));
     if (layout->table && table_has_dates(layout->table))
         json_object_set_new(
             all, "date_format",

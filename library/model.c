@@ -50,17 +50,6 @@ static bool find_kind(const struct table_column *column, enum dml_kind *kind) {
     return false;
 }
 
-static void find_columns(struct dml_model *opened) {
-    const struct table *table = opened->model->layout.table;
-    uint32_t columns = table ? table->columns : 0;
-    opened->column = memory_new(columns, sizeof *opened->column);
-    for (uint32_t i = 0; i < columns; i++) {
-        struct opened_column *next = &opened->column[opened->columns];
-        next->number = i;
-        opened->columns += find_kind(&table->column[i], &next->kind);
-    }
-}
-
 /* ---- opening ---- */
 
 static int open_model(const char *path, struct dml_model **result) {
@@ -73,7 +62,14 @@ static int open_model(const char *path, struct dml_model **result) {
     atomic_init(opened->holders, 1);
     opened->model = model;
     opened->objective = objective_find(model->layout.objective);
-    find_columns(opened);
+    const struct table *table = opened->model->layout.table;
+    uint32_t columns = table ? table->columns : 0;
+    opened->column = memory_new(columns, sizeof *opened->column);
+    for (uint32_t i = 0; i < columns; i++) {
+        struct opened_column *next = &opened->column[opened->columns];
+        next->number = i;
+        opened->columns += find_kind(&table->column[i], &next->kind);
+    }
     opened->description = description_text(opened);
     *result = opened;
     return 0;

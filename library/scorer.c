@@ -51,15 +51,6 @@ struct dml_scorer {
 
 /* ---- making scorers ---- */
 
-static int check_family(const struct model *model) {
-    if (!model_family(&model->layout)->family->own_tensors)
-        return 0;
-    return error_set(ERROR_UNAVAILABLE,
-                     "%s is a model of a plug-in, whose library runs in a process of its own: it "
-                     "is scored by `dml-coordinator predict` alone",
-                     model->folder);
-}
-
 static int check_form(const struct model *model, enum form form) {
     const struct table *table = model->layout.table;
     if (form == FORM_CELLS && !table)
@@ -70,7 +61,12 @@ static int check_form(const struct model *model, enum form form) {
         return error_set(ERROR_USAGE,
                          "%s is a model of a table: give its rows by the names of columns",
                          model->folder);
-    return check_family(model);
+    if (!model_family(&model->layout)->family->own_tensors)
+        return 0;
+    return error_set(ERROR_UNAVAILABLE,
+                     "%s is a model of a plug-in, whose library runs in a process of its own: it "
+                     "is scored by `dml-coordinator predict` alone",
+                     model->folder);
 }
 
 /* A scorer that lacks what its form needs. */
@@ -125,12 +121,6 @@ static int finish(int code, struct dml_scorer **scorer) {
 
 /* ---- columns ---- */
 
-/* Text for a column that says nothing of a row would be read for nothing. */
-static bool is_read(enum column_kind kind) {
-    return kind != COLUMN_LABEL && kind != COLUMN_SKIPPED && kind != COLUMN_WEIGHT &&
-           kind != COLUMN_CLUSTER;
-}
-
 static int lay_out(struct dml_scorer *scorer, const char *const *names, unsigned flags) {
     const struct table *table = scorer->model->layout.table;
     if (flags & ~DML_MISSING_COLUMNS)
@@ -152,7 +142,11 @@ static int lay_out(struct dml_scorer *scorer, const char *const *names, unsigned
     scorer->reads = memory_new(scorer->columns, sizeof *scorer->reads);
     scorer->text = memory_new(scorer->columns, sizeof *scorer->text);
     for (uint32_t i = 0; i < scorer->columns; i++)
-        scorer->reads[i] = is_read(scorer->format.column[i].kind);
+        /* Text for a column that says nothing of a row would be read for nothing. */
+        scorer->reads[i] = scorer->format.column[i].kind != COLUMN_LABEL &&
+                           scorer->format.column[i].kind != COLUMN_SKIPPED &&
+                           scorer->format.column[i].kind != COLUMN_WEIGHT &&
+                           scorer->format.column[i].kind != COLUMN_CLUSTER;
     return term_mapper_check_table(&scorer->mapper, "the rows", scorer->format.table, false);
 }
 
@@ -170,10 +164,6 @@ int dml_scorer_of_columns(const struct dml_model *model, size_t count, const cha
 
 /* ---- ids ---- */
 
-static int repeated(uint64_t id) {
-    return error_set(ERROR_DATA, "id %llu is given twice", (unsigned long long)id);
-}
-
 /* Sorts ids into scorer->place. Answers 0, or that one is repeated. */
 static int sort_ids(struct dml_scorer *scorer, size_t count, const uint64_t *ids) {
     for (size_t i = 0; i < count; i++)
@@ -182,7 +172,8 @@ static int sort_ids(struct dml_scorer *scorer, size_t count, const uint64_t *ids
     for (size_t i = 0; i < count; i++) {
         scorer->id[i] = scorer->place[i].id;
         if (i && scorer->id[i] == scorer->id[i - 1])
-            return repeated(scorer->id[i]);
+            return error_set(ERROR_DATA, "id %llu is given twice",
+                             (unsigned long long)scorer->id[i]);
     }
     return 0;
 }
@@ -299,12 +290,6 @@ static const double *sorted_values(struct dml_scorer *scorer, size_t count, cons
     return scorer->value;
 }
 
-static int view_ids(struct dml_scorer *scorer, const double *values, struct source_rows *view) {
-    view->id = scorer->id;
-    view->value = scorer->place ? sorted_values(scorer, scorer->columns, values) : values;
-    return check_finite(scorer->columns, view->id, view->value);
-}
-
 static int view_sparse(struct dml_scorer *scorer, size_t count, const uint64_t *ids,
                        const double *values, struct source_rows *view) {
     int code = 0;
@@ -350,7 +335,10 @@ static int add_row(struct dml_scorer *scorer, const struct dml_rows *rows, size_
         code = read_cells(scorer, rows, number);
         view = batch_view(&scorer->batch);
     } else if (scorer->form == FORM_IDS) {
-        code = view_ids(scorer, rows->numbers + number * scorer->columns, &one);
+        const double *values = rows->numbers + number * scorer->columns;
+        one.id = scorer->id;
+        one.value = scorer->place ? sorted_values(scorer, scorer->columns, values) : values;
+        code = check_finite(scorer->columns, one.id, one.value);
     } else {
         size_t first = rows->start[number], end = rows->start[number + 1];
         if (end < first)

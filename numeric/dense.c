@@ -25,26 +25,24 @@ void dense_upper_solve(size_t n, const double *r, size_t ld, bool transposed, do
     }
 }
 
-/* Row i of the Cholesky factor of A, when the rows above it are known. A row that stays out is 0
- * but for a diagonal of infinity: then nothing depends on it, and its solution is 0. */
-static void semidefinite_row(size_t n, double *a, size_t i, double least) {
-    double *row = a + i * n, pivot = row[i];
-    for (size_t j = 0; j < i; j++) {
-        const double *above = a + j * n;
-        for (size_t k = 0; k < j; k++)
-            row[j] -= row[k] * above[k];
-        row[j] = isfinite(above[j]) ? row[j] / above[j] : 0;
-        pivot -= row[j] * row[j];
-    }
-    row[i] = pivot > least && isfinite(pivot) ? sqrt(pivot) : INFINITY;
-    for (size_t j = 0; j < i && !isfinite(row[i]); j++)
-        row[j] = 0;
-}
-
 void dense_semidefinite_solve(size_t n, double *a, double least, double *b) {
     assert(least >= 0);
-    for (size_t i = 0; i < n; i++)
-        semidefinite_row(n, a, i, least);
+    for (size_t i = 0; i < n; i++) {
+        /* Row i of the Cholesky factor of A, when the rows above it are known. A row that stays out
+         * is 0 but for a diagonal of infinity: then nothing depends on it, and its solution is 0.
+         */
+        double *row = a + i * n, pivot = row[i];
+        for (size_t j = 0; j < i; j++) {
+            const double *above = a + j * n;
+            for (size_t k = 0; k < j; k++)
+                row[j] -= row[k] * above[k];
+            row[j] = isfinite(above[j]) ? row[j] / above[j] : 0;
+            pivot -= row[j] * row[j];
+        }
+        row[i] = pivot > least && isfinite(pivot) ? sqrt(pivot) : INFINITY;
+        for (size_t j = 0; j < i && !isfinite(row[i]); j++)
+            row[j] = 0;
+    }
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < i; j++)
             b[i] -= a[i * n + j] * b[j];
@@ -355,14 +353,6 @@ static void rotate(size_t n, double *matrix, double *vectors, size_t p, size_t q
     }
 }
 
-static double off_diagonal(size_t n, const double *matrix) {
-    double sum = 0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = i + 1; j < n; j++)
-            sum += fabs(matrix[i * n + j]);
-    return sum;
-}
-
 static void sort_falling(size_t n, double *values, double *vectors) {
     for (size_t i = 0; i < n; i++) {
         size_t most = i;
@@ -388,7 +378,11 @@ static void eigen_symmetric(size_t n, double *matrix, double *values, double *ve
         trace += fabs(matrix[i * n + i]);
     }
     for (unsigned sweep = 0; sweep < SWEEPS_MAX; sweep++) {
-        if (!(off_diagonal(n, matrix) > 1e-15 * trace))
+        double sum = 0;
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = i + 1; j < n; j++)
+                sum += fabs(matrix[i * n + j]);
+        if (!(sum > 1e-15 * trace))
             break;
         for (size_t p = 0; p < n; p++)
             for (size_t q = p + 1; q < n; q++)
@@ -400,11 +394,6 @@ static void eigen_symmetric(size_t n, double *matrix, double *values, double *ve
 }
 
 /* ---- large ones ---- */
-
-/* Evenly in (−1, 1), by the element's number. */
-static double fixed_number(size_t i) {
-    return (double)(random_mix(((uint64_t)i + 1) * RANDOM_STEP) >> 11) * 0x1p-52 - 1;
-}
 
 /* Column k of the n×count matrix, times itself or another one. */
 static double column_dot(size_t n, size_t count, const double *q, size_t k, size_t other) {
@@ -441,7 +430,8 @@ void eigen_largest(struct matrix_scratch *scratch, size_t m, size_t n, const dou
     double *q = memory_new(n * count + 1, sizeof *q),
            *image = memory_new(m * count + 1, sizeof *image);
     for (size_t i = 0; i < n * count; i++)
-        q[i] = fixed_number(i);
+        /* Evenly in (−1, 1), by the element's number. */
+        q[i] = (double)(random_mix(((uint64_t)i + 1) * RANDOM_STEP) >> 11) * 0x1p-52 - 1;
     orthonormalise(n, count, q);
     for (unsigned iteration = 0; iteration < ITERATIONS; iteration++) {
         matrix_product(scratch, m, count, n, a, n, q, count, image, count);

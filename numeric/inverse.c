@@ -109,13 +109,6 @@ LANES_INLINE void squares(size_t n, size_t first, const struct column_lanes *z,
     *out = (struct column_lanes){{total[0], total[1]}};
 }
 
-/* Columns first… of the unit matrix. */
-static void unit_columns(size_t n, size_t first, struct column_lanes *z) {
-    memset(z, 0, n * sizeof *z);
-    for (size_t j = 0; j < LANES && first + j < n; j++)
-        z[first + j].part[j / HALF][j % HALF] = 1;
-}
-
 VECTOR_CLONES
 static void find_columns(size_t n, const double *c, const double *m, size_t first,
                          struct column_lanes *z, struct column_lanes *out) {
@@ -132,7 +125,10 @@ static void find_all(size_t n, const double *c, const double *m, double *diagona
     struct column_lanes *z = memory_map((n + 1) * sizeof *z), out;
     for (size_t first = 0; first < n; first += LANES) {
         heartbeat();
-        unit_columns(n, first, z);
+        /* Columns first… of the unit matrix. */
+        memset(z, 0, n * sizeof *z);
+        for (size_t j = 0; j < LANES && first + j < n; j++)
+            z[first + j].part[j / HALF][j % HALF] = 1;
         find_columns(n, c, m, first, z, &out);
         for (size_t j = 0; j < LANES && first + j < n; j++)
             diagonal[first + j] = out.part[j / HALF][j % HALF];

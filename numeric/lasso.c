@@ -123,25 +123,11 @@ static bool is_free(const struct solving *s, size_t j) {
     return !is_fixed(s->of, j) && !box_is_held(&limit, s->at.v[j]);
 }
 
-static double size_of(const struct solving *s, size_t j) {
-    return fabs(s->at.v[j]) * sqrt(s->of->h[j * s->of->n + j]);
-}
-
 static int by_falling_size(const void *left, const void *right) {
     const struct ranked *a = left, *b = right;
     if (a->size != b->size)
         return a->size > b->size ? -1 : 1;
     return a->j < b->j ? -1 : a->j > b->j;
-}
-
-/* A factor's rows before the first v_j that leaves the face stay as they are. Small ones leave
- * first. */
-static void sort_face(struct solving *s, size_t begin) {
-    for (size_t a = begin; a < s->count; a++)
-        s->ranked[a] = (struct ranked){size_of(s, s->face[a]), s->face[a]};
-    qsort(s->ranked + begin, s->count - begin, sizeof *s->ranked, by_falling_size);
-    for (size_t a = begin; a < s->count; a++)
-        s->face[a] = s->ranked[a].j;
 }
 
 /* Those of the former face keep their order, others follow. */
@@ -163,7 +149,15 @@ static void find_face(struct solving *s) {
             s->face[s->count++] = j;
         s->taken[j] = false;
     }
-    sort_face(s, kept);
+    /* A factor's rows before the first v_j that leaves the face stay as they are. Small ones leave
+     * first. */
+    for (size_t a = kept; a < s->count; a++)
+        s->ranked[a] = (struct ranked){fabs(s->at.v[s->face[a]]) *
+                                           sqrt(s->of->h[s->face[a] * s->of->n + s->face[a]]),
+                                       s->face[a]};
+    qsort(s->ranked + kept, s->count - kept, sizeof *s->ranked, by_falling_size);
+    for (size_t a = kept; a < s->count; a++)
+        s->face[a] = s->ranked[a].j;
 }
 
 /* Whether another solution is not too dear; then it counts. A step that is cut short is a step. */
@@ -176,9 +170,12 @@ static bool may_solve(struct solving *s) {
     return true;
 }
 
-/* Rows of H over the face that have no factor yet. */
-static void take_rows(struct solving *s) {
+/* The step to the minimum over the face, if no sign changed and there were no bounds; none if a
+ * pivot is no number. */
+static void solve_face(struct solving *s) {
     const struct lasso *o = s->of;
+    size_t count = s->count;
+    /* Rows of H over the face that have no factor yet. */
     size_t begin = triangle_row(s->factored), end = triangle_row(s->count);
     memset(s->triangle + begin, 0, (end - begin) * sizeof *s->triangle);
     for (size_t a = s->factored; a < s->count; a++) {
@@ -187,14 +184,6 @@ static void take_rows(struct solving *s) {
         for (size_t b = 0; b <= a; b++)
             row[b] = from[s->face[b]];
     }
-}
-
-/* The step to the minimum over the face, if no sign changed and there were no bounds; none if a
- * pivot is no number. */
-static void solve_face(struct solving *s) {
-    const struct lasso *o = s->of;
-    size_t count = s->count;
-    take_rows(s);
     for (size_t a = 0; a < count; a++) {
         size_t j = s->face[a];
         s->step[a] = -(s->at.r[j] + o->l1[j] * sign_of(s->at.v[j]));
@@ -217,19 +206,6 @@ static double end_of(const struct solving *s, size_t a) {
     return within(s->of, j, crosses ? 0 : end);
 }
 
-/* Where the first v_j must stop on the way, as a share of it, 1 at most; `first` is which. */
-static double share_to_border(const struct solving *s, size_t *first) {
-    double share = 1;
-    for (size_t a = 0; a < s->count; a++) {
-        double v = s->at.v[s->face[a]], end = end_of(s, a);
-        if (end != v + s->step[a] && (end - v) / s->step[a] < share) {
-            share = (end - v) / s->step[a];
-            *first = a;
-        }
-    }
-    return share;
-}
-
 /* The two points: cut where the first v_j must stop, and with all there that must. */
 static void make_points(struct solving *s, double share, size_t first) {
     const struct lasso *o = s->of;
@@ -246,22 +222,26 @@ static void make_points(struct solving *s, double share, size_t first) {
         measure(o, &s->clipped);
 }
 
-static void go_to(struct place *at, struct place *to) {
-    struct place old = *at;
-    *at = *to;
-    *to = old;
-}
-
 /* True if it came to the minimum over the face, or can come no lower. */
 static bool step_on_face(struct solving *s) {
     size_t first = 0;
     solve_face(s);
-    double share = share_to_border(s, &first);
+    /* Where the first v_j must stop on the way, as a share of it, 1 at most; `first` is which. */
+    double share = 1;
+    for (size_t a = 0; a < s->count; a++) {
+        double v = s->at.v[s->face[a]], end = end_of(s, a);
+        if (end != v + s->step[a] && (end - v) / s->step[a] < share) {
+            share = (end - v) / s->step[a];
+            first = a;
+        }
+    }
     make_points(s, share, first);
     struct place *best = share < 1 && s->clipped.value <= s->cut.value ? &s->clipped : &s->cut;
     if (!(best->value <= s->at.value))
         return true;
-    go_to(&s->at, best);
+    struct place old = s->at;
+    s->at = *best;
+    *best = old;
     find_face(s);
     return share >= 1;
 }

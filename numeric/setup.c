@@ -67,21 +67,6 @@ struct proof {
     double adagrad[PROOF_ELEMENTS], sums[PROOF_ELEMENTS];
 };
 
-/* A factor of a matrix with a diagonal of 1, and a solution with it. */
-static void prove_factor(struct random *random, struct proof *proof) {
-    assert(triangle_row(PROOF_ORDER) <= sizeof proof->triangle / sizeof *proof->triangle);
-    for (size_t r = 0; r < PROOF_ORDER; r++) {
-        double *row = proof->triangle + triangle_row(r);
-        for (size_t k = 0; k < r; k++)
-            row[k] = (random_unit(random) - 0.5) / PROOF_ORDER;
-        row[r] = 1;
-    }
-    fill(random, PROOF_ORDER, proof->solution);
-    bool factored = cholesky_factor(PROOF_ORDER, proof->triangle);
-    assert(factored);
-    cholesky_solve(PROOF_ORDER, proof->triangle, proof->solution);
-}
-
 uint64_t numeric_proof_vectors(void) {
     struct proof *proof = memory_new(1, sizeof *proof);
     struct random random;
@@ -102,7 +87,18 @@ uint64_t numeric_proof_vectors(void) {
     orthant_descent(PROOF_ELEMENTS, proof->a, proof->b, proof->rounded, proof->out, 0.25,
                     &proof->scalars[4]);
     proof->scalars[7] = orthant_excess(PROOF_ELEMENTS, proof->a, 0.5, proof->b, 0.25);
-    prove_factor(&random, proof);
+    /* A factor of a matrix with a diagonal of 1, and a solution with it. */
+    assert(triangle_row(PROOF_ORDER) <= sizeof proof->triangle / sizeof *proof->triangle);
+    for (size_t r = 0; r < PROOF_ORDER; r++) {
+        double *row = proof->triangle + triangle_row(r);
+        for (size_t k = 0; k < r; k++)
+            row[k] = (random_unit(&random) - 0.5) / PROOF_ORDER;
+        row[r] = 1;
+    }
+    fill(&random, PROOF_ORDER, proof->solution);
+    bool factored = cholesky_factor(PROOF_ORDER, proof->triangle);
+    assert(factored);
+    cholesky_solve(PROOF_ORDER, proof->triangle, proof->solution);
     memcpy(proof->adagrad, proof->a, sizeof proof->a);
     for (int times = 0; times < 2; times++)
         adagrad_step(PROOF_ELEMENTS, proof->adagrad, proof->sums, proof->b, 0.3, 1e-10);

@@ -58,17 +58,13 @@ static const double *labels_of(const struct row_batch *batch, size_t outputs,
     return scratch->listed;
 }
 
-/* A row's offset is the same for all of its margins. */
-static void add_offsets(const struct row_batch *batch, size_t outputs, double *margins) {
-    for (size_t i = 0; batch->rows->offset && i < batch->count; i++)
-        for (size_t k = 0; k < outputs; k++)
-            margins[i * outputs + k] += batch->rows->offset[batch->first + i];
-}
-
 void batch_losses(const struct objective_shape *shape, const struct row_batch *batch,
                   struct objective_scratch *scratch, double *correct) {
     const double *label = labels_of(batch, shape->outputs, scratch);
-    add_offsets(batch, shape->outputs, scratch->margins);
+    /* A row's offset is the same for all of its margins. */
+    for (size_t i = 0; batch->rows->offset && i < batch->count; i++)
+        for (size_t k = 0; k < shape->outputs; k++)
+            scratch->margins[i * shape->outputs + k] += batch->rows->offset[batch->first + i];
     if (correct)
         *correct += batch_correct(shape, batch, scratch->margins, label);
     objective_of(shape->kind)

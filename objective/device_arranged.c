@@ -339,18 +339,6 @@ static void describe(const struct arranged_places *places, struct device_chunk *
     chunk->column_value = columns && !ones ? out + arrays->column_value : NULL;
 }
 
-static int arrange_columns(struct device *device, enum device_queue queue,
-                           const struct arranged_places *places) {
-    char *out = places->out;
-    struct arrange_columns_arguments arguments = {places->from,
-                                                  places->rows->features,
-                                                  (void *)(places->in + places->scratch.next),
-                                                  (void *)(out + places->arrays.column),
-                                                  (void *)(out + places->arrays.column_row),
-                                                  out + places->arrays.column_value};
-    return device_launch(device, queue, &kernel_arrange_columns, 1, &arguments);
-}
-
 int device_arrange(struct device_bundle *bundle, const struct rows *rows,
                    const struct device_arrangement *arrangement, void *scratch, void *memory,
                    struct device_chunk *chunk) {
@@ -366,7 +354,15 @@ int device_arrange(struct device_bundle *bundle, const struct rows *rows,
         code = device_launch(bundle->device, bundle->queue, &kernel_arrange_rows,
                              blocks < ARRANGE_BLOCKS ? blocks : ARRANGE_BLOCKS, &arguments);
     }
-    if (!code && arrangement->by_column)
-        code = arrange_columns(bundle->device, bundle->queue, &places);
+    if (!code && arrangement->by_column) {
+        char *out = places.out;
+        struct arrange_columns_arguments arguments = {places.from,
+                                                      places.rows->features,
+                                                      (void *)(places.in + places.scratch.next),
+                                                      (void *)(out + places.arrays.column),
+                                                      (void *)(out + places.arrays.column_row),
+                                                      out + places.arrays.column_value};
+        code = device_launch(bundle->device, bundle->queue, &kernel_arrange_columns, 1, &arguments);
+    }
     return code;
 }

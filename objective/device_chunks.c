@@ -367,14 +367,6 @@ static int find_room_to_stay(struct device_chunks *chunks, struct coming *coming
     return code;
 }
 
-static int find_room(struct loading *loading, struct coming *coming) {
-    int code = find_room_to_stay(loading->chunks, coming);
-    if (!code && !coming->stays)
-        code = take_from_buffer(loading, coming->image.bytes, &coming->memory);
-    loading->ended = !coming->memory;
-    return code;
-}
-
 static int put_chunk(struct loading *loading, const struct coming *coming) {
     struct device_chunks *chunks = loading->chunks;
     const struct rows *rows = &coming->rows;
@@ -404,7 +396,10 @@ static int load_rows(struct loading *loading, uint32_t number) {
     loading->ended = !has_room(loading, coming.rows.count, coming.columns, coming.rows.dense);
     if (loading->ended)
         return 0;
-    code = find_room(loading, &coming);
+    code = find_room_to_stay(loading->chunks, &coming);
+    if (!code && !coming.stays)
+        code = take_from_buffer(loading, coming.image.bytes, &coming.memory);
+    loading->ended = !coming.memory;
     if (!code && !loading->ended)
         code = put_chunk(loading, &coming);
     device_arrangement_release(&coming.arrangement);

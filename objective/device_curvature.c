@@ -71,20 +71,6 @@ static uint32_t stride_of(const struct curvature_model *model, uint64_t bytes) {
     return (uint32_t)(entries < least ? least : entries - entries % least);
 }
 
-static int put_powers(struct device_curvature *curvature, const int16_t *exponent) {
-    const struct curvature_model *model = &curvature->model;
-    size_t count = (size_t)model->features + model->intercept, bytes = count * sizeof(double);
-    double *power = memory_new(count, sizeof *power);
-    for (size_t j = 0; j < count; j++)
-        power[j] = ldexp(1, exponent[j] - 31);
-    int code = device_new(curvature->device, bytes, &curvature->power);
-    if (!code)
-        code = device_put(curvature->device, QUEUE_COMPUTE, curvature->power, power, bytes);
-    free(power);
-    curvature->model.power = curvature->power;
-    return code;
-}
-
 static int make_slab(struct device_curvature *curvature, uint64_t bytes) {
     const struct curvature_model *model = &curvature->model;
     uint64_t stride = stride_of(model, bytes), pairs = (uint64_t)model->weights * model->weights;
@@ -103,7 +89,16 @@ int device_curvature_new(struct device *device, const struct objective_shape *sh
     curvature->device = device;
     curvature->model = model_of(shape, block_columns, shared);
     curvature->examples = examples;
-    int code = put_powers(curvature, exponent);
+    const struct curvature_model *model = &curvature->model;
+    size_t count = (size_t)model->features + model->intercept, bytes = count * sizeof(double);
+    double *power = memory_new(count, sizeof *power);
+    for (size_t j = 0; j < count; j++)
+        power[j] = ldexp(1, exponent[j] - 31);
+    int code = device_new(curvature->device, bytes, &curvature->power);
+    if (!code)
+        code = device_put(curvature->device, QUEUE_COMPUTE, curvature->power, power, bytes);
+    free(power);
+    curvature->model.power = curvature->power;
     if (!code)
         code = make_slab(curvature, slab);
     if (code) {
@@ -268,22 +263,6 @@ static int add_triangle(const struct device_curvature *curvature, const struct d
 
 /* ---- all of it ---- */
 
-/* Whether a chunk has exceeded its bound. */
-static bool read_sums(const struct device_curvature *curvature, uint32_t count, bool terms,
-                      struct objective_hessian *hessian) {
-    bool exceeded = false;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct curvature_sum *sum = &curvature->sums[i];
-        hessian[i] = (struct objective_hessian){.trace_leverage = sum->trace_leverage,
-                                                .trace = sum->trace,
-                                                .sampled = sum->sampled,
-                                                .terms = terms ? sum->terms : 0,
-                                                .exceeded = sum->exceeded};
-        exceeded |= sum->exceeded != 0;
-    }
-    return exceeded;
-}
-
 int device_curvature_add(struct device_curvature *curvature, const struct device_pass *pass,
                          const struct row_sampling *sampling, int exponent, int64_t *triangle,
                          struct objective_hessian *hessian) {
@@ -296,7 +275,17 @@ int device_curvature_add(struct device_curvature *curvature, const struct device
         code = add_up(curvature, pass, &places);
     if (code)
         return code;
-    bool exceeded = read_sums(curvature, pass->count, triangle != NULL, hessian);
+    /* Whether a chunk has exceeded its bound. */
+    bool exceeded = false;
+    for (uint32_t i = 0; i < pass->count; i++) {
+        const struct curvature_sum *sum = &curvature->sums[i];
+        hessian[i] = (struct objective_hessian){.trace_leverage = sum->trace_leverage,
+                                                .trace = sum->trace,
+                                                .sampled = sum->sampled,
+                                                .terms = (triangle != NULL) ? sum->terms : 0,
+                                                .exceeded = sum->exceeded};
+        exceeded |= sum->exceeded != 0;
+    }
     if (!triangle || exceeded) /* sums are of no use then */
         return 0;
     return add_triangle(curvature, pass, exponent, &places, triangle);

@@ -127,17 +127,6 @@ static struct device_costs network_costs(const struct objective_shape *shape) {
     return costs;
 }
 
-static int room_for_units(struct device_network *network, uint64_t rows) {
-    int error = 0;
-    for (uint32_t l = 1; !error && l < network->layers; l++) {
-        uint64_t bytes = rows * network->width[l] * network->size;
-        error = reserve(network, &network->units[l - 1], bytes);
-        if (!error && keeps_sums(network))
-            error = reserve(network, &network->sums[l - 1], bytes);
-    }
-    return error;
-}
-
 static int room_for_gradient(struct device_network *network, const struct device_pass *pass) {
     const uint64_t size = network->size, count = pass->count;
     const struct {
@@ -229,7 +218,13 @@ static int layer_forward(struct device_network *network, const struct device_pas
 
 static int network_margins(void *own, const struct device_pass *pass) {
     struct device_network *network = own;
-    int error = room_for_units(network, pass->rows);
+    int error = 0;
+    for (uint32_t l = 1; !error && l < network->layers; l++) {
+        uint64_t bytes = pass->rows * network->width[l] * network->size;
+        error = reserve(network, &network->units[l - 1], bytes);
+        if (!error && keeps_sums(network))
+            error = reserve(network, &network->sums[l - 1], bytes);
+    }
     for (uint32_t l = 1; !error && l <= network->layers; l++)
         error = layer_forward(network, pass, l);
     return error;
@@ -371,19 +366,6 @@ static int add(struct device_network *network, const struct device_pass *pass,
                          &arguments);
 }
 
-static int add_first(struct device_network *network, const struct device_pass *pass,
-                     const struct bounds *bounds) {
-    uint32_t parts =
-        device_pass_blocks((uint64_t)pass->columns_most * network->width[1], ITEMS_A_BLOCK);
-    const struct network_add_first_arguments arguments = {.group = group_of(network, pass, parts),
-                                                          .scale = scale_for(network, pass),
-                                                          .tensor = tensor_of(network, bounds, 0),
-                                                          .holds = network->holds.memory,
-                                                          .gradient = network->first.memory,
-                                                          .sum = pass->sum};
-    return launch(network, pass, &kernel_network_add_first, parts, &arguments);
-}
-
 static int network_gradient(void *own, const struct device_pass *pass,
                             const struct bounds *bounds) {
     struct device_network *network = own;
@@ -397,8 +379,18 @@ static int network_gradient(void *own, const struct device_pass *pass,
         error = check(network, pass, bounds);
     if (!error && pass->sum)
         error = add(network, pass, bounds);
-    if (!error && pass->sum && !pass->dense)
-        error = add_first(network, pass, bounds);
+    if (!error && pass->sum && !pass->dense) {
+        uint32_t parts =
+            device_pass_blocks((uint64_t)pass->columns_most * network->width[1], ITEMS_A_BLOCK);
+        const struct network_add_first_arguments arguments = {
+            .group = group_of(network, pass, parts),
+            .scale = scale_for(network, pass),
+            .tensor = tensor_of(network, bounds, 0),
+            .holds = network->holds.memory,
+            .gradient = network->first.memory,
+            .sum = pass->sum};
+        error = launch(network, pass, &kernel_network_add_first, parts, &arguments);
+    }
     return error;
 }
 

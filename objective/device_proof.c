@@ -50,15 +50,6 @@ static struct objective_device_settings device_settings(struct proof_case *data)
                                               .context = data};
 }
 
-static int find_on_device(struct device *device, struct proof_case *data,
-                          struct proof_result *found) {
-    const struct objective_device_settings settings = device_settings(data);
-    const struct objective_device_work work = {
-        .kind = OBJECTIVE_DEVICE_GRADIENT, .count = 1, .sums = true, .bounds = data->scale.bounds};
-    return compute(device, &settings, data->parameters, &work, &found->result, found->sum,
-                   objective_parameters(&data->shape));
-}
-
 static void find_here(const struct proof_case *data, struct proof_result *found) {
     struct objective_scratch *scratch = objective_scratch_new(&data->shape);
     objective_block(&data->shape, &data->scale, &data->rows, data->parameters, found->sum, scratch,
@@ -99,7 +90,11 @@ static int prove(struct device *device, struct proof_case *data) {
         return 0;
     struct proof_result *found = memory_new(2, sizeof *found);
     find_within_bounds(data, &found[1]);
-    int code = find_on_device(device, data, &found[0]);
+    const struct objective_device_settings settings = device_settings(data);
+    const struct objective_device_work work = {
+        .kind = OBJECTIVE_DEVICE_GRADIENT, .count = 1, .sums = true, .bounds = data->scale.bounds};
+    int code = compute(device, &settings, data->parameters, &work, &found[0].result, found[0].sum,
+                       objective_parameters(&data->shape));
     if (!code && !is_same(&found[0], &found[1]))
         code =
             differs(device, data, family_of(&data->shape)->rounds_chunks ? "network" : "gradient");
@@ -116,19 +111,6 @@ struct proof_halves {
     int64_t sum[PROOF_PARAMETERS];
     struct objective_device_result transposed;
 };
-
-/* Any will do as derivatives: the margins of the processor are, within the bound. */
-static void halves_here(const struct proof_case *data, double *derivatives,
-                        struct proof_halves *found) {
-    struct objective_scratch *scratch = objective_scratch_new(&data->shape);
-    struct objective_result result;
-    objective_product(&data->shape, NULL, &data->rows, data->parameters, found->margins, scratch,
-                      &result);
-    memcpy(derivatives, found->margins, sizeof found->margins);
-    objective_transpose(&data->shape, &data->scale, &data->rows, derivatives, found->sum, scratch,
-                        &found->transposed.result);
-    objective_scratch_free(scratch);
-}
 
 static int halves_on_device(struct device *device, struct proof_case *data,
                             const double *derivatives, struct proof_halves *found) {
@@ -154,7 +136,15 @@ static int prove_halves(struct device *device, struct proof_case *data) {
         return 0;
     struct proof_halves *found = memory_new(2, sizeof *found);
     double *derivatives = memory_new(PROOF_MARGINS, sizeof *derivatives);
-    halves_here(data, derivatives, &found[1]);
+    /* Any will do as derivatives: the margins of the processor are, within the bound. */
+    struct objective_scratch *scratch = objective_scratch_new(&data->shape);
+    struct objective_result result;
+    objective_product(&data->shape, NULL, &data->rows, data->parameters, found[1].margins, scratch,
+                      &result);
+    memcpy(derivatives, found[1].margins, sizeof found[1].margins);
+    objective_transpose(&data->shape, &data->scale, &data->rows, derivatives, found[1].sum, scratch,
+                        &found[1].transposed.result);
+    objective_scratch_free(scratch);
     int code = halves_on_device(device, data, derivatives, &found[0]);
     const struct objective_result *one = &found[0].transposed.result,
                                   *other = &found[1].transposed.result;
@@ -242,17 +232,6 @@ static int prove_curvature(struct device *device, const struct proof_data *proof
 
 /* ---- all of it ---- */
 
-static int prove_networks(struct device *device, struct proof_data *data, bool dense) {
-    int code = 0;
-    for (int activation = 0; activation < ACTIVATIONS && !code; activation++)
-        for (int precision = PRECISION_DOUBLE; precision <= PRECISION_FLOAT && !code; precision++) {
-            struct proof_case network =
-                proof_network(data, (enum activation)activation, (enum precision)precision, dense);
-            code = prove(device, &network);
-        }
-    return code;
-}
-
 int objective_device_prove(struct device *device) {
     struct proof_data *data = proof_data_new();
     int code = 0;
@@ -265,8 +244,15 @@ int objective_device_prove(struct device *device) {
             if (!code)
                 code = prove_curvature(device, data, (enum objective_kind)kind, dense);
         }
-        if (!code)
-            code = prove_networks(device, data, dense);
+        if (!code) {
+            for (int activation = 0; activation < ACTIVATIONS && !code; activation++)
+                for (int precision = PRECISION_DOUBLE; precision <= PRECISION_FLOAT && !code;
+                     precision++) {
+                    struct proof_case network = proof_network(data, (enum activation)activation,
+                                                              (enum precision)precision, dense);
+                    code = prove(device, &network);
+                }
+        }
     }
     free(data);
     return code;

@@ -246,21 +246,6 @@ void kronecker_sample_free(struct kronecker_sample *sample) {
 
 /* ---- rows ---- */
 
-/* A row of scaled columns: what is not stored is 0 before it is centred. */
-static void take_row(const struct kronecker_sample *sample, const struct rows *rows, uint32_t i,
-                     double *into) {
-    size_t n = sample->shape.features;
-    uint64_t begin = rows->dense ? (uint64_t)i * n : rows->start[i];
-    uint64_t end = rows->dense ? begin + n : rows->start[i + 1];
-    for (size_t j = 0; j < n; j++)
-        into[j] = 0;
-    for (uint64_t v = begin; v < end; v++)
-        into[rows->dense ? v - begin : rows->feature[v]] = value_at(rows->type, rows->value, v);
-    for (size_t j = 0; j < n; j++)
-        into[j] = (into[j] - sample->columns[j].mean) * sample->columns[j].scale;
-    into[n] = 1;
-}
-
 void kronecker_sample_add(struct kronecker_sample *sample, const struct rows *rows,
                           uint32_t count) {
     size_t width = (size_t)sample->shape.features + 1;
@@ -268,7 +253,18 @@ void kronecker_sample_add(struct kronecker_sample *sample, const struct rows *ro
         if (weight_at(rows, i) == 0)
             continue;
         count--;
-        take_row(sample, rows, i, sample->in[0] + sample->rows * width);
+        /* A row of scaled columns: what is not stored is 0 before it is centred. */
+        double *into = sample->in[0] + sample->rows * width;
+        size_t n = sample->shape.features;
+        uint64_t begin = rows->dense ? (uint64_t)i * n : rows->start[i];
+        uint64_t end = rows->dense ? begin + n : rows->start[i + 1];
+        for (size_t j = 0; j < n; j++)
+            into[j] = 0;
+        for (uint64_t v = begin; v < end; v++)
+            into[rows->dense ? v - begin : rows->feature[v]] = value_at(rows->type, rows->value, v);
+        for (size_t j = 0; j < n; j++)
+            into[j] = (into[j] - sample->columns[j].mean) * sample->columns[j].scale;
+        into[n] = 1;
         sample->label[sample->rows] = rows->label[i];
         sample->weight[sample->rows] = weight_at(rows, i);
         sample->rows++;
@@ -277,21 +273,16 @@ void kronecker_sample_add(struct kronecker_sample *sample, const struct rows *ro
 
 /* ---- forward and backward ---- */
 
-/* [W; b] of layer l, one below the other. */
-static double *layer_of(const struct kronecker_sample *sample, uint32_t l, const double *point) {
-    const struct layout_tensor *weight = &sample->layout.tensor[l];
-    const struct layout_tensor *bias = &sample->layout.tensor[sample->layers + l];
-    size_t weights = weight->rows * weight->columns;
-    double *layer = memory_new(weights + bias->columns, sizeof *layer);
-    memcpy(layer, point + weight->first, weights * sizeof *layer);
-    memcpy(layer + weights, point + bias->first, bias->columns * sizeof *layer);
-    return layer;
-}
-
 static void forward(struct kronecker_sample *sample, const double *point) {
     for (uint32_t l = 0; l < sample->layers; l++) {
         size_t in = sample->layout.tensor[l].rows + 1, out = sample->layout.tensor[l].columns;
-        double *layer = layer_of(sample, l, point);
+        /* [W; b] of layer l, one below the other. */
+        const struct layout_tensor *weight = &sample->layout.tensor[l];
+        const struct layout_tensor *bias = &sample->layout.tensor[sample->layers + l];
+        size_t weights = weight->rows * weight->columns;
+        double *layer = memory_new(weights + bias->columns, sizeof *layer);
+        memcpy(layer, point + weight->first, weights * sizeof *layer);
+        memcpy(layer + weights, point + bias->first, bias->columns * sizeof *layer);
         matrix_product(sample->matrix, sample->rows, out, in, sample->in[l], in, layer, out,
                        sample->sums[l], out);
         free(layer);

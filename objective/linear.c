@@ -16,23 +16,21 @@
 #define PARTED_STEP 0.5
 #define PARTED_MOST 3.0
 
-static void start_biases(const struct objective_shape *shape, struct layout_tensor *bias) {
-    double parted = fmin(PARTED_STEP * (shape->outputs - 1), PARTED_MOST);
-    if (objective_of(shape->kind)->parts_outputs) {
-        bias->start = LAYOUT_START_FALLING;
-        bias->bound = parted;
-    } else if (shape->start != 0) {
-        bias->start = LAYOUT_START_CONSTANT;
-        bias->bound = shape->start;
-    }
-}
-
 static struct layout linear_layout(const struct objective_shape *shape) {
     uint32_t weights = objective_weights(objective_of(shape->kind), shape->outputs);
     struct layout layout =
         layout_linear_of(shape->features, weights, shape->intercept ? shape->outputs : 0);
-    if (shape->intercept && layout.count)
-        start_biases(shape, &layout.tensor[layout.count - 1]);
+    if (shape->intercept && layout.count) {
+        struct layout_tensor *bias = &layout.tensor[layout.count - 1];
+        double parted = fmin(PARTED_STEP * (shape->outputs - 1), PARTED_MOST);
+        if (objective_of(shape->kind)->parts_outputs) {
+            bias->start = LAYOUT_START_FALLING;
+            bias->bound = parted;
+        } else if (shape->start != 0) {
+            bias->start = LAYOUT_START_CONSTANT;
+            bias->bound = shape->start;
+        }
+    }
     return layout;
 }
 
@@ -176,19 +174,6 @@ static void note_derivatives(double largest, struct objective_result *result) {
         result->maxima.value[0] = largest;
 }
 
-/* Takes the losses and derivatives of a batch into the result. */
-static void note_losses(const struct row_batch *batch, size_t outputs,
-                        struct objective_scratch *scratch, struct objective_result *result) {
-    if (batch->rows->weight)
-        batch_weigh_losses(batch, outputs, scratch);
-    for (size_t i = 0; i < batch->count; i++)
-        result->loss += scratch->loss[i];
-    double largest = vector_max_abs(batch->count * outputs, scratch->margins);
-    if (!isfinite(result->loss))
-        largest = INFINITY;
-    note_derivatives(largest, result);
-}
-
 void batch_bias_gradient(const struct layout_tensor *bias, const struct objective_scale *scale,
                          const struct row_batch *batch, const double *derivatives, int64_t *sum) {
     size_t outputs = bias->columns;
@@ -239,7 +224,15 @@ static int linear_block(const struct objective_shape *shape, const struct object
     struct row_batch batch;
     batches.checks = !sum;
     while (batches_next(&batches, &batch)) {
-        note_losses(&batch, shape->outputs, scratch, result);
+        /* Takes the losses and derivatives of a batch into the result. */
+        if (batch.rows->weight)
+            batch_weigh_losses(&batch, shape->outputs, scratch);
+        for (size_t i = 0; i < batch.count; i++)
+            result->loss += scratch->loss[i];
+        double largest = vector_max_abs(batch.count * shape->outputs, scratch->margins);
+        if (!isfinite(result->loss))
+            largest = INFINITY;
+        note_derivatives(largest, result);
         if (result->maxima.value[0] > bound)
             result->exceeded = true;
         else if (sum)
@@ -317,20 +310,6 @@ static void linear_product(const struct objective_shape *shape, const struct obj
         }
 }
 
-/* The derivatives of a batch, as linear_block() has them after the losses. */
-static void take_derivatives(const struct objective_shape *shape, const struct row_batch *batch,
-                             const double *derivatives, struct objective_scratch *scratch,
-                             struct objective_result *result) {
-    size_t count = (size_t)batch->count * shape->outputs;
-    memcpy(scratch->margins, derivatives + (size_t)batch->first * shape->outputs,
-           count * sizeof *derivatives);
-    if (batch->rows->weight)
-        batch_clear_derivatives(batch, shape->outputs, scratch->margins);
-    if (batch->rows->dense)
-        dense_take(&scratch->weights, batch, scratch);
-    note_derivatives(vector_max_abs(count, scratch->margins), result);
-}
-
 /* Step for step the second half of linear_block(): the order of every addition is the same. */
 static void linear_transpose(const struct objective_shape *shape,
                              const struct objective_scale *scale, const struct rows *rows,
@@ -343,7 +322,15 @@ static void linear_transpose(const struct objective_shape *shape,
         dense_begin(&scratch->weights, NULL, scratch);
     for (uint32_t first = 0; first < rows->count; first += most) {
         struct row_batch batch = batch_at(rows, first, most);
-        take_derivatives(shape, &batch, derivatives, scratch, result);
+        /* The derivatives of a batch, as linear_block() has them after the losses. */
+        size_t count = (size_t)batch.count * shape->outputs;
+        memcpy(scratch->margins, derivatives + (size_t)batch.first * shape->outputs,
+               count * sizeof *derivatives);
+        if (batch.rows->weight)
+            batch_clear_derivatives(&batch, shape->outputs, scratch->margins);
+        if (batch.rows->dense)
+            dense_take(&scratch->weights, &batch, scratch);
+        note_derivatives(vector_max_abs(count, scratch->margins), result);
         if (result->maxima.value[0] > bound)
             result->exceeded = true;
         else if (sum)

@@ -30,16 +30,6 @@ void listed_values_free(struct listed_values *found) {
 
 /* ---- which columns count ---- */
 
-static void note_columns(struct hessian_workspace *workspace, uint32_t features,
-                         const double *parameters) {
-    const struct weight_list *list = &workspace->list;
-    uint8_t *counts = workspace->listed.counts;
-    for (uint32_t j = 0; j < features; j++)
-        counts[j] = parameters[j] != 0;
-    for (uint32_t i = 0; i < list->count; i++)
-        counts[list->column[i]] = 1;
-}
-
 void listed_values_begin(struct hessian_workspace *workspace, uint32_t features,
                          const double *parameters, uint64_t point) {
     struct listed_values *found = &workspace->listed;
@@ -47,25 +37,16 @@ void listed_values_begin(struct hessian_workspace *workspace, uint32_t features,
         found->counts = memory_new(features, sizeof *found->counts);
     if (point && found->point == point)
         return;
-    note_columns(workspace, features, parameters);
+    const struct weight_list *list = &workspace->list;
+    uint8_t *counts = workspace->listed.counts;
+    for (uint32_t j = 0; j < features; j++)
+        counts[j] = parameters[j] != 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        counts[list->column[i]] = 1;
     found->point = point;
 }
 
 /* ---- the values of a batch ---- */
-
-/* As many as the batch has values, and an intercept a row. */
-static void make_room(struct listed_values *found, const struct row_batch *batch) {
-    const uint32_t *start = batch->rows->start + batch->first;
-    size_t wanted = (size_t)(start[batch->count] - start[0]) + batch->count;
-    if (wanted <= found->capacity)
-        return;
-    listed_values_free(
-        &(struct listed_values){.at = found->at, .column = found->column, .value = found->value});
-    found->capacity = wanted;
-    found->at = memory_new(wanted, sizeof *found->at);
-    found->column = memory_new(wanted, sizeof *found->column);
-    found->value = memory_new(wanted, sizeof *found->value);
-}
 
 /* Where the values of a row are that count. Most do not: without a branch none is mistaken. */
 static size_t find_values(const uint8_t *counts, const uint32_t *feature, size_t count,
@@ -127,7 +108,19 @@ void listed_values_take(const struct objective_shape *shape, const struct row_ba
     const double *bias = shape->intercept ? parameters + scratch->bias.first : NULL;
     double intercept = workspace->power[shape->features];
     assert(workspace->listed.counts && workspace->columns == workspace->list.count + !!bias);
-    make_room(&workspace->listed, batch);
+    /* As many as the batch has values, and an intercept a row. */
+    const uint32_t *start = batch->rows->start + batch->first;
+    size_t wanted = (size_t)(start[batch->count] - start[0]) + batch->count;
+    if (wanted > workspace->listed.capacity) {
+        listed_values_free(&(struct listed_values){.at = workspace->listed.at,
+                                                   .column = workspace->listed.column,
+                                                   .value = workspace->listed.value});
+        workspace->listed.capacity = wanted;
+        workspace->listed.at = memory_new(wanted, sizeof *workspace->listed.at);
+        workspace->listed.column = memory_new(wanted, sizeof *workspace->listed.column);
+        workspace->listed.value = memory_new(wanted, sizeof *workspace->listed.value);
+    }
+
 #define TAKE(type) take_rows(type, batch, workspace, parameters, bias, intercept, scratch->margins)
     switch (batch->rows->type) {
     case VALUE_ONES:

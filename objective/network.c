@@ -75,21 +75,6 @@ static bool add_weight(struct layout *layout, const struct objective_shape *shap
     return layout_add(layout, &tensor);
 }
 
-static bool add_bias(struct layout *layout, const struct objective_shape *shape, uint32_t number) {
-    bool last = number > shape->network.layers;
-    struct layout_tensor tensor = {
-        .rows = 1,
-        .columns = last ? shape->outputs : layer_width(shape, number),
-        .exponents = LAYOUT_ONE_EXPONENT,
-    };
-    if (last && shape->start != 0) {
-        tensor.start = LAYOUT_START_CONSTANT;
-        tensor.bound = shape->start / network_unit(&shape->network);
-    }
-    snprintf(tensor.name, sizeof tensor.name, "b%u", number);
-    return layout_add(layout, &tensor);
-}
-
 static struct layout network_layout(const struct objective_shape *shape) {
     struct layout layout = {.seed = shape->network.seed};
     uint32_t layers = shape->network.layers + 1;
@@ -97,8 +82,20 @@ static struct layout network_layout(const struct objective_shape *shape) {
                 shape->features <= FEATURES_MAX;
     for (uint32_t i = 1; fits && i <= layers; i++)
         fits = add_weight(&layout, shape, i);
-    for (uint32_t i = 1; fits && i <= layers; i++)
-        fits = add_bias(&layout, shape, i);
+    for (uint32_t i = 1; fits && i <= layers; i++) {
+        bool last = i > shape->network.layers;
+        struct layout_tensor tensor = {
+            .rows = 1,
+            .columns = last ? shape->outputs : layer_width(shape, i),
+            .exponents = LAYOUT_ONE_EXPONENT,
+        };
+        if (last && shape->start != 0) {
+            tensor.start = LAYOUT_START_CONSTANT;
+            tensor.bound = shape->start / network_unit(&shape->network);
+        }
+        snprintf(tensor.name, sizeof tensor.name, "b%u", i);
+        fits = layout_add(&layout, &tensor);
+    }
     return fits ? layout : (struct layout){0};
 }
 
@@ -486,13 +483,6 @@ static int network_block(const struct objective_shape *shape, const struct objec
 
 /* ---- the layers above the first ---- */
 
-/* There are no features: so dense rows, of no values. */
-static void begin_upper(struct network_scratch *scratch, const struct upper_point *point) {
-    scratch->given = point->margins;
-    scratch->dense = true;
-    take_parameters(scratch, point->parameters);
-}
-
 /* The derivatives by the first layer's margins, as doubles, and the largest. A row's weight is
  * taken out of them: the transpose multiplies by it, as that of any model does. */
 static double *take_errors(struct network_scratch *scratch, const struct row_batch *batch,
@@ -512,14 +502,6 @@ static double *take_errors(struct network_scratch *scratch, const struct row_bat
     return error;
 }
 
-static void add_errors(struct network_scratch *scratch, const struct row_batch *batch, int64_t *sum,
-                       double *largest) {
-    size_t width = scratch->width[1], n = batch->count * width;
-    const double *error = take_errors(scratch, batch, largest);
-    for (size_t i = 0; sum && isfinite(*largest) && i < n; i++)
-        add_bits(&sum[batch->first * width + i], error[i]);
-}
-
 static void network_upper(const struct objective_shape *shape, const struct objective_scale *scale,
                           const struct rows *rows, const struct upper_point *point,
                           const struct upper_sums *sums, struct objective_scratch *scratch,
@@ -530,7 +512,10 @@ static void network_upper(const struct objective_shape *shape, const struct obje
     if (weight == 0)
         return;
     network->point = scratch->point;
-    begin_upper(network, point);
+    /* There are no features: so dense rows, of no values. */
+    network->given = point->margins;
+    network->dense = true;
+    take_parameters(network, point->parameters);
     if (scale)
         clear_gradient(network);
     for (uint32_t first = 0; first < rows->count; first += network->batch_rows) {
@@ -540,8 +525,12 @@ static void network_upper(const struct objective_shape *shape, const struct obje
             continue;
         weigh(scratch, &batch, shape->outputs);
         network->kernels->backward(network, &batch, scratch->margins);
-        if (sums->of_rows)
-            add_errors(network, &batch, sums->derivatives, &largest);
+        if (sums->of_rows) {
+            size_t width = network->width[1], n = batch.count * width;
+            const double *error = take_errors(network, &batch, &largest);
+            for (size_t i = 0; sums->derivatives && isfinite(largest) && i < n; i++)
+                add_bits(&sums->derivatives[batch.first * width + i], error[i]);
+        }
     }
     if (!scale)
         return;

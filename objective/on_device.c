@@ -192,12 +192,6 @@ static bool has_gradient(const struct objective_device_work *work) {
     return work->kind == OBJECTIVE_DEVICE_GRADIENT || work->kind == OBJECTIVE_DEVICE_TRANSPOSE;
 }
 
-static enum pass_task task_of(const struct objective_device_work *work) {
-    return work->kind == OBJECTIVE_DEVICE_PRODUCT     ? PASS_MARGINS
-           : work->kind == OBJECTIVE_DEVICE_TRANSPOSE ? PASS_DERIVATIVES
-                                                      : PASS_LOSSES;
-}
-
 static struct outcomes outcomes_at(void *memory, uint32_t count) {
     double *loss = memory;
     return (struct outcomes){loss, loss + count, (uint64_t *)(loss + 2 * (size_t)count)};
@@ -208,18 +202,6 @@ static double *take(double **at, uint64_t count) {
     double *first = *at;
     *at += count;
     return first;
-}
-
-static void place_rows(const struct objective_device *on, struct device_pass *pass) {
-    const struct objective_shape *shape = &on->settings.shape;
-    uint64_t margins = pass->rows * shape->outputs;
-    double *at = on->rows.memory;
-    pass->margins = take(&at, margins);
-    pass->work = take(&at, margins);
-    pass->listed = has_lists(shape) ? take(&at, margins) : NULL;
-    pass->common = shares_weights(on) ? take(&at, pass->rows) : NULL;
-    pass->loss = take(&at, pass->rows);
-    pass->right = take(&at, pass->rows);
 }
 
 static struct device_pass pass_over(const struct objective_device *on,
@@ -252,9 +234,19 @@ static struct device_pass pass_over(const struct objective_device *on,
         .chunk_correct = outcomes.correct,
         .chunk_largest = outcomes.largest,
         .sum = scaled && work->sums ? on->sum : NULL,
-        .task = task_of(work),
+        .task = (work->kind == OBJECTIVE_DEVICE_PRODUCT     ? PASS_MARGINS
+                 : work->kind == OBJECTIVE_DEVICE_TRANSPOSE ? PASS_DERIVATIVES
+                                                            : PASS_LOSSES),
     };
-    place_rows(on, &pass);
+    const struct objective_shape *shape = &on->settings.shape;
+    uint64_t margins = pass.rows * shape->outputs;
+    double *at = on->rows.memory;
+    pass.margins = take(&at, margins);
+    pass.work = take(&at, margins);
+    pass.listed = has_lists(shape) ? take(&at, margins) : NULL;
+    pass.common = shares_weights(on) ? take(&at, pass.rows) : NULL;
+    pass.loss = take(&at, pass.rows);
+    pass.right = take(&at, pass.rows);
     return pass;
 }
 
@@ -298,30 +290,6 @@ static int launch(struct objective_device *on, const struct objective_device_wor
 
 /* ---- results ---- */
 
-static struct objective_result result_with_maximum(const struct objective_device_work *work,
-                                                   double loss, uint64_t bits) {
-    double largest;
-    memcpy(&largest, &bits, sizeof largest);
-    if (!isfinite(largest) || !isfinite(loss))
-        largest = INFINITY;
-    double bound = has_gradient(work) ? fixed_power(work->bounds.exponent[0]) : INFINITY;
-    return (struct objective_result){
-        .loss = loss, .maxima = maxima_of_one(largest), .exceeded = largest > bound};
-}
-
-/* Collects the results of families with a maximum for each tensor. */
-static int collect_maxima(struct objective_device *on, const struct objective_device_work *work,
-                          uint32_t count, struct objective_device_result *results) {
-    struct maxima *maxima = memory_new(count, sizeof *maxima);
-    int code = on->family->maxima(on->own, count, maxima);
-    for (uint32_t i = 0; i < count && !code; i++) {
-        results[i].result.maxima = maxima[i];
-        results[i].result.exceeded = maxima_exceed(&maxima[i], &work->bounds);
-    }
-    free(maxima);
-    return code;
-}
-
 /* The result of a chunk; maxima that the family itself finds are filled in by collect_maxima(). */
 static struct objective_device_result result_of(const struct objective_device *on,
                                                 const struct objective_device_work *work,
@@ -337,8 +305,16 @@ static struct objective_device_result result_of(const struct objective_device *o
     }
     if (on->family->maxima)
         result.result.loss = outcomes->loss[i];
-    else
-        result.result = result_with_maximum(work, outcomes->loss[i], outcomes->largest[i]);
+    else {
+        double largest;
+        memcpy(&largest, &outcomes->largest[i], sizeof largest);
+        if (!isfinite(largest) || !isfinite(outcomes->loss[i]))
+            largest = INFINITY;
+        double bound = has_gradient(work) ? fixed_power(work->bounds.exponent[0]) : INFINITY;
+        result.result = (struct objective_result){.loss = outcomes->loss[i],
+                                                  .maxima = maxima_of_one(largest),
+                                                  .exceeded = largest > bound};
+    }
     result.result.correct = outcomes->correct[i];
     return result;
 }
@@ -366,8 +342,16 @@ static int collect(struct objective_device *on, const struct objective_device_wo
     const struct outcomes outcomes = outcomes_at(on->outcomes_here, group->count);
     for (uint32_t i = 0; i < group->count && !code; i++)
         results[i] = result_of(on, work, group, &outcomes, i);
-    if (!code && on->family->maxima && work->kind == OBJECTIVE_DEVICE_GRADIENT)
-        code = collect_maxima(on, work, group->count, results);
+    if (!code && on->family->maxima && work->kind == OBJECTIVE_DEVICE_GRADIENT) {
+        /* Collects the results of families with a maximum for each tensor. */
+        struct maxima *maxima = memory_new(group->count, sizeof *maxima);
+        code = on->family->maxima(on->own, group->count, maxima);
+        for (uint32_t j = 0; j < group->count && !code; j++) {
+            results[j].result.maxima = maxima[j];
+            results[j].result.exceeded = maxima_exceed(&maxima[j], &work->bounds);
+        }
+        free(maxima);
+    }
     return code;
 }
 

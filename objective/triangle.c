@@ -66,16 +66,6 @@ static bool is_of(const struct hessian_workspace *workspace, size_t r, size_t k)
     return !workspace->output || workspace->output[r] == k;
 }
 
-static size_t find_runs(const struct sampled_row *row, size_t outputs, struct column_run *runs) {
-    size_t count = 0;
-    for (size_t q = 0; q < row->count; q++) {
-        if (!q || row->column[q] != row->column[q - 1] + 1)
-            runs[count++] = (struct column_run){q, row->column[q] * outputs, 0};
-        runs[count - 1].count += outputs;
-    }
-    return count;
-}
-
 LANES_INLINE void add_run(size_t count, double value, const double *right, int64_t *sum) {
     const half_lanes left = {value, value, value, value};
     size_t i = 0;
@@ -165,7 +155,13 @@ static void fill_right_of_row(struct hessian_workspace *workspace, const struct 
 static void add_sparse(const struct objective *objective, struct hessian_workspace *workspace,
                        const struct sampled_row *row, bool small, int64_t *triangle) {
     size_t outputs = workspace->outputs, order = workspace->order;
-    size_t runs = find_runs(row, outputs, workspace->runs);
+    size_t count = 0;
+    for (size_t q = 0; q < row->count; q++) {
+        if (!q || row->column[q] != row->column[q - 1] + 1)
+            workspace->runs[count++] = (struct column_run){q, row->column[q] * outputs, 0};
+        workspace->runs[count - 1].count += outputs;
+    }
+    size_t runs = count;
     bool by_runs = small && row->count * outputs >= runs * RUN_LEAST;
     for (size_t k = 0; k < order; k++) {
         scaled_second(objective, workspace, row->second, row->label, row->derivatives, row->factor,
@@ -254,19 +250,6 @@ static void multiply_columns(const struct hessian_workspace *workspace, size_t s
         }
 }
 
-static void fill_right(const struct objective *objective, struct hessian_workspace *workspace,
-                       size_t steps, size_t k) {
-    size_t order = workspace->order;
-    for (size_t w = 0; w < workspace->waiting; w++) {
-        scaled_second(objective, workspace, workspace->waiting_second + w, workspace->label[w],
-                      workspace->derivatives + w * order, workspace->factor[w], k,
-                      workspace->second);
-        for (size_t other = 0; other < order; other++)
-            workspace->seconds[other * TRIANGLE_ROWS + w] = workspace->second[other];
-    }
-    multiply_columns(workspace, steps, workspace->right);
-}
-
 /* Rows that are missing to whole halves count as 0. */
 void triangle_finish(const struct objective *objective, struct hessian_workspace *workspace,
                      int64_t *triangle) {
@@ -275,7 +258,15 @@ void triangle_finish(const struct objective *objective, struct hessian_workspace
         for (size_t w = workspace->waiting; w < steps * HALF; w++)
             workspace->left[j * TRIANGLE_ROWS + w] = 0;
     for (size_t k = 0; k < workspace->order && steps; k++) {
-        fill_right(objective, workspace, steps, k);
+        size_t order = workspace->order;
+        for (size_t w = 0; w < workspace->waiting; w++) {
+            scaled_second(objective, workspace, workspace->waiting_second + w, workspace->label[w],
+                          workspace->derivatives + w * order, workspace->factor[w], k,
+                          workspace->second);
+            for (size_t other = 0; other < order; other++)
+                workspace->seconds[other * TRIANGLE_ROWS + w] = workspace->second[other];
+        }
+        multiply_columns(workspace, steps, workspace->right);
         for (size_t first = 0; first < workspace->columns * outputs; first += TILE)
             add_tile(workspace, steps, k, first, triangle);
     }

@@ -348,15 +348,6 @@ const struct plugin_description *plugin_description(const struct plugin *plugin)
 #define GUARD_BYTES 4096
 #define GUARD_PATTERN 0xa5
 
-/* Nobody can shorten a sealed memory: a touch of what is missing would end the parent, too. What
- * the library reads can be written by this process alone, which mapped it before. On a system that
- * does not know that seal, the library's process just maps it for reading. */
-static int seal(int descriptor, enum plugin_shared which) {
-    if (which == PLUGIN_INPUT)
-        fcntl(descriptor, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
-    return fcntl(descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
-}
-
 static int make(struct plugin_memory *memory, enum plugin_shared which, size_t bytes) {
     memory->descriptor = memfd_create("plug-in's rows", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     if (memory->descriptor < 0 || ftruncate(memory->descriptor, (off_t)bytes))
@@ -366,7 +357,12 @@ static int make(struct plugin_memory *memory, enum plugin_shared which, size_t b
         return -1;
     memory->start = start;
     memory->bytes = bytes;
-    return seal(memory->descriptor, which);
+    /* Nobody can shorten a sealed memory: a touch of what is missing would end the parent, too.
+     * What the library reads can be written by this process alone, which mapped it before. On a
+     * system that does not know that seal, the library's process just maps it for reading. */
+    if (which == PLUGIN_INPUT)
+        fcntl(memory->descriptor, F_ADD_SEALS, F_SEAL_FUTURE_WRITE);
+    return fcntl(memory->descriptor, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 }
 
 void plugin_memory_release(struct plugin_memory *memory) {

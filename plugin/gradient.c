@@ -144,18 +144,6 @@ static uint32_t draw(struct gradient_trial *trial, const struct layout_tensor *t
     return seen < most ? (uint32_t)seen : most;
 }
 
-static int compare_tensor(struct gradient_trial *trial, const struct layout_tensor *tensor,
-                          struct plugin_gradient *found) {
-    uint64_t drawn[ELEMENTS_MOST];
-    uint32_t most = trial->count < LARGE_MODEL ? ELEMENTS_MOST / 2u : ELEMENTS_OF_LARGE / 2u;
-    uint32_t count = draw(trial, tensor, false, most, drawn);
-    count += draw(trial, tensor, true, most, drawn + count);
-    int code = 0;
-    for (uint32_t i = 0; i < count && !code; i++)
-        code = compare_element(trial, drawn[i], found);
-    return code;
-}
-
 static int judge(const struct gradient_trial *trial, const struct plugin_gradient *found) {
     if (!trial->wrong)
         return 0;
@@ -190,8 +178,14 @@ int plugin_check_gradient(struct plugin *plugin, const struct plugin_data *data,
     int code = find_point(&trial);
     if (!code)
         code = check_repeated(&trial);
-    for (uint32_t t = 0; t < layout->count && !code; t++)
-        code = compare_tensor(&trial, &layout->tensor[t], found);
+    for (uint32_t t = 0; t < layout->count && !code; t++) {
+        uint64_t drawn[ELEMENTS_MOST];
+        uint32_t most = trial.count < LARGE_MODEL ? ELEMENTS_MOST / 2u : ELEMENTS_OF_LARGE / 2u;
+        uint32_t count = draw(&trial, &layout->tensor[t], false, most, drawn);
+        count += draw(&trial, &layout->tensor[t], true, most, drawn + count);
+        for (uint32_t j = 0; j < count && !code; j++)
+            code = compare_element(&trial, drawn[j], found);
+    }
     if (!code)
         code = judge(&trial, found);
     free(trial.point);

@@ -204,17 +204,6 @@ struct request_part {
     size_t size;
 };
 
-/* Sets where each array begins, and returns how many bytes all of them take. Nothing lies at the
- * beginning of the memory, as the offset 0 means NULL. */
-static uint64_t lay_out(const struct request_part *part, size_t parts) {
-    uint64_t used = 64;
-    for (size_t i = 0; i < parts; i++) {
-        *part[i].at = used;
-        used += (part[i].count * part[i].size + 63) / 64 * 64 + 64;
-    }
-    return used;
-}
-
 /* Fills what lies between the arrays with NaNs: whoever reads beyond an array gets those, instead
  * of what chance has left there. */
 static void fill_gaps(char *memory, const struct request_part *part, size_t parts, uint64_t end) {
@@ -239,7 +228,13 @@ static int place(struct plugin *plugin, struct plugin_request *request, const st
         {&request->label, request->rows, sizeof(double)},
         {&request->weight, request->rows, sizeof(double)},
         {&request->parameters, count, sizeof(double)}};
-    uint64_t used = lay_out(parts, sizeof parts / sizeof *parts);
+    /* Sets where each array begins, and returns how many bytes all of them take. Nothing lies at
+     * the beginning of the memory, as the offset 0 means NULL. */
+    uint64_t used = 64;
+    for (size_t i = 0; i < (sizeof parts / sizeof *parts); i++) {
+        *parts[i].at = used;
+        used += (parts[i].count * parts[i].size + 63) / 64 * 64 + 64;
+    }
     int code = plugin_room(plugin, PLUGIN_INPUT, used);
     if (!code)
         code = plugin_write_room(plugin, PLUGIN_OUT, (uint64_t)request->rows * out, &request->out);
@@ -279,19 +274,6 @@ static double *room_for(double **numbers, uint64_t *room, uint64_t count) {
     return *numbers;
 }
 
-static int take_loss(struct plugin *plugin, const struct plugin_request *request, double *sum) {
-    const char *memory = plugin->memory[PLUGIN_INPUT].start;
-    const double *weight = (const double *)(const void *)(memory + request->weight);
-    double *loss = room_for(&plugin->loss, &plugin->losses, request->rows);
-    int code = plugin_take(plugin, PLUGIN_OUT, "chunk()", request->rows, loss);
-    for (uint32_t i = 0; i < request->rows && !code; i++) {
-        *sum += weight[i] * loss[i];
-        if (loss[i] == -INFINITY)
-            code = plugin_refuse(plugin, "the loss of a row is -infinity");
-    }
-    return code;
-}
-
 static int take_gradient(struct plugin *plugin, uint64_t count, bool finite_loss,
                          const double **taken) {
     double *gradient = room_for(&plugin->gradient, &plugin->gradients, count);
@@ -318,8 +300,17 @@ int plugin_chunk(struct plugin *plugin, const struct plugin_data *data, const st
     int code = place(plugin, &request, rows, data->rank, true, parameters, count, 1, gradient);
     if (!code)
         code = plugin_ask(plugin, &request, "in chunk()", &answer);
-    if (!code)
-        code = take_loss(plugin, &request, &result->loss);
+    if (!code) {
+        const char *memory = plugin->memory[PLUGIN_INPUT].start;
+        const double *weight = (const double *)(const void *)(memory + request.weight);
+        double *loss = room_for(&plugin->loss, &plugin->losses, request.rows);
+        code = plugin_take(plugin, PLUGIN_OUT, "chunk()", request.rows, loss);
+        for (uint32_t i = 0; i < request.rows && !code; i++) {
+            result->loss += weight[i] * loss[i];
+            if (loss[i] == -INFINITY)
+                code = plugin_refuse(plugin, "the loss of a row is -infinity");
+        }
+    }
     if (!code && gradient)
         code = take_gradient(plugin, count, isfinite(result->loss), &result->gradient);
     return code;
