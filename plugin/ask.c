@@ -29,8 +29,6 @@
 #define END_MS 2000
 #define BEAT_MS 100 /* between two signs of life while it is waited for */
 
-extern char **environ;
-
 /* ---- errors ---- */
 
 /* Keeps the error that was just set as the first of the plug-in. Answers `code`. */

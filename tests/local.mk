@@ -51,3 +51,18 @@ list-tests:
 list-programs:
 	@echo $(check_PROGRAMS)
 .PHONY: list-tests list-programs
+
+# Which lines of the product the unit tests and these execute, in a build of its own.
+COVERAGE_TESTS = tests/integration/test_commands.py tests/integration/test_bad_input.py \
+	tests/integration/test_retrain.py tests/integration/test_http.py tests/integration/test_state.py \
+	tests/integration/test_summary.py tests/integration/test_tables.py tests/integration/test_predict.py
+coverage:
+	rm -rf build-coverage && $(MKDIR_P) build-coverage && cd build-coverage && \
+	"$(abs_top_srcdir)/configure" --quiet --disable-dependency-tracking --without-cuda CC=gcc \
+		CFLAGS='-O0 --coverage' && \
+	$(MAKE) --quiet -j"$$(nproc)" dml-coordinator dml-shard dml-replica libdml.so.0 && \
+	programs=$$($(MAKE) -s --no-print-directory list-programs | tr ' ' '\n' | grep tests/unit/ | tr '\n' ' ') && \
+	$(MAKE) --quiet -j"$$(nproc)" check TESTS= check_PROGRAMS="$$programs" && \
+	$(MAKE) --quiet check-TESTS check_PROGRAMS= check_LIBRARIES= TESTS="$$programs $(COVERAGE_TESTS)" && \
+	$(PYTHON) "$(abs_top_srcdir)/tests/coverage.py"
+.PHONY: coverage

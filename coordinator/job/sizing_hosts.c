@@ -25,8 +25,8 @@ static double bytes_of_parameter(const struct set_info *data, uint32_t hosts) {
 static uint32_t shards_on_hosts(const struct set_info *data, uint64_t parameters, uint32_t hosts) {
     double bytes = (double)parameters * bytes_of_parameter(data, hosts);
     double best = sqrt(bytes * STREAM_NS / (2 * MESSAGE_NS));
-    double blocks = (double)((parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS);
-    double most = fmin(fmin(hosts, SHARDS_MAX), blocks);
+    uint64_t blocks = (parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    double most = fmin(fmin(hosts, SHARDS_MAX), (double)blocks);
     return (uint32_t)fmax(fmin(best, most), 1);
 }
 

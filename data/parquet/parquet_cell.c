@@ -253,8 +253,10 @@ bool parquet_date(const struct parquet_span *span, uint32_t i, struct date *date
     date->minute = (uint32_t)(seconds / 60 % 60);
     date->second = (double)(seconds % 60);
     double unit = 1;
-    for (; place; fraction %= place, place /= 10) /* digit by digit, as a text is read */
-        date->second += (fraction / place) * (unit /= 10);
+    for (; place; fraction %= place, place /= 10) { /* digit by digit, as a text is read */
+        const uint32_t digit = fraction / place;
+        date->second += digit * (unit /= 10);
+    }
     return true;
 }
 
