@@ -290,7 +290,7 @@ static int launch(struct objective_device *on, const struct objective_device_wor
 
 /* ---- results ---- */
 
-/* The result of a chunk; maxima that the family itself finds are filled in by collect().
+/* The result of a chunk; maxima that the family itself finds are filled in by collect(). */
 static struct objective_device_result result_of(const struct objective_device *on,
                                                 const struct objective_device_work *work,
                                                 const struct device_group *group,
