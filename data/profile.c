@@ -24,24 +24,21 @@ static uint32_t place_of(const uint64_t *seen, uint32_t places, uint64_t hash) {
     return place;
 }
 
-/* Doubles the table of a column, so that at most half of its places are in use. */
-static void grow_seen(struct column_profile *column) {
-    const uint32_t places = column->places ? 2 * column->places : PLACES_FIRST;
-    uint64_t *seen = memory_new(places, sizeof *seen);
-    for (uint32_t i = 0; i < column->places; i++)
-        if (column->seen[i])
-            seen[place_of(seen, places, column->seen[i])] = column->seen[i];
-    free(column->seen);
-    column->seen = seen;
-    column->places = places;
-}
-
 static void note_different(const struct profile *profile, struct column_profile *column,
                            uint64_t hash) {
     if (column->different >= profile->different_max)
         return;
-    if (2 * column->different >= column->places)
-        grow_seen(column);
+    if (2 * column->different >= column->places) {
+        /* Doubles the table of a column, so that at most half of its places are in use. */
+        const uint32_t places = column->places ? 2 * column->places : PLACES_FIRST;
+        uint64_t *seen = memory_new(places, sizeof *seen);
+        for (uint32_t i = 0; i < column->places; i++)
+            if (column->seen[i])
+                seen[place_of(seen, places, column->seen[i])] = column->seen[i];
+        free(column->seen);
+        column->seen = seen;
+        column->places = places;
+    }
     hash += !hash; /* 0 is a free place */
     const uint32_t place = place_of(column->seen, column->places, hash);
     column->different += !column->seen[place];
@@ -61,13 +58,6 @@ static bool was_seen(const struct column_profile *column, double number) {
     return column->places && column->seen[place_of(column->seen, column->places, hash + !hash)];
 }
 
-/* Whether a whole number is a date as 20240506. */
-static bool is_compact_date(double number) {
-    const uint32_t date = number >= 19000101 && number <= 21001231 ? (uint32_t)number : 0;
-    const uint32_t month = date / 100 % 100, day = date % 100;
-    return month >= 1 && month <= 12 && day >= 1 && day <= 31;
-}
-
 static void note_number(const struct profile *profile, struct column_profile *column,
                         double number) {
     column->least = column->cells ? fmin(column->least, number) : number;
@@ -76,19 +66,12 @@ static void note_number(const struct profile *profile, struct column_profile *co
     column->cells++;
     if (column->whole) {
         column->near += was_seen(column, number - 1) || was_seen(column, number + 1);
-        column->compact += is_compact_date(number);
+        /* Whether a whole number is a date as 20240506. */
+        const uint32_t date = number >= 19000101 && number <= 21001231 ? (uint32_t)number : 0;
+        const uint32_t month = date / 100 % 100, day = date % 100;
+        column->compact += month >= 1 && month <= 12 && day >= 1 && day <= 31;
     }
     note_different(profile, column, hash64(&number, sizeof number));
-}
-
-static void note_date(struct column_profile *column, const char *text) {
-    uint32_t formats = DATE_FORMATS_ALL;
-    date_formats_narrow(text, &formats);
-    column->dates &= formats;
-    if (date_formats_first(formats))
-        column->dated++;
-    else if (!*column->undated)
-        snprintf(column->undated, sizeof column->undated, "%s", text);
 }
 
 /* Hours and minutes, with seconds or without. */
@@ -148,13 +131,6 @@ static void note_amount(struct column_profile *column, const char *text, uint64_
         snprintf(column->amount, sizeof column->amount, "%s", text);
 }
 
-/* If numbers have a decimal comma, those with other signs as well are the better examples. */
-static void note_dressed(struct column_profile *column, const char *text) {
-    if (!column->dressed++ ||
-        (number_has_decimal_comma(column->example) && !number_has_decimal_comma(text)))
-        snprintf(column->example, sizeof column->example, "%s", text);
-}
-
 static void note_text(const struct profile *profile, struct column_profile *column,
                       const char *text) {
     const uint64_t hash = hash64(text, strlen(text));
@@ -166,9 +142,20 @@ static void note_text(const struct profile *profile, struct column_profile *colu
         column->dates = DATE_FORMATS_ALL;
         snprintf(column->unit, sizeof column->unit, "%s", number_unit(text));
     }
-    note_date(column, text);
-    if (number_is_dressed(text, column->unit))
-        note_dressed(column, text);
+    uint32_t formats = DATE_FORMATS_ALL;
+    date_formats_narrow(text, &formats);
+    column->dates &= formats;
+    if (date_formats_first(formats))
+        column->dated++;
+    else if (!*column->undated)
+        snprintf(column->undated, sizeof column->undated, "%s", text);
+    if (number_is_dressed(text, column->unit)) {
+        /* If numbers have a decimal comma, those with other signs as well are the better examples.
+         */
+        if (!column->dressed++ ||
+            (number_has_decimal_comma(column->example) && !number_has_decimal_comma(text)))
+            snprintf(column->example, sizeof column->example, "%s", text);
+    }
     column->clocks += is_clock(text);
     note_amount(column, text, hash);
     column->longest = strlen(text) > column->longest ? strlen(text) : column->longest;

@@ -149,17 +149,6 @@ static bool take_valid(struct table_row *row, enum row_property property, double
     return true;
 }
 
-static bool take_property(struct table_row *row, uint32_t column, enum row_property property,
-                          char *cell) {
-    double number;
-    if (property == ROW_WEIGHT && row->format->options->ignores_weights)
-        return true;
-    if (!csv_number(row->format, row->format->column[column].amounts, cell, &number) ||
-        !property_is_valid(property, number))
-        return reject_property(row, column, cell, property);
-    return take_valid(row, property, number);
-}
-
 /* ---- numbers ---- */
 
 /* What a missing number is until the row ends: put_numbers() leaves it out. */
@@ -241,12 +230,6 @@ bool row_take_category(struct table_row *row, uint32_t column, const struct cate
     return true;
 }
 
-static bool take_category(struct table_row *row, uint32_t column, char *cell) {
-    struct category category;
-    category_of(row->format, column, cell, &category);
-    return row_take_category(row, column, &category);
-}
-
 /* ---- texts ---- */
 
 static bool reject_words(const struct table_row *row, uint32_t column, enum words_error error,
@@ -321,16 +304,6 @@ struct missing_number {
     uint32_t number;
 };
 
-static void order_missing(struct batch_number *numbers, uint32_t count) {
-    struct missing_number *missing = memory_new(count, sizeof *missing);
-    for (uint32_t i = 0; i < count; i++)
-        missing[i] = (struct missing_number){numbers[i].missing_id, i};
-    qsort(missing, count, sizeof *missing, compare_ids);
-    for (uint32_t i = 0; i < count; i++)
-        numbers[i].by_missing = missing[i].number;
-    free(missing);
-}
-
 /* Where numbers and their absence come from: found out once. */
 static struct batch_number *numbers_of(const struct format *format, struct batch *batch) {
     if (batch->numbers || !format->numbers)
@@ -344,7 +317,13 @@ static struct batch_number *numbers_of(const struct format *format, struct batch
             (struct source_origin){.column = column, .role = ROLE_MISSING, .known = &of->known[1]};
         of->missing_id = table_feature(format->table->ids, column, ROLE_MISSING, NULL, 0);
     }
-    order_missing(batch->numbers, format->numbers);
+    struct missing_number *missing = memory_new(format->numbers, sizeof *missing);
+    for (uint32_t i = 0; i < format->numbers; i++)
+        missing[i] = (struct missing_number){batch->numbers[i].missing_id, i};
+    qsort(missing, format->numbers, sizeof *missing, compare_ids);
+    for (uint32_t i = 0; i < format->numbers; i++)
+        batch->numbers[i].by_missing = missing[i].number;
+    free(missing);
     return batch->numbers;
 }
 
@@ -352,12 +331,19 @@ static struct batch_number *numbers_of(const struct format *format, struct batch
  * is no branch for each: what is noted of a number that is of no use is overwritten by the next. */
 #define LOOKED_AT 64
 
-/* Marks the missing numbers, by rising id. */
-static void put_missing(const struct format *format, struct batch *batch,
-                        const struct batch_number *numbers) {
+/* Ends a row that differs from others in its ids. */
+static bool end_different(struct table_row *row) {
+    struct batch *batch = row->batch;
+    uint64_t repeated;
+    if (!batch->has_origins)
+        batch_tell_apart(batch);
+    /* Leaves out the values of those that are missing. */
+    const struct batch_number *numbers = numbers_of(row->format, batch);
     const double *value = batch->value + batch->value_count;
-    for (uint32_t first = 0, here; first < format->numbers; first += here) {
-        uint32_t missing[LOOKED_AT], count = 0, left = format->numbers - first;
+    uint64_t at = batch->value_count;
+    /* Marks the missing numbers, by rising id. */
+    for (uint32_t first = 0, here; first < row->format->numbers; first += here) {
+        uint32_t missing[LOOKED_AT], count = 0, left = row->format->numbers - first;
         here = left < LOOKED_AT ? left : LOOKED_AT;
         for (uint32_t k = first; k < first + here; k++) {
             missing[count] = numbers[k].by_missing;
@@ -366,31 +352,14 @@ static void put_missing(const struct format *format, struct batch *batch,
         for (uint32_t i = 0; i < count; i++)
             batch_add_text(batch, numbers[missing[i]].missing_id, 1, &numbers[missing[i]].missing);
     }
-}
-
-/* Leaves out the values of those that are missing. */
-static void put_numbers(const struct format *format, struct batch *batch) {
-    const struct batch_number *numbers = numbers_of(format, batch);
-    const double *value = batch->value + batch->value_count;
-    uint64_t at = batch->value_count;
-    put_missing(format, batch, numbers);
-    for (uint32_t i = 0; i < format->numbers; i++) {
+    for (uint32_t i = 0; i < row->format->numbers; i++) {
         bool there = !isnan(value[i]);
-        batch->id[at] = format->number_id[i];
+        batch->id[at] = row->format->number_id[i];
         batch->value[at] = value[i];
         batch->origin[at] = numbers[i].number;
         at += there;
     }
     batch->value_count = at;
-}
-
-/* Ends a row that differs from others in its ids. */
-static bool end_different(struct table_row *row) {
-    struct batch *batch = row->batch;
-    uint64_t repeated;
-    if (!batch->has_origins)
-        batch_tell_apart(batch);
-    put_numbers(row->format, batch);
     if (!batch_put_texts(batch))
         return batch_reject(batch, row->number,
                             "two texts of this row have the same hash; leave the column of one of "
@@ -438,8 +407,11 @@ bool row_take(struct table_row *row, uint32_t column, char *cell) {
     switch (kind) {
     case COLUMN_NUMBER:
         return take_number(row, column, cell);
-    case COLUMN_CATEGORY:
-        return take_category(row, column, cell);
+    case COLUMN_CATEGORY: {
+        struct category category;
+        category_of(row->format, column, cell, &category);
+        return row_take_category(row, column, &category);
+    }
     case COLUMN_WORDS:
         return take_words(row, column, cell);
     case COLUMN_DATE:
@@ -448,8 +420,16 @@ bool row_take(struct table_row *row, uint32_t column, char *cell) {
         return take_label(row, column, cell);
     case COLUMN_WEIGHT:
     case COLUMN_OFFSET:
-    case COLUMN_EXPOSURE:
-        return take_property(row, column, property_of(kind), cell);
+    case COLUMN_EXPOSURE: {
+        const enum row_property property = property_of(kind);
+        double number;
+        if (property == ROW_WEIGHT && row->format->options->ignores_weights)
+            return true;
+        if (!csv_number(row->format, row->format->column[column].amounts, cell, &number) ||
+            !property_is_valid(property, number))
+            return reject_property(row, column, cell, property);
+        return take_valid(row, property, number);
+    }
     case COLUMN_CLUSTER:
         return take_cluster(row, column, cell);
     default:

@@ -154,16 +154,6 @@ static bool swallows_rows(const struct format *format, const char *text, const c
     return format->own > 1 && lines > (numbers ? 1 : format->own > 2 ? 2 : 4);
 }
 
-static bool reject_swallowed(struct batch *batch, uint64_t number, uint64_t last) {
-    return batch_reject(
-        batch, number,
-        "a quoted text takes in the lines up to %llu, each of which has the columns "
-        "of a row: take its quotes out if they are stray ones, or set csv.quote = "
-        "none if quotes are characters like others, or csv.quote = double if the "
-        "text is as it should be",
-        (unsigned long long)last);
-}
-
 /* ---- rows ---- */
 
 static bool reject_count(const struct csv_line *line, uint32_t seen, bool more) {
@@ -187,7 +177,13 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *text
                             "behind the other: take it out");
     if (last > number && format->options->quote == CSV_QUOTE_AUTO &&
         swallows_rows(format, text, end))
-        return reject_swallowed(batch, number, last);
+        return batch_reject(
+            batch, number,
+            "a quoted text takes in the lines up to %llu, each of which has the columns "
+            "of a row: take its quotes out if they are stray ones, or set csv.quote = "
+            "none if quotes are characters like others, or csv.quote = double if the "
+            "text is as it should be",
+            (unsigned long long)last);
     if (batch->has_zeros && memchr(text, '\0', (size_t)(end - text)))
         return batch_reject(batch, number, "a zero byte: is this a text file?");
     if (line_has_mark(text))

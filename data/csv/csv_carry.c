@@ -13,16 +13,12 @@ int format_carries_none(const char *path) {
                      path);
 }
 
-static uint32_t count_names(const char *const *names) {
+int csv_find_carried(struct format *format, const struct csv_cells *first) {
+    const char *const *names = format->options->carried;
     uint32_t count = 0;
     while (names && names[count])
         count++;
-    return count;
-}
-
-int csv_find_carried(struct format *format, const struct csv_cells *first) {
-    const char *const *names = format->options->carried;
-    format->carried_count = count_names(names);
+    format->carried_count = count;
     if (!format->carried_count)
         return 0;
     format->carried = memory_new(format->carried_count, sizeof *format->carried);

@@ -191,18 +191,6 @@ static void warn_of_dressed(const struct format *format, const char *path, uint3
                     number_bare_form(counts->dress, format->decimal_comma));
 }
 
-/* The rows that are to be scored may be in UTF-8, as most are, and would have none of these texts.
- */
-static void warn_of_foreign(const struct format *format, const char *path, uint32_t column,
-                            const struct cell_counts *counts) {
-    char name[COLUMN_TEXT];
-    if (counts->foreign && format->table->column[column].kind == COLUMN_CATEGORY)
-        log_warning("%s: %s holds texts that are not UTF-8, such as \"%.40s\": the same texts in "
-                    "UTF-8 are others; if they are Latin-1 or Windows-1252, this converts them: "
-                    "iconv -f WINDOWS-1252 -t UTF-8 FILE > FILE.csv",
-                    path, table_describe(format->table, column, name), counts->foreign);
-}
-
 /* A sum of the rows above is no example, and its numbers are far beyond theirs. A text that other
  * rows have, too, is a category. */
 static void warn_of_total(const struct format *format, const char *path, uint32_t column,
@@ -235,7 +223,15 @@ static int find_kind(struct format *format, const char *path, uint32_t i,
         return code;
     if (!known && (counts->texts > counts->numbers || csv_folder_has_texts(format, i)))
         column->kind = COLUMN_CATEGORY;
-    warn_of_foreign(format, path, i, counts);
+    /* The rows that are to be scored may be in UTF-8, as most are, and would have none of these
+     * texts.
+     */
+    char name[COLUMN_TEXT];
+    if (counts->foreign && format->table->column[i].kind == COLUMN_CATEGORY)
+        log_warning("%s: %s holds texts that are not UTF-8, such as \"%.40s\": the same texts in "
+                    "UTF-8 are others; if they are Latin-1 or Windows-1252, this converts them: "
+                    "iconv -f WINDOWS-1252 -t UTF-8 FILE > FILE.csv",
+                    path, table_describe(format->table, i, name), counts->foreign);
     warn_of_total(format, path, i, counts, rows);
     if (known)
         return 0;

@@ -339,15 +339,6 @@ static int find_label(struct format *format, const struct csv_cells *first) {
     return csv_check_count(format, first, options->columns);
 }
 
-static int refuse_label_left_out(const struct format *format, const struct csv_cells *first,
-                                 const char *name) {
-    return error_set(
-        ERROR_DATA, "%s:%llu: column \"%s\" cannot be left out by csv.skip: it is the label%s",
-        first->path, (unsigned long long)first->number, name,
-        format->options->label ? ""
-                               : ", since it is the last; name that of the labels with csv.label");
-}
-
 /* The key that lists the columns of a kind. */
 static const char *key_of(enum column_kind kind) {
     switch (kind) {
@@ -395,7 +386,13 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
             return csv_no_column(first, format->header, what, *name);
         struct table_column *here = &format->table->column[column];
         if (kind == COLUMN_SKIPPED && column == format->label && !format->options->label_optional)
-            return refuse_label_left_out(format, first, *name);
+            return error_set(
+                ERROR_DATA,
+                "%s:%llu: column \"%s\" cannot be left out by csv.skip: it is the label%s",
+                first->path, (unsigned long long)first->number, *name,
+                format->options->label
+                    ? ""
+                    : ", since it is the last; name that of the labels with csv.label");
         if (known[column] && here->kind != kind && kind != COLUMN_SKIPPED)
             return refuse_two_kinds(format, first, *name, kind, here->kind);
         if (here->kind != COLUMN_SKIPPED)
@@ -514,12 +511,6 @@ static void keep_words(struct format *format) {
             (struct csv_word){format->table->missing[i], strlen(format->table->missing[i])};
 }
 
-static void set_text(const struct source_options *options, struct table_text *text) {
-    *text = (struct table_text){
-        options->ngrams ? options->ngrams : 1, options->word_least, options->lowercase, "", 0, 0};
-    snprintf(text->letters, sizeof text->letters, "%s", options->letters ? options->letters : "");
-}
-
 /* Makes the table that this file is the first of. */
 static int make_table(struct format *format, const struct csv_cells *first,
                       const struct text_line *text) {
@@ -531,8 +522,16 @@ static int make_table(struct format *format, const struct csv_cells *first,
     format->table->trim = options->trim;
     format->table->hash = options->hash_bits;
     format->table->hash_canonical = options->hash_bits > 0;
-    if (options->text && *options->text)
-        set_text(options, &format->table->text);
+    if (options->text && *options->text) {
+        format->table->text = (struct table_text){options->ngrams ? options->ngrams : 1,
+                                                  options->word_least,
+                                                  options->lowercase,
+                                                  "",
+                                                  0,
+                                                  0};
+        snprintf(format->table->text.letters, sizeof format->table->text.letters, "%s",
+                 options->letters ? options->letters : "");
+    }
     if (options->date_format && strcmp(options->date_format, DATE_FORMAT_ISO) != 0)
         format->table->date_format = memory_copy_string(options->date_format);
     if (words)
@@ -567,13 +566,6 @@ static const struct table_column *column_in_table(const struct format *format, u
     const bool own = column->kind == COLUMN_LABEL || property_of(column->kind) < ROW_PROPERTIES;
     const uint32_t number = own ? table_find_kind(format->table, column->kind) : column->number;
     return number < format->table->columns ? &format->table->column[number] : NULL;
-}
-
-static void mark_amounts(struct format *format) {
-    for (uint32_t i = 0; i < format->columns; i++) {
-        const struct table_column *column = column_in_table(format, i);
-        format->column[i].amounts = column && column->amounts;
-    }
 }
 
 static void note_number(struct format *format, uint32_t number) {
@@ -627,8 +619,12 @@ static int lay_out_columns(struct format *format, const struct csv_cells *first,
         code = make_table(format, first, text);
     }
     assert(code || format->label <= format->columns);
-    if (!code)
-        mark_amounts(format);
+    if (!code) {
+        for (uint32_t i = 0; i < format->columns; i++) {
+            const struct table_column *column = column_in_table(format, i);
+            format->column[i].amounts = column && column->amounts;
+        }
+    }
     return code ? code : place_numbers(format, first);
 }
 

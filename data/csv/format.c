@@ -295,14 +295,6 @@ static bool is_value_end(const char *p) {
     return is_blank(*p) || *p == '\0';
 }
 
-/* Most labels are 1 or -1, or another class of one digit. NULL for anything else. */
-static inline const char *parse_class(const char *p, double *label) {
-    bool negative = *p == '-';
-    p += negative || *p == '+';
-    *label = negative ? '0' - *p : *p - '0';
-    return digits_is(*p) && is_value_end(p + 1) ? p + 1 : NULL;
-}
-
 /* Reads a label that is a list, which may be of none: the line begins with its values then. */
 static bool parse_list(const struct format *format, struct batch *batch, char **at, uint64_t number,
                        const char **text) {
@@ -351,7 +343,12 @@ static const char *first_line_hint(const struct source_options *options, const c
 static bool parse_label(const struct format *format, struct batch *batch, const char **at,
                         uint64_t number, double *label) {
     const char *first = *at;
-    const char *end = parse_class(first, label);
+    /* Most labels are 1 or -1, or another class of one digit. NULL for anything else. */
+    const char *p = first;
+    bool negative = *p == '-';
+    p += negative || *p == '+';
+    *label = negative ? '0' - *p : *p - '0';
+    const char *end = digits_is(*p) && is_value_end(p + 1) ? p + 1 : NULL;
     if (!end)
         end = number_parse(first, label);
     if (end && is_value_end(end)) {

@@ -260,13 +260,6 @@ bool json_lines_parse(const struct format *format, struct batch *batch, char *li
 
 /* ---- the columns of a file ---- */
 
-static void add_key(struct json_columns *columns, const char *key, bool met) {
-    const uint32_t column = text_dictionary_add(&columns->keys, key);
-    if (column == columns->met.length)
-        bytes_put_u8(&columns->met, 0);
-    columns->met.data[column] |= met;
-}
-
 /* Adds the keys of an object; an error of reading it is left in the reader. */
 static int add_members(struct json_columns *columns, struct batch *batch, const char *line,
                        struct json_reader *reader, size_t path) {
@@ -280,22 +273,13 @@ static int add_members(struct json_columns *columns, struct batch *batch, const 
             columns->deep = true;
             add_members(columns, batch, line, &inner, inner_path);
         } else {
-            add_key(columns, text, value.kind != CELL_NULL);
+            const uint32_t column = text_dictionary_add(&columns->keys, text);
+            if (column == columns->met.length)
+                bytes_put_u8(&columns->met, 0);
+            columns->met.data[column] |= value.kind != CELL_NULL;
         }
     }
     return more;
-}
-
-/* A null that stands where other lines have an object is no column. */
-static void drop_paths(struct json_columns *columns) {
-    struct text_dictionary all = columns->keys;
-    text_dictionary_init(&columns->keys);
-    for (uint32_t i = 0; i < all.count; i++) {
-        const char *key = text_dictionary_get(&all, i);
-        if (columns->met.data[i] || !is_path(&all, key))
-            text_dictionary_add(&columns->keys, key);
-    }
-    text_dictionary_release(&all);
 }
 
 /* Adds the keys of all lines, and answers how many are read; the batch gets the reasons why others
@@ -317,16 +301,18 @@ static uint64_t add_keys(struct json_columns *columns, struct batch *batch, cons
             read += !blank;
         line = line_end + 1;
     }
-    if (columns->deep)
-        drop_paths(columns);
+    if (columns->deep) {
+        /* A null that stands where other lines have an object is no column. */
+        struct text_dictionary all = columns->keys;
+        text_dictionary_init(&columns->keys);
+        for (uint32_t i = 0; i < all.count; i++) {
+            const char *key = text_dictionary_get(&all, i);
+            if (columns->met.data[i] || !is_path(&all, key))
+                text_dictionary_add(&columns->keys, key);
+        }
+        text_dictionary_release(&all);
+    }
     return read;
-}
-
-static void add_names(struct json_columns *columns, const struct source_options *options,
-                      const char *const *names) {
-    for (; names && *names; names++)
-        if (!csv_is_number(*names) && !source_has_folder(options, *names))
-            text_dictionary_add(&columns->keys, *names);
 }
 
 /* Adds columns that are known although the first lines lack them. A job that tells of several files
@@ -336,24 +322,18 @@ static void add_known(struct json_columns *columns, const struct source_options 
     if (!table && !options->adds_columns) {
         const char *const *const lists[] = {options->numbers, options->categories, options->text,
                                             options->dates,   options->amounts,    options->skip};
-        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-            add_names(columns, options, lists[i]);
+        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+            const char *const *names = lists[i];
+            for (; names && *names; names++)
+                if (!csv_is_number(*names) && !source_has_folder(options, *names))
+                    text_dictionary_add(&columns->keys, *names);
+        }
     }
     if (table && options->missing_columns == MISSING_COLUMNS_MISSING)
         for (uint32_t i = 0; table_is_named(table) && i < table->columns; i++)
             if (table_reads(&table->column[i]) && !table->column[i].is_part &&
                 !source_has_folder(options, table->column[i].name))
                 text_dictionary_add(&columns->keys, table->column[i].name);
-}
-
-static void append_name(struct bytes *text, const char *name) {
-    bytes_put_u8(text, '"');
-    for (; *name; name++) {
-        if (*name == '"')
-            bytes_put_u8(text, '"');
-        bytes_put_u8(text, (uint8_t)*name);
-    }
-    bytes_put_u8(text, '"');
 }
 
 /* Writes the keys, and below them the lines that tell what kinds the columns have. */
@@ -365,7 +345,14 @@ static void write_sample(const struct json_columns *columns, struct batch *batch
     for (uint32_t i = 0; i < count; i++) {
         if (i)
             bytes_put_u8(sample, ',');
-        append_name(sample, text_dictionary_get(&columns->keys, i));
+        const char *name = text_dictionary_get(&columns->keys, i);
+        bytes_put_u8(sample, '"');
+        for (; *name; name++) {
+            if (*name == '"')
+                bytes_put_u8(sample, '"');
+            bytes_put_u8(sample, (uint8_t)*name);
+        }
+        bytes_put_u8(sample, '"');
     }
     bytes_put_u8(sample, '\n');
     reserve_tokens(columns, batch);

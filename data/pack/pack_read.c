@@ -28,19 +28,6 @@ static void hash_texts(struct hash_stream *stream, const char *const *text) {
     hash_text(stream, NULL);
 }
 
-/* Nothing where there are none: packs of before keep their names. */
-static void hash_offsets(struct hash_stream *stream, const struct source_options *options) {
-    for (enum row_property i = ROW_OFFSET; i < ROW_PROPERTIES; i++) {
-        const char *column = source_property_column(options, i);
-        bool file = source_property_file(options, i) != NULL;
-        if (column || file) {
-            hash_text(stream, property_rules[i].key);
-            hash_text(stream, column);
-            hash_stream_add(stream, &file, sizeof file);
-        }
-    }
-}
-
 /* Every option that shapes what a pack holds. */
 static uint64_t hash_options(const struct source_options *options) {
     struct hash_stream *stream = hash_stream_new();
@@ -99,7 +86,16 @@ static uint64_t hash_options(const struct source_options *options) {
     }
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
-    hash_offsets(stream, options);
+    /* Nothing where there are none: packs of before keep their names. */
+    for (enum row_property i = ROW_OFFSET; i < ROW_PROPERTIES; i++) {
+        const char *column = source_property_column(options, i);
+        bool file = source_property_file(options, i) != NULL;
+        if (column || file) {
+            hash_text(stream, property_rules[i].key);
+            hash_text(stream, column);
+            hash_stream_add(stream, &file, sizeof file);
+        }
+    }
     /* Only what an order says, and its units: its kinds and means do not count. */
     for (uint32_t i = 0; options->order && !options->table && i < options->order->columns; i++) {
         const struct table_column *column = &options->order->column[i];

@@ -84,12 +84,6 @@ static const char *text_at(const struct flat *flat, uint64_t member, size_t *len
 
 /* ---- columns ---- */
 
-static void refuse_zone(struct parquet_column *column, const char *name) {
-    column->refused = memory_format("its times are those of the zone \"%s\", which is not in "
-                                    "/usr/share/zoneinfo: install tzdata",
-                                    name);
-}
-
 /* How many units a second has; 0: it is not known. */
 static uint32_t unit_of(const struct flat *flat, uint64_t type, uint64_t usual) {
     static const uint32_t units[] = {1, 1000, 1000000, 1000000000};
@@ -115,8 +109,11 @@ static void take_zone(const struct flat *flat, uint64_t type, struct parquet_col
     name[length] = '\0';
     column->zone = zone_open(name);
     column->shows_zone = strcmp(name, "UTC") != 0;
-    if (!column->zone)
-        refuse_zone(column, name);
+    if (!column->zone) {
+        column->refused = memory_format("its times are those of the zone \"%s\", which is not in "
+                                        "/usr/share/zoneinfo: install tzdata",
+                                        name);
+    }
 }
 
 static void take_field(const struct flat *flat, uint64_t field, struct parquet_column *column) {

@@ -262,8 +262,12 @@ void parquet_block_free(struct parquet_reader *reader, struct parquet_block *blo
 
 /* ---- beside each other ---- */
 
-/* Whether this thread is the one that reads the page; else waits until it is read, if it is to. */
-static bool claim(struct parquet_reader *reader, struct held_page *page, bool wait) {
+/* Whoever reads a page waits for its dictionary alone, and who reads that for nothing: so waits
+ * end.
+ */
+static int read_page(struct parquet_reader *reader, struct held_page *page, bool wait) {
+    /* Whether this thread is the one that reads the page; else waits until it is read, if it is to.
+     */
     pthread_mutex_lock(&reader->mutex);
     while (page->state == PAGE_AT_WORK && wait)
         pthread_cond_wait(&reader->changed, &reader->mutex);
@@ -271,14 +275,7 @@ static bool claim(struct parquet_reader *reader, struct held_page *page, bool wa
     if (mine)
         page->state = PAGE_AT_WORK;
     pthread_mutex_unlock(&reader->mutex);
-    return mine;
-}
-
-/* Whoever reads a page waits for its dictionary alone, and who reads that for nothing: so waits
- * end.
- */
-static int read_page(struct parquet_reader *reader, struct held_page *page, bool wait) {
-    if (!claim(reader, page, wait))
+    if (!mine)
         return wait && page->code ? error_set(page->code, "%s", page->error) : 0;
     const struct parquet_values *dictionary = page->dictionary ? &page->dictionary->values : NULL;
     int code = dictionary ? read_page(reader, page->dictionary, true) : 0;

@@ -379,13 +379,6 @@ static struct chunk_facts read_chunk(struct thrift *thrift) {
     return facts;
 }
 
-static void refuse_codec(struct parquet_column *column, int64_t codec) {
-    const char *name = codec >= 0 && codec < 32 ? parquet_codec_name((uint32_t)codec) : NULL;
-    char *why = memory_format("it is compressed by %s", name ? name : "an unknown codec");
-    refuse(column, why);
-    free(why);
-}
-
 /* Where the pages of a column are: they must lie in the file, before its footer. Writers put any
  * place where there are no values; whether rows lack some is found when pages are read. */
 static int place_chunk(const struct parquet_file *file, struct parquet_column *column,
@@ -397,8 +390,14 @@ static int place_chunk(const struct parquet_file *file, struct parquet_column *c
         refuse(column, "it is encrypted");
     if (facts->elsewhere)
         refuse(column, "its values are in another file");
-    if (facts->codec < 0 || facts->codec >= 32 || !parquet_unpacks((uint32_t)facts->codec))
-        refuse_codec(column, facts->codec);
+    if (facts->codec < 0 || facts->codec >= 32 || !parquet_unpacks((uint32_t)facts->codec)) {
+        const char *name = facts->codec >= 0 && facts->codec < 32
+                               ? parquet_codec_name((uint32_t)facts->codec)
+                               : NULL;
+        char *why = memory_format("it is compressed by %s", name ? name : "an unknown codec");
+        refuse(column, why);
+        free(why);
+    }
     if (column->refused || !facts->values)
         return 0;
     if (facts->type != (int64_t)column->type)

@@ -133,12 +133,6 @@ static int choose_columns(struct parquet_reader *reader, const struct format *fo
     return 0;
 }
 
-/* The unit that the table of other files, or of the model before, has for a column; 0: none. */
-static uint32_t known_unit(const struct source_options *options, uint32_t column) {
-    const struct table *known = options->table ? options->table : options->order;
-    return known && column < known->columns ? known->column[column].unit : 0;
-}
-
 /* A table has the unit of durations that its first file has, and durations of other files are
  * brought to it: numbers alone do not say what they count. */
 static void take_durations(struct parquet_reader *reader, const struct format *format) {
@@ -149,7 +143,10 @@ static void take_durations(struct parquet_reader *reader, const struct format *f
             continue;
         const uint32_t number = format->column[i].number;
         const bool is_new = !options->table || number >= options->table->columns;
-        uint32_t unit = known_unit(options, number);
+        /* The unit that the table of other files, or of the model before, has for a column; 0:
+         * none. */
+        const struct table *known = options->table ? options->table : options->order;
+        uint32_t unit = known && number < known->columns ? known->column[number].unit : 0;
         if (is_new)
             format->table->column[number].unit = unit = unit ? unit : column->duration;
         if (!unit || unit == column->duration)

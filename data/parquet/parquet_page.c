@@ -43,17 +43,6 @@ static void read_details(struct thrift *thrift, struct parquet_page *page, bool 
         thrift->cursor.failed = true;
 }
 
-/* Field 5, 7 or 8, whose kind need not be the page's. */
-static void read_details_of(struct thrift *thrift, uint8_t type, int16_t id,
-                            struct parquet_page *page) {
-    static const int16_t field[] = {
-        [PARQUET_DATA] = 5, [PARQUET_INDEX] = 6, [PARQUET_DICTIONARY] = 7, [PARQUET_DATA_2] = 8};
-    if (field[page->kind] == id && id != 6 && thrift_struct(thrift, type))
-        read_details(thrift, page, page->kind == PARQUET_DATA_2);
-    else
-        thrift_skip(thrift, type);
-}
-
 static bool read_header(struct thrift *thrift, struct parquet_page *page) {
     int16_t id = 0;
     uint8_t type;
@@ -73,7 +62,15 @@ static bool read_header(struct thrift *thrift, struct parquet_page *page) {
             page->crc = (uint32_t)thrift_integer(thrift, type);
             page->has_crc = true;
         } else {
-            read_details_of(thrift, type, id, page);
+            /* Field 5, 7 or 8, whose kind need not be the page's. */
+            static const int16_t field[] = {[PARQUET_DATA] = 5,
+                                            [PARQUET_INDEX] = 6,
+                                            [PARQUET_DICTIONARY] = 7,
+                                            [PARQUET_DATA_2] = 8};
+            if (field[page->kind] == id && id != 6 && thrift_struct(thrift, type))
+                read_details(thrift, page, page->kind == PARQUET_DATA_2);
+            else
+                thrift_skip(thrift, type);
         }
     return !thrift_failed(thrift) && kind >= 0;
 }
@@ -141,17 +138,6 @@ static int check_crc(const struct parquet_file *file, const struct parquet_colum
     return parquet_damaged(file, column, "the checksum of a page is wrong");
 }
 
-/* Levels stand before what is compressed in pages of the second kind. */
-static bool unpack(const struct parquet_page *page, enum parquet_codec codec, const uint8_t *stored,
-                   uint8_t *unpacked) {
-    uint32_t plain = page->level_bytes + page->repetition_bytes;
-    uint32_t left = page->unpacked - plain;
-    memcpy(unpacked, stored, plain);
-    /* some writers do not compress nothing at all */
-    return (!left && page->stored == plain) ||
-           parquet_unpack(codec, stored + plain, page->stored - plain, unpacked + plain, left);
-}
-
 /* Reads a page and decompresses it: *bytes has page->unpacked of them, to be freed. */
 static int fetch(const struct parquet_file *file, const struct parquet_column *column,
                  enum parquet_codec codec, const struct parquet_page *page, uint8_t **bytes) {
@@ -170,7 +156,14 @@ static int fetch(const struct parquet_file *file, const struct parquet_column *c
         return code;
     }
     *bytes = memory_resize(NULL, page->unpacked + 1u, 1);
-    if (!unpack(page, codec, stored, *bytes))
+    /* Levels stand before what is compressed in pages of the second kind. */
+    uint8_t *unpacked = *bytes;
+    uint32_t plain = page->level_bytes + page->repetition_bytes;
+    uint32_t left = page->unpacked - plain;
+    memcpy(unpacked, stored, plain);
+    /* some writers do not compress nothing at all */
+    if (!((!left && page->stored == plain) ||
+          parquet_unpack(codec, stored + plain, page->stored - plain, unpacked + plain, left)))
         code = parquet_damaged(file, column, "a page cannot be decompressed");
     free(stored);
     return code;
@@ -346,12 +339,6 @@ static void spread(void *values, size_t size, const uint8_t *present, uint32_t r
                 memset(data + i * size, 0, size);
 }
 
-/* Whether values are in the page as they are wanted. */
-static bool stays(const struct page_reader *reader, const struct parquet_values *values) {
-    return reader->page->encoding == PARQUET_ENCODED_PLAIN && values->width && !values->present &&
-           reader->column->type != PARQUET_BOOLEAN;
-}
-
 static int read_values(struct page_reader *reader, struct parquet_values *values) {
     uint32_t encoding = reader->page->encoding, rows = reader->page->rows;
     uint32_t width = values->width = reader->column->width;
@@ -360,7 +347,9 @@ static int read_values(struct page_reader *reader, struct parquet_values *values
     if (width && (uint64_t)width * rows > PARQUET_PAGE_BYTES_MAX * UINT64_C(8))
         return malformed(reader, "a page has more values than it can hold");
     bool sound;
-    if (stays(reader, values)) {
+    /* Whether values are in the page as they are wanted. */
+    if (reader->page->encoding == PARQUET_ENCODED_PLAIN && values->width && !values->present &&
+        reader->column->type != PARQUET_BOOLEAN) {
         values->data = (uint8_t *)cursor_take(&reader->from, (size_t)width * rows);
         values->page = reader->from.failed ? NULL : reader->bytes;
         sound = !reader->from.failed;

@@ -29,16 +29,6 @@ static const char *temporary_folder(void) {
     return folder && *folder ? folder : "/tmp";
 }
 
-/* A file without a name, of which programs that are started know nothing; -1: errno says why. */
-static int temporary_file(void) {
-    char *path = memory_format("%s/dml-XXXXXX", temporary_folder());
-    int descriptor = mkostemp(path, O_CLOEXEC);
-    if (descriptor >= 0)
-        unlink(path);
-    free(path);
-    return descriptor;
-}
-
 static int write_all(int descriptor, const uint8_t *bytes, size_t length) {
     while (length) {
         ssize_t written = write(descriptor, bytes, length);
@@ -64,7 +54,14 @@ static int take_bytes(struct blocks *blocks, struct batch *batch) {
 /* The end of the file is read first: so what comes but once is put aside. */
 static int copy_input(struct parquet_reader *reader) {
     struct batch batch;
-    reader->descriptor = temporary_file();
+    /* A file without a name, of which programs that are started know nothing; -1: errno says why.
+     */
+    char *path = memory_format("%s/dml-XXXXXX", temporary_folder());
+    int descriptor = mkostemp(path, O_CLOEXEC);
+    if (descriptor >= 0)
+        unlink(path);
+    free(path);
+    reader->descriptor = descriptor;
     if (reader->descriptor < 0)
         return error_set_errno(ERROR_IO,
                                "cannot make a temporary file in %s; TMPDIR names another folder",
@@ -101,16 +98,6 @@ static int check_options(const struct parquet_reader *reader) {
             "of labels, %s",
             reader->blocks->path, reader->options.labels);
     return 0;
-}
-
-/* As text the table has a header, and commas between its cells. */
-static void set_options(struct parquet_reader *reader, const struct source_options *options) {
-    reader->options = *options;
-    reader->options.format = FORMAT_CSV;
-    reader->options.header = CSV_HEADER_YES;
-    reader->options.delimiter = ",";
-    reader->options.quote = CSV_QUOTE_DOUBLE;
-    reader->options.comment = NULL;
 }
 
 static int open_file(struct parquet_reader *reader, struct format *format) {
@@ -152,7 +139,13 @@ int parquet_reader_open(struct blocks *data, const struct source_options *option
     struct parquet_reader *reader = *opened = memory_new(1, sizeof *reader);
     reader->descriptor = -1;
     reader->blocks = data;
-    set_options(reader, options);
+    /* As text the table has a header, and commas between its cells. */
+    reader->options = *options;
+    reader->options.format = FORMAT_CSV;
+    reader->options.header = CSV_HEADER_YES;
+    reader->options.delimiter = ",";
+    reader->options.quote = CSV_QUOTE_DOUBLE;
+    reader->options.comment = NULL;
     pthread_mutex_init(&reader->mutex, NULL);
     pthread_cond_init(&reader->changed, NULL);
     return open_file(reader, format);

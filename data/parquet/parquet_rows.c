@@ -244,21 +244,6 @@ static void fill_numbers_of(struct row_maker *maker, const struct page_rows *par
             odd[i] |= isnan(to[i * stride]) ? ODD_TEXT : 0;
 }
 
-/* Numbers alone go where they stay: a row that is rejected makes room, and each number has one
- * value or the one that it is missing, so that no row reaches into the next. */
-static void reserve_numbers(struct row_maker *maker) {
-    struct parquet_block *block = maker->block;
-    size_t cells = (size_t)block->rows * maker->format->numbers;
-    if (!maker->format->categories)
-        batch_reserve(maker->batch, cells);
-    else if (block->number_capacity < cells)
-        block->number =
-            memory_resize(block->number, block->number_capacity = cells, sizeof *block->number);
-    if (block->odd_capacity < block->rows)
-        block->odd = memory_resize(block->odd, block->odd_capacity = block->rows, 1);
-    memset(block->odd, 0, block->rows);
-}
-
 /* The numbers of a row of the block. */
 static double *numbers_of(const struct row_maker *maker, uint32_t row) {
     double *all = maker->format->categories ? maker->block->number : maker->batch->value;
@@ -284,7 +269,18 @@ static void fill_some(struct row_maker *maker, uint32_t first, uint32_t end) {
 
 static void fill_numbers(struct row_maker *maker) {
     uint32_t rows = maker->block->rows, step = NEAR_NUMBERS / (maker->format->numbers + 1) + 16;
-    reserve_numbers(maker);
+    /* Numbers alone go where they stay: a row that is rejected makes room, and each number has one
+     * value or the one that it is missing, so that no row reaches into the next. */
+    struct parquet_block *block = maker->block;
+    size_t cells = (size_t)block->rows * maker->format->numbers;
+    if (!maker->format->categories)
+        batch_reserve(maker->batch, cells);
+    else if (block->number_capacity < cells)
+        block->number =
+            memory_resize(block->number, block->number_capacity = cells, sizeof *block->number);
+    if (block->odd_capacity < block->rows)
+        block->odd = memory_resize(block->odd, block->odd_capacity = block->rows, 1);
+    memset(block->odd, 0, block->rows);
     for (uint32_t first = 0; first < rows; first += step)
         fill_some(maker, first, rows - first < step ? rows : first + step);
 }
@@ -335,10 +331,6 @@ static void fill_categories(struct row_maker *maker) {
 
 /* ---- labels, weights, offsets and exposures ---- */
 
-static bool may_be_number(enum column_kind kind) {
-    return kind == COLUMN_LABEL || property_of(kind) < ROW_NUMBERS;
-}
-
 /* The numbers of the columns that are none of the table's: they stand behind those of the rows. */
 static void fill_others(struct row_maker *maker) {
     struct parquet_block *block = maker->block;
@@ -348,7 +340,8 @@ static void fill_others(struct row_maker *maker) {
             memory_resize(block->other, block->other_capacity = cells, sizeof *block->other);
     for (uint32_t i = 0; i < maker->other_count; i++) {
         struct column_rows *of = &maker->others[i];
-        if (!may_be_number(maker->format->column[of->column].kind))
+        if (!(maker->format->column[of->column].kind == COLUMN_LABEL ||
+              property_of(maker->format->column[of->column].kind) < ROW_NUMBERS))
             continue;
         of->number = block->other + (size_t)i * block->rows;
         const struct page_rows *part = of->part;
@@ -440,13 +433,6 @@ static void find_columns(struct row_maker *maker) {
     }
 }
 
-/* As the numbers of others are filled in by now, the rest has them, too. */
-static void find_rest(struct row_maker *maker) {
-    for (uint32_t i = 0; i < maker->other_count; i++)
-        if (maker->format->column[maker->others[i].column].kind != COLUMN_CATEGORY)
-            maker->rest[maker->rest_count++] = maker->others[i];
-}
-
 /* What entries of the dictionaries of a block mean. */
 static void make_all_entries(struct row_maker *maker) {
     const struct parquet_block *block = maker->block;
@@ -482,7 +468,10 @@ int parquet_reader_parse(struct parquet_reader *reader, const struct format *for
     fill_numbers(&maker);
     fill_categories(&maker);
     fill_others(&maker);
-    find_rest(&maker);
+    /* As the numbers of others are filled in by now, the rest has them, too. */
+    for (uint32_t i = 0; i < maker.other_count; i++)
+        if (maker.format->column[maker.others[i].column].kind != COLUMN_CATEGORY)
+            maker.rest[maker.rest_count++] = maker.others[i];
     for (uint32_t i = 0; i < block->rows && batch->bad_count <= format->options->bad_lines_max;
          i++) {
         batch->row_line = block->first_row + i;

@@ -179,19 +179,6 @@ struct profile {
     bool there;
 };
 
-static struct profile find_profile(void) {
-    const char *home = environment("HOME"), *name = environment("AWS_PROFILE"),
-               *credentials = environment("AWS_SHARED_CREDENTIALS_FILE"),
-               *config = environment("AWS_CONFIG_FILE");
-    return (struct profile){
-        .name = name ? name : "default",
-        .credentials = credentials ? memory_copy_string(credentials)
-                                   : memory_format("%s/.aws/credentials", home ? home : ""),
-        .config =
-            config ? memory_copy_string(config) : memory_format("%s/.aws/config", home ? home : ""),
-    };
-}
-
 static char *of_profile(struct profile *profile, const char *key) {
     char *value = read_setting(profile->credentials, profile->name, key, &profile->there);
     return value ? value : read_setting(profile->config, profile->name, key, &profile->there);
@@ -297,7 +284,16 @@ static char *bucket_url(struct profile *profile, const char *bucket, const char 
 
 /* `rest` is what stands behind the bucket. */
 static int s3_request(const char *bucket, const char *rest, struct address_request *request) {
-    struct profile profile = find_profile();
+    const char *home = environment("HOME"), *name = environment("AWS_PROFILE"),
+               *credentials = environment("AWS_SHARED_CREDENTIALS_FILE"),
+               *config = environment("AWS_CONFIG_FILE");
+    struct profile profile = (struct profile){
+        .name = name ? name : "default",
+        .credentials = credentials ? memory_copy_string(credentials)
+                                   : memory_format("%s/.aws/credentials", home ? home : ""),
+        .config =
+            config ? memory_copy_string(config) : memory_format("%s/.aws/config", home ? home : ""),
+    };
     *request = (struct address_request){.s3 = true};
     request->region = setting(&profile, "AWS_REGION", "AWS_DEFAULT_REGION", "region");
     if (!request->region)

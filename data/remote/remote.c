@@ -127,20 +127,6 @@ static size_t compare_again(struct remote *remote, const char *data, size_t leng
     return here;
 }
 
-/* What comes again is time well spent, but no progress: a link that always breaks in the midst of
- * it is not made for ever. */
-static void note_progress(struct remote *remote, size_t length) {
-    remote->came += length;
-    if (remote->came >= REMOTE_PROGRESS_BYTES) {
-        remote->came = 0;
-        remote->patience.waited_ns = 0;
-    }
-    if (remote->offset - remote->progress >= REMOTE_PROGRESS_BYTES) {
-        remote->progress = remote->offset;
-        remote->patience.tries = 0;
-    }
-}
-
 static size_t take_body(char *data, size_t size, size_t count, void *context) {
     struct remote *remote = context;
     size_t length = size * count, again = 0;
@@ -162,7 +148,17 @@ static size_t take_body(char *data, size_t size, size_t count, void *context) {
     hash_stream_add(remote->hash, data + again, length - again);
     bytes_append(&remote->pending, data + again, length - again);
     remote->offset += length - again;
-    note_progress(remote, length);
+    /* What comes again is time well spent, but no progress: a link that always breaks in the midst
+     * of it is not made for ever. */
+    remote->came += length;
+    if (remote->came >= REMOTE_PROGRESS_BYTES) {
+        remote->came = 0;
+        remote->patience.waited_ns = 0;
+    }
+    if (remote->offset - remote->progress >= REMOTE_PROGRESS_BYTES) {
+        remote->progress = remote->offset;
+        remote->patience.tries = 0;
+    }
     return length;
 }
 

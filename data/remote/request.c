@@ -165,12 +165,6 @@ enum outcome request_judge(const char *path, CURLcode result, const struct reply
     return REFUSED;
 }
 
-static void sleep_ms(int64_t ms) {
-    for (int64_t end = clock_monotonic_ns() + ms * NS_PER_MS, now;
-         (now = clock_monotonic_ns()) < end;)
-        poll(NULL, 0, (int)((end - now) / NS_PER_MS) + 1);
-}
-
 int request_wait(struct patience *patience, const char *path, enum outcome outcome, const char *why,
                  curl_off_t retry_after) {
     int64_t seconds = request_seconds(), left_ms = seconds * 1000 - patience->waited_ns / NS_PER_MS;
@@ -193,7 +187,9 @@ int request_wait(struct patience *patience, const char *path, enum outcome outco
                          path, why, asked ? ", and asks for a longer wait" : "", tries,
                          (double)patience->waited_ns / NS_PER_S, (long long)seconds);
     log_info("%s: %s; attempt %u follows in %.1f s", path, why, tries + 1, (double)ms / 1000);
-    sleep_ms(ms);
+    for (int64_t end = clock_monotonic_ns() + ms * NS_PER_MS, now;
+         (now = clock_monotonic_ns()) < end;)
+        poll(NULL, 0, (int)((end - now) / NS_PER_MS) + 1);
     patience->waited_ns += ms * NS_PER_MS;
     return 0;
 }

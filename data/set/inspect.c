@@ -60,11 +60,6 @@ static int describe_sources(const struct container *container, const struct set_
     return 0;
 }
 
-static json_t *offsets_json(const struct offset_summary *offsets) {
-    return json_pack("{s:f, s:f, s:f}", "least", offsets->least, "mean", offsets->mean, "most",
-                     offsets->most);
-}
-
 static json_t *describe_set(const struct set_info *info, const struct set_facts *facts,
                             uint64_t bytes) {
     static const char *const labels[] = {"binary", "classes", "targets", "ordered", "lists"};
@@ -99,7 +94,9 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     if (info->weighted)
         json_object_set_new(object, "weight_sum", json_real(info->weight_total));
     if (info->has_offsets)
-        json_object_set_new(object, "offsets", offsets_json(&info->offsets));
+        json_object_set_new(object, "offsets",
+                            json_pack("{s:f, s:f, s:f}", "least", info->offsets.least, "mean",
+                                      info->offsets.mean, "most", info->offsets.most));
     json_object_set_new(object, "rejected", integer(info->rejected));
     if (info->holdout > 0)
         json_object_update_new(object, json_pack("{s:f, s:I}", "holdout", info->holdout,
@@ -112,24 +109,18 @@ static json_t *describe_set(const struct set_info *info, const struct set_facts 
     return object;
 }
 
-static int verify_all(struct set *set) {
-    const struct set_info *info = set_info(set);
-    struct rows rows;
-    int code = 0;
-    for (uint32_t i = 0; i < info->chunks && !info->strip_columns && !code; i++)
-        code = set_chunk(set, i, &rows);
-    for (uint32_t i = 0; i < set_tiles(info) && !code; i++)
-        code = set_tile(set, i, &rows);
-    return code;
-}
-
 /* Every chunk is verified on the way. */
 static int load_set(const char *path, json_t **object) {
     struct set *set;
     int code = set_open(path, &set);
     if (code)
         return code;
-    code = verify_all(set);
+    const struct set_info *info = set_info(set);
+    struct rows rows;
+    for (uint32_t i = 0; i < info->chunks && !info->strip_columns && !code; i++)
+        code = set_chunk(set, i, &rows);
+    for (uint32_t i = 0; i < set_tiles(info) && !code; i++)
+        code = set_tile(set, i, &rows);
     struct container container;
     if (!code)
         code = container_open(&container, &set_kind, path);
@@ -146,16 +137,6 @@ static int load_set(const char *path, json_t **object) {
     return code;
 }
 
-static void print_list(const json_t *list) {
-    size_t count = json_array_size(list);
-    for (size_t i = 0; i < count && i < LISTED_MAX; i++) {
-        fputs(i ? ", " : "", stdout);
-        escape_put(json_string_value(json_array_get(list, i)), stdout);
-    }
-    if (count > LISTED_MAX)
-        printf(", … (%zu in all)", count);
-}
-
 static void print_for_people(json_t *object) {
     const char *key;
     json_t *value;
@@ -167,9 +148,15 @@ static void print_for_people(json_t *object) {
                 *p = ' ';
         printf("%-18s", label);
         number_format(json_real_value(value), number);
-        if (json_is_array(value))
-            print_list(value);
-        else if (json_is_integer(value))
+        if (json_is_array(value)) {
+            size_t count = json_array_size(value);
+            for (size_t i = 0; i < count && i < LISTED_MAX; i++) {
+                fputs(i ? ", " : "", stdout);
+                escape_put(json_string_value(json_array_get(value, i)), stdout);
+            }
+            if (count > LISTED_MAX)
+                printf(", … (%zu in all)", count);
+        } else if (json_is_integer(value))
             printf("%lld", (long long)json_integer_value(value));
         else
             escape_put(json_is_string(value)    ? json_string_value(value)

@@ -19,24 +19,21 @@ static double squares_of(const struct rows *rows, uint64_t first, uint64_t end) 
     return sum;
 }
 
-static double squares_of_chunk(const struct rows *rows) {
-    double sum = 0;
-    for (uint32_t row = 0; row < rows->count; row++) {
-        double weight = rows->weight ? rows->weight[row] : 1;
-        uint64_t first = rows->dense ? (uint64_t)row * rows->features : rows->start[row];
-        uint64_t end = rows->dense ? first + rows->features : rows->start[row + 1];
-        if (weight != 0) /* whatever it holds */
-            sum += weight * squares_of(rows, first, end);
-    }
-    return sum;
-}
-
 static int add_chunk(void *context, unsigned chunk) {
     struct squares_pass *pass = context;
     struct rows rows;
     int code = set_chunk(pass->set, chunk, &rows);
-    if (!code)
-        pass->sum[chunk] = squares_of_chunk(&rows);
+    if (!code) {
+        double sum = 0;
+        for (uint32_t row = 0; row < rows.count; row++) {
+            double weight = rows.weight ? rows.weight[row] : 1;
+            uint64_t first = rows.dense ? (uint64_t)row * rows.features : rows.start[row];
+            uint64_t end = rows.dense ? first + rows.features : rows.start[row + 1];
+            if (weight != 0) /* whatever it holds */
+                sum += weight * squares_of(&rows, first, end);
+        }
+        pass->sum[chunk] = sum;
+    }
     return code;
 }
 

@@ -233,19 +233,6 @@ static void part_columns(struct moments_pass *pass, uint32_t chunks, unsigned th
     pass->ranges[pass->range_count++] = (struct column_range){first, pass->columns};
 }
 
-/* Each strip of a set in tiles is a range, or as many ranges as there may be have some strips
- * each. */
-static void part_strips(struct moments_pass *pass, const struct set_info *info) {
-    uint64_t strips = set_strips(info);
-    pass->range_count = strips < THREADS_MAX ? (uint32_t)strips : THREADS_MAX;
-    for (uint32_t i = 0; i < pass->range_count; i++) {
-        uint64_t first = strips * i / pass->range_count, end = strips * (i + 1) / pass->range_count;
-        bool last = i + 1 == pass->range_count;
-        pass->ranges[i] = (struct column_range){first * info->strip_columns,
-                                                last ? pass->columns : end * info->strip_columns};
-    }
-}
-
 /* ---- all groups ---- */
 
 /* Adds what a group has to the total, and clears it for the next. */
@@ -279,10 +266,6 @@ static int add_range(struct moments_pass *pass, const struct column_range *range
     return code;
 }
 
-static uint32_t parts_of(const struct moments_pass *pass) {
-    return pass->by_range ? pass->range_count : pass->count;
-}
-
 /* A group, or a range of the columns: the sums of a column are taken in one order, whichever thread
  * takes them. */
 static int add_part(void *context, unsigned part) {
@@ -292,7 +275,8 @@ static int add_part(void *context, unsigned part) {
 }
 
 static int run_pass(struct moments_pass *pass, unsigned threads) {
-    int code = threads_try(threads, parts_of(pass), add_part, pass);
+    int code =
+        threads_try(threads, pass->by_range ? pass->range_count : pass->count, add_part, pass);
     for (uint32_t i = 0; i < pass->count && !pass->by_range; i++)
         end_group(pass, &pass->groups[i], &pass->ranges[0]);
     return code;
@@ -333,9 +317,19 @@ static void begin(struct moments_pass *pass, struct set *set, enum reading readi
                                   .count = groups_of(info, reading)};
     pass->by_range =
         info->strip_columns || pass->count == 1 || info->rows < pass->columns * pass->count;
-    if (info->strip_columns)
-        part_strips(pass, info);
-    else
+    if (info->strip_columns) {
+        /* Each strip of a set in tiles is a range, or as many ranges as there may be have some
+         * strips each. */
+        uint64_t strips = set_strips(info);
+        pass->range_count = strips < THREADS_MAX ? (uint32_t)strips : THREADS_MAX;
+        for (uint32_t i = 0; i < pass->range_count; i++) {
+            uint64_t first = strips * i / pass->range_count,
+                     end = strips * (i + 1) / pass->range_count;
+            bool last = i + 1 == pass->range_count;
+            pass->ranges[i] = (struct column_range){
+                first * info->strip_columns, last ? pass->columns : end * info->strip_columns};
+        }
+    } else
         part_columns(pass, chunks, pass->by_range ? threads : 1);
     for (uint32_t i = 0; i < pass->count; i++) {
         struct chunk_group *group = &pass->groups[i];
@@ -355,21 +349,6 @@ static void end(struct moments_pass *pass) {
 }
 
 /* ---- what they come to ---- */
-
-/* Readies the groups for READ_DEVIATIONS. */
-static void finish_means(struct moments_pass *pass, double weights, struct moments *moments) {
-    for (uint32_t i = 0; i < pass->count; i++)
-        moments->rows += pass->groups[i].rows;
-    for (uint64_t j = 0; j < pass->columns; j++) {
-        struct column_sums *total = &pass->total.column[j];
-        moments->nonzero[j] = total->nonzero;
-        moments->mean[j] = total->sum / weights;
-        total->sum = 0;
-        for (uint32_t i = 0; i < groups_apart(pass); i++)
-            pass->groups[i].sums.column[j].mean = moments->mean[j];
-    }
-    pass->reading = READ_DEVIATIONS;
-}
 
 /* `sum` is Σ w·(x − mean), which is not 0 because the mean is rounded. A variance that could be
  * rounding alone becomes 0: the column is constant. */
@@ -405,7 +384,18 @@ int moments_find(struct set *set, unsigned threads, struct moments *moments) {
     begin(&pass, set, READ_SUMS, threads);
     int code = run_pass(&pass, threads);
     if (!code) {
-        finish_means(&pass, info->weight_sum, moments);
+        /* Readies the groups for READ_DEVIATIONS. */
+        for (uint32_t i = 0; i < pass.count; i++)
+            moments->rows += pass.groups[i].rows;
+        for (uint64_t j = 0; j < pass.columns; j++) {
+            struct column_sums *total = &pass.total.column[j];
+            moments->nonzero[j] = total->nonzero;
+            moments->mean[j] = total->sum / info->weight_sum;
+            total->sum = 0;
+            for (uint32_t i = 0; i < groups_apart(&pass); i++)
+                pass.groups[i].sums.column[j].mean = moments->mean[j];
+        }
+        pass.reading = READ_DEVIATIONS;
         code = run_pass(&pass, threads);
     }
     if (!code) {

@@ -301,22 +301,20 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
 
 /* ---- tiles ---- */
 
-/* Whole rows have columns of 32 bits. */
-static int check_whole(const struct columns *columns) {
-    if (!columns->wide)
-        return 0;
-    return error_set(ERROR_DATA,
-                     "the data has %llu different features, and rows that are not cut into tiles "
-                     "have at most %u in all; dml.conf(5) says at strip_columns which rows are cut",
-                     (unsigned long long)columns->count, FEATURES_MAX);
-}
-
 /* Whether there are any, and how many strips; tiles_place() says more. */
 static int cut_strips(struct chunk_plan *plan, const struct columns *columns,
                       const struct set_options *options) {
     uint32_t wide = options->strip_columns;
-    if (!set_is_cut(options, plan->dense, columns->count))
-        return check_whole(columns);
+    if (!set_is_cut(options, plan->dense, columns->count)) {
+        /* Whole rows have columns of 32 bits. */
+        if (!columns->wide)
+            return 0;
+        return error_set(
+            ERROR_DATA,
+            "the data has %llu different features, and rows that are not cut into tiles "
+            "have at most %u in all; dml.conf(5) says at strip_columns which rows are cut",
+            (unsigned long long)columns->count, FEATURES_MAX);
+    }
     assert(!plan->shuffled);
     uint64_t strips = strips_of(columns->count, wide), tiles = strips * plan->chunks;
     if (tiles > TILES_MAX)

@@ -46,13 +46,6 @@ static void add_row(struct prefix_counts *counts, const struct rows *rows, uint3
         add_sparse(counts, rows->feature + first, values);
 }
 
-static void add_rows(struct prefix_counts *counts, const struct rows *rows) {
-    for (uint32_t row = 0; row < rows->count; row++) {
-        if (!rows->weight || rows->weight[row] != 0)
-            add_row(counts, rows, row);
-    }
-}
-
 int prefix_counts_find(struct set *set, uint32_t columns, struct prefix_counts *counts) {
     uint32_t all = set_training_chunks(set_info(set));
     uint32_t looked_at = all < CHUNKS_LOOKED_AT ? all : CHUNKS_LOOKED_AT;
@@ -65,7 +58,10 @@ int prefix_counts_find(struct set *set, uint32_t columns, struct prefix_counts *
         int code = set_chunk(set, (uint32_t)((uint64_t)all * i / looked_at), &rows);
         if (code)
             return code;
-        add_rows(counts, &rows);
+        for (uint32_t row = 0; row < rows.count; row++) {
+            if (!rows.weight || rows.weight[row] != 0)
+                add_row(counts, &rows, row);
+        }
     }
     return 0;
 }

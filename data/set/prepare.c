@@ -103,21 +103,6 @@ static void find_deriving(struct columns *columns, const struct split *split) {
     }
 }
 
-/* A missing number is replaced by the mean, which counts as a value of the number's column. */
-static void count_missing(const struct columns *columns, struct column_builder *builder) {
-    bool *counted = memory_new(columns->count, sizeof *counted);
-    for (uint32_t p = 0; p < columns->packs; p++)
-        for (uint32_t i = 0; i < builder->split->packs[p]->facts->features; i++) {
-            uint32_t number = columns->of_pack[p].narrow[i];
-            if (number == DICTIONARY_NONE || counted[number] || !columns_derive(columns, p, i) ||
-                columns->derivation[p][i].bin_column)
-                continue;
-            counted[number] = true;
-            builder->values[*columns->derivation[p][i].number_column] += builder->values[number];
-        }
-    free(counted);
-}
-
 /* ---- categories ---- */
 
 /* Whether a feature is a text of a category that is not hashed, or a word. */
@@ -127,18 +112,6 @@ static bool is_text(const struct columns *columns, const struct pack *pack, uint
     return kind == COLUMN_WORDS || (kind == COLUMN_CATEGORY && !columns->table->hash &&
                                     pack->id[feature] >= FEATURE_HASHED &&
                                     pack->id[feature] != missing_feature(pack, column));
-}
-
-/* The column of the table whose text or word a number of the columns is, or DICTIONARY_NONE. */
-static uint32_t *find_texts(const struct columns *columns, const struct split *split) {
-    uint32_t *of = no_columns(columns->count);
-    for (uint32_t p = 0; p < columns->packs; p++) {
-        const struct pack *pack = split->packs[p];
-        for (uint32_t i = 0; pack->table && i < pack->facts->features; i++)
-            if (columns_has(columns, p, i) && is_text(columns, pack, i))
-                of[columns->of_pack[p].narrow[i]] = pack->column[i];
-    }
-    return of;
 }
 
 /* Refuses a column that was found to be a category and is none, such as names: nearly every row has
@@ -228,7 +201,14 @@ int columns_prepare(struct columns *columns, struct column_builder *builder,
         return 0;
     columns->table->text.values = options->text_values;
     columns_find_texts(columns, split);
-    uint32_t *of = find_texts(columns, split);
+    /* The column of the table whose text or word a number of the columns is, or DICTIONARY_NONE. */
+    uint32_t *of = no_columns(columns->count);
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        const struct pack *pack = split->packs[p];
+        for (uint32_t i = 0; pack->table && i < pack->facts->features; i++)
+            if (columns_has(columns, p, i) && is_text(columns, pack, i))
+                of[columns->of_pack[p].narrow[i]] = pack->column[i];
+    }
     int code = check_category_texts(columns, builder, of);
     columns->rare_column = no_columns(columns->table->columns);
     columns->missing_column = no_columns(columns->table->columns);
@@ -248,7 +228,18 @@ int columns_prepare(struct columns *columns, struct column_builder *builder,
         if (builder->id[i] && builder->id[i] <= width)
             columns->number_column[builder->id[i] - 1] = i;
     find_deriving(columns, split);
-    count_missing(columns, builder);
+    /* A missing number is replaced by the mean, which counts as a value of the number's column. */
+    bool *counted = memory_new(columns->count, sizeof *counted);
+    for (uint32_t p = 0; p < columns->packs; p++)
+        for (uint32_t i = 0; i < builder->split->packs[p]->facts->features; i++) {
+            uint32_t number = columns->of_pack[p].narrow[i];
+            if (number == DICTIONARY_NONE || counted[number] || !columns_derive(columns, p, i) ||
+                columns->derivation[p][i].bin_column)
+                continue;
+            counted[number] = true;
+            builder->values[*columns->derivation[p][i].number_column] += builder->values[number];
+        }
+    free(counted);
     columns_find_absent(columns, builder);
     return columns_cross(columns, builder, options);
 }
@@ -262,17 +253,6 @@ static bool pack_lacks(const struct columns *columns, const struct pack *pack, u
     const struct table_column *here = &columns->table->column[column];
     return pack->table && table_uses(here) && here->kind != COLUMN_WORDS &&
            table_lacks(pack->table, column);
-}
-
-/* How many training rows each column of the table is missing in because their files lack it. */
-static uint64_t *count_lacking(const struct columns *columns, const struct split *split) {
-    uint64_t *rows = memory_new(columns->table->columns, sizeof *rows);
-    for (uint32_t p = 0; p < split->trained; p++) {
-        uint64_t trained = split_count_trained(split, p);
-        for (uint32_t c = 0; c < columns->table->columns; c++)
-            rows[c] += pack_lacks(columns, split->packs[p], c) ? trained : 0;
-    }
-    return rows;
 }
 
 /* Finds the features that say of the columns that they are missing, or adds them. */
@@ -293,7 +273,13 @@ static void find_features(struct columns *columns, struct column_builder *builde
 }
 
 void columns_find_absent(struct columns *columns, struct column_builder *builder) {
-    uint64_t *rows = count_lacking(columns, builder->split);
+    /* How many training rows each column of the table is missing in because their files lack it. */
+    uint64_t *rows = memory_new(columns->table->columns, sizeof *rows);
+    for (uint32_t p = 0; p < builder->split->trained; p++) {
+        uint64_t trained = split_count_trained(builder->split, p);
+        for (uint32_t c = 0; c < columns->table->columns; c++)
+            rows[c] += pack_lacks(columns, builder->split->packs[p], c) ? trained : 0;
+    }
     find_features(columns, builder, rows);
     for (uint32_t c = 0; c < columns->table->columns; c++) {
         if (columns->missing_column[c] != DICTIONARY_NONE)
@@ -328,12 +314,6 @@ void columns_list_absent(struct columns *columns, const struct split *split) {
 
 /* ---- numbers and names ---- */
 
-static void renumber_wide(uint64_t *number, uint32_t count, const uint64_t *to) {
-    for (uint32_t i = 0; number && i < count; i++)
-        if (number[i] != COLUMN_NONE)
-            number[i] = to[number[i]];
-}
-
 static void renumber(uint32_t *number, uint32_t count, const uint32_t *to) {
     for (uint32_t i = 0; number && i < count; i++)
         if (number[i] != DICTIONARY_NONE)
@@ -346,7 +326,9 @@ void columns_renumber(struct columns *columns, const struct split *split,
     for (uint32_t p = 0; p < columns->packs; p++) {
         uint32_t features = split->packs[p]->facts->features;
         renumber(columns->of_pack[p].narrow, features, to);
-        renumber_wide(columns->of_pack[p].wide, features, numbers->wide);
+        for (uint32_t i = 0; columns->of_pack[p].wide && i < features; i++)
+            if (columns->of_pack[p].wide[i] != COLUMN_NONE)
+                columns->of_pack[p].wide[i] = numbers->wide[columns->of_pack[p].wide[i]];
     }
     uint32_t width = columns->table ? columns->table->columns : 0;
     renumber(columns->number_column, width, to);

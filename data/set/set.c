@@ -536,16 +536,6 @@ static void forget_piece(struct set *set, size_t number) {
     atomic_store_explicit(&set->verified[number], VERIFIED_NOT, memory_order_relaxed);
 }
 
-/* Heads lie apart from their tiles. */
-static void look_at_heads(struct set *set, uint32_t first, uint32_t end) {
-    for (uint32_t i = first; i < end; i++) {
-        const uint32_t number = i % set->info.chunks;
-        const struct piece head = chunk_piece(set, number);
-        if (!is_in_memory(piece_at(set, &head, verified_of(set, number)), head.bytes))
-            forget_piece(set, number);
-    }
-}
-
 int set_look(struct set *set, uint32_t first, uint32_t count) {
     const uint32_t there = set->info.strip_columns ? set_tiles(&set->info) : set->info.chunks;
     int code = look_at_file(set);
@@ -563,8 +553,15 @@ int set_look(struct set *set, uint32_t first, uint32_t count) {
         for (uint32_t k = i; k < next; k++)
             forget_piece(set, piece_numbered(set, k).number);
     }
-    if (set->tile)
-        look_at_heads(set, first, end);
+    if (set->tile) {
+        /* Heads lie apart from their tiles. */
+        for (uint32_t i = first; i < end; i++) {
+            const uint32_t number = i % set->info.chunks;
+            const struct piece head = chunk_piece(set, number);
+            if (!is_in_memory(piece_at(set, &head, verified_of(set, number)), head.bytes))
+                forget_piece(set, number);
+        }
+    }
     return 0;
 }
 

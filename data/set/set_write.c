@@ -87,20 +87,6 @@ static void *run_window_stage(void *context) {
     return NULL;
 }
 
-/* Fills a window of zeros on up to `threads` threads. */
-static void window_fill(const struct chunk_source *source, const struct chunk_window *window,
-                        unsigned threads) {
-    uint32_t blocks = source->plan->trained.blocks;
-    struct window_stage count = {source, window, chunk_window_count, blocks, 0},
-                        start = {source, window, chunk_window_start, window->end, window->first},
-                        fill = {source, window, chunk_window_fill, blocks, 0};
-    if (!source->plan->dense) {
-        threads_run(threads, run_window_stage, &count);
-        threads_run(threads, run_window_stage, &start);
-    }
-    threads_run(threads, run_window_stage, &fill);
-}
-
 /* ---- chunks ---- */
 
 /* So many values ahead, the sum of a column is asked for: of wide data, most are far away. */
@@ -287,7 +273,18 @@ static int make_windows(struct set_writer *writer, uint64_t bytes, unsigned thre
             filled += plan->chunk[++last].bytes;
         writer->window = (struct chunk_window){
             .first = first, .end = last + 1, .data = (uint8_t *)room.data - room.section.offset};
-        window_fill(&writer->source, &writer->window, threads);
+        /* Fills a window of zeros on up to `threads` threads. */
+        uint32_t blocks = writer->source.plan->trained.blocks;
+        struct window_stage count = {&writer->source, &writer->window, chunk_window_count, blocks,
+                                     0},
+                            start = {&writer->source, &writer->window, chunk_window_start,
+                                     writer->window.end, writer->window.first},
+                            fill = {&writer->source, &writer->window, chunk_window_fill, blocks, 0};
+        if (!writer->source.plan->dense) {
+            threads_run(threads, run_window_stage, &count);
+            threads_run(threads, run_window_stage, &start);
+        }
+        threads_run(threads, run_window_stage, &fill);
         code = make_until(writer, writer->window.end, threads);
     }
     container_forget(&room);

@@ -38,15 +38,6 @@ static int find_sides(void *context, const struct source_rows *rows) {
 /* From this share on figures are far from those of new rows. */
 #define TWINS_TOLD 0.5
 
-static void warn_of_twins(const struct twins *twins, const struct set_options *options) {
-    if (twins_share(twins) >= TWINS_TOLD)
-        log_warning("`%s`: all rows have one of %u different values, most of them with several "
-                    "labels, and rows that are alike stay on one side: the model is judged by "
-                    "labels that it never met with these values, so figures are worse than on new "
-                    "rows; judge by files of their own, holdout = { FILE } or test = { FILE }",
-                    options->fold.folds ? "folds" : "holdout", twins->count);
-}
-
 static void split_packs(struct split *split, uint32_t count, const struct set_options *options) {
     struct side_finder finder = {.share = options->holdout,
                                  .fold = options->fold.folds ? &options->fold : NULL,
@@ -60,8 +51,15 @@ static void split_packs(struct split *split, uint32_t count, const struct set_op
     }
     split->held_out = finder.held_out;
     split->of_fold = finder.of_fold;
-    if (finder.twins)
-        warn_of_twins(finder.twins, options);
+    if (finder.twins) {
+        if (twins_share(finder.twins) >= TWINS_TOLD)
+            log_warning(
+                "`%s`: all rows have one of %u different values, most of them with several "
+                "labels, and rows that are alike stay on one side: the model is judged by "
+                "labels that it never met with these values, so figures are worse than on new "
+                "rows; judge by files of their own, holdout = { FILE } or test = { FILE }",
+                options->fold.folds ? "folds" : "holdout", finder.twins->count);
+    }
     free(finder.twins);
 }
 

@@ -87,13 +87,6 @@ static uint8_t *zeroed(struct bytes *bytes, size_t length) {
     return memset(bytes_extend(bytes, length), 0, length);
 }
 
-static int size_of_row(const struct whole_chunk *whole, uint32_t row) {
-    double sum = 0;
-    for (uint32_t i = whole->start[row]; i < whole->start[row + 1]; i++)
-        sum += fabs(value_at((enum value_type)whole->chunk->type, whole->value, i));
-    return fixed_size(sum, whole->start[row + 1] - whole->start[row]);
-}
-
 /* Writes the head of a chunk whose rows are of this side: "training" or "the holdout". */
 static int write_head(struct chunk_buffer *buffer, const struct whole_chunk *whole,
                       const char *side, struct set_chunk *chunk,
@@ -108,7 +101,10 @@ static int write_head(struct chunk_buffer *buffer, const struct whole_chunk *who
     if (chunk->shifted)
         memcpy(head + layout.offset, whole->offset, chunk->rows * sizeof(double));
     for (uint32_t row = 0; row < chunk->rows; row++) {
-        size[row] = (int16_t)size_of_row(whole, row);
+        double sum = 0;
+        for (uint32_t i = whole->start[row]; i < whole->start[row + 1]; i++)
+            sum += fabs(value_at((enum value_type)whole->chunk->type, whole->value, i));
+        size[row] = (int16_t)fixed_size(sum, whole->start[row + 1] - whole->start[row]);
         if (size[row] > FIXED_SIZE_MAX)
             return error_set(ERROR_DATA,
                              "the values of row %llu of %s are too large to be added; scale them",

@@ -198,18 +198,13 @@ static void spread_texts(struct batch *batch) {
         insert_texts(sorted, count);
 }
 
-/* Whether they are in order as they stand, and differ. */
-static bool texts_rise(const struct batch *batch) {
-    bool rise = true;
-    for (uint32_t i = 1; i < batch->text_count && rise; i++)
-        rise = batch->texts[i - 1].id < batch->texts[i].id;
-    return rise;
-}
-
 bool batch_put_texts(struct batch *batch) {
     reserve_values(batch, batch->text_count); /* words come in any number */
     assert(batch->has_origins);
-    bool rise = texts_rise(batch);
+    /* Whether they are in order as they stand, and differ. */
+    bool rise = true;
+    for (uint32_t i = 1; i < batch->text_count && rise; i++)
+        rise = batch->texts[i - 1].id < batch->texts[i].id;
     if (batch->text_count > PLACES_MOST && !rise)
         spread_texts(batch);
     bool differ = batch->text_count > PLACES_MOST || rise ? put_in_order(batch) : put_few(batch);

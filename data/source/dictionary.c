@@ -29,22 +29,19 @@ static uint32_t *find_place(const struct dictionary *dictionary, uint64_t id) {
     return &dictionary->table[i];
 }
 
-static void grow_direct(struct dictionary *dictionary, uint64_t id) {
-    uint64_t old_size = dictionary->direct_size, size = old_size ? old_size : 4096;
-    while (size <= id)
-        size *= 2;
-    uint32_t *larger = memory_map(size * sizeof *larger);
-    if (old_size)
-        memcpy(larger, dictionary->direct, old_size * sizeof *larger);
-    memory_unmap(dictionary->direct, old_size * sizeof *larger);
-    dictionary->direct = larger;
-    dictionary->direct_size = size;
-}
-
 static uint32_t *place_of(struct dictionary *dictionary, uint64_t id) {
     if (id < DICTIONARY_DIRECT_MAX) {
-        if (id >= dictionary->direct_size)
-            grow_direct(dictionary, id);
+        if (id >= dictionary->direct_size) {
+            uint64_t old_size = dictionary->direct_size, size = old_size ? old_size : 4096;
+            while (size <= id)
+                size *= 2;
+            uint32_t *larger = memory_map(size * sizeof *larger);
+            if (old_size)
+                memcpy(larger, dictionary->direct, old_size * sizeof *larger);
+            memory_unmap(dictionary->direct, old_size * sizeof *larger);
+            dictionary->direct = larger;
+            dictionary->direct_size = size;
+        }
         return &dictionary->direct[id];
     }
     if (2 * (dictionary->in_table + 1) > dictionary->table_size) {

@@ -378,23 +378,19 @@ static void see_line(struct lines_seen *seen, const char *line, const char *end)
     seen->all++;
 }
 
-/* A line that the beginning cuts counts only if no other is there, without its last word. */
-static void see_lines(struct lines_seen *seen, const char *text, size_t length) {
+static int check_text(const char *path, const struct source_options *options, const char *text,
+                      size_t length) {
+    struct lines_seen seen = {0};
+    /* A line that the beginning cuts counts only if no other is there, without its last word. */
     const char *end = text + length, *line = text;
     if (length >= 3 && !memcmp(text, "\xef\xbb\xbf", 3))
         line += 3;
     for (const char *behind; (behind = memchr(line, '\n', (size_t)(end - line))); line = behind + 1)
-        see_line(seen, line, behind);
-    while (!seen->all && end > line && !is_space(end[-1]))
+        see_line(&seen, line, behind);
+    while (!seen.all && end > line && !is_space(end[-1]))
         end--;
-    if (!seen->all && end > line)
-        see_line(seen, line, end);
-}
-
-static int check_text(const char *path, const struct source_options *options, const char *text,
-                      size_t length) {
-    struct lines_seen seen = {0};
-    see_lines(&seen, text, length);
+    if (!seen.all && end > line)
+        see_line(&seen, line, end);
     for (int i = 0; i < TEXTS && seen.all; i++) {
         const bool is = texts[i].lines == FIRST ? seen.first[i] : seen.of[i] == seen.all;
         if (!is || is_allowed(options, texts[i].is))

@@ -22,17 +22,6 @@ bool monotone_parse(const char *text, size_t *length, enum monotone *monotone) {
     return *length && *monotone != MONOTONE_NONE;
 }
 
-static int no_column(const struct table *table, const char *name) {
-    struct nearest nearest = {.text = name};
-    for (uint32_t i = 0; i < table->columns; i++)
-        if (table->column[i].name)
-            nearest_offer(&nearest, table->column[i].name);
-    return error_set(ERROR_CONFIG,
-                     "there is no column \"%s\" in the data%s; allowed: a name of its header "
-                     "line, or a number from 1",
-                     name, nearest_question(&nearest, ""));
-}
-
 int table_column_of_rule(const struct table *table, const char *name, uint32_t *column) {
     char *end;
     for (uint32_t i = 0; i < table->columns; i++)
@@ -41,8 +30,16 @@ int table_column_of_rule(const struct table *table, const char *name, uint32_t *
             return 0;
         }
     unsigned long number = strtoul(name, &end, 10);
-    if (*end || !number || number > table->columns)
-        return no_column(table, name);
+    if (*end || !number || number > table->columns) {
+        struct nearest nearest = {.text = name};
+        for (uint32_t i = 0; i < table->columns; i++)
+            if (table->column[i].name)
+                nearest_offer(&nearest, table->column[i].name);
+        return error_set(ERROR_CONFIG,
+                         "there is no column \"%s\" in the data%s; allowed: a name of its header "
+                         "line, or a number from 1",
+                         name, nearest_question(&nearest, ""));
+    }
     *column = (uint32_t)number - 1;
     return 0;
 }

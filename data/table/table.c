@@ -312,19 +312,6 @@ double table_word_value(const struct table *table, double count, double idf) {
     return count;
 }
 
-/* As "age=[25, 30)": the column and the numbers of a bin. */
-static char *bin_name(const struct table_column *column, const char *name, uint32_t bin) {
-    char low[NUMBER_TEXT] = "-inf", high[NUMBER_TEXT] = "inf";
-    assert(bin <= column->edges);
-    if (bin)
-        number_format(column->edge[bin - 1], low);
-    if (column->monotone != MONOTONE_NONE && bin)
-        return memory_format("%s>=%s", name, low);
-    if (bin < column->edges)
-        number_format(column->edge[bin], high);
-    return memory_format("%s=%s%s, %s)", name, bin ? "[" : "(", low, high);
-}
-
 char *table_feature_name(const struct table *table, uint32_t column, enum feature_role role,
                          const char *text) {
     char label[COLUMN_LABEL_TEXT];
@@ -337,8 +324,19 @@ char *table_feature_name(const struct table *table, uint32_t column, enum featur
         return memory_format("%s=(%s)", name, role == ROLE_RARE ? "rare" : "missing");
     if (role == ROLE_HASHED)
         return memory_format("%s#%s", name, text);
-    if (role == ROLE_BIN)
-        return bin_name(&table->column[column], name, (uint32_t)strtoul(text, NULL, 10));
+    if (role == ROLE_BIN) {
+        /* As "age=[25, 30)": the column and the numbers of a bin. */
+        const uint32_t bin = (uint32_t)strtoul(text, NULL, 10);
+        char low[NUMBER_TEXT] = "-inf", high[NUMBER_TEXT] = "inf";
+        assert(bin <= table->column[column].edges);
+        if (bin)
+            number_format(table->column[column].edge[bin - 1], low);
+        if (table->column[column].monotone != MONOTONE_NONE && bin)
+            return memory_format("%s>=%s", name, low);
+        if (bin < table->column[column].edges)
+            number_format(table->column[column].edge[bin], high);
+        return memory_format("%s=%s%s, %s)", name, bin ? "[" : "(", low, high);
+    }
     /* A value that looks like a role's word is put in quotes. */
     const char *quote = (!strcmp(text, "(missing)") || !strcmp(text, "(rare)")) ? "\"" : "";
     return memory_format("%s=%s%s%s", name, quote, text, quote);

@@ -91,21 +91,6 @@ static json_t *text_json(const struct table_text *text) {
     return object;
 }
 
-/* Columns are told from 1. */
-static json_t *cross_json(const struct table_cross *cross) {
-    json_t *list = json_array();
-    for (uint32_t i = 0; i < cross->columns; i++)
-        json_array_append_new(list, json_integer(cross->column[i] + (json_int_t)1));
-    return list;
-}
-
-static json_t *crosses_json(const struct table *table) {
-    json_t *crosses = json_array();
-    for (uint32_t i = 0; i < table->crosses; i++)
-        json_array_append_new(crosses, cross_json(&table->cross[i]));
-    return crosses;
-}
-
 json_t *table_json(const struct table *table) {
     json_t *columns = json_array(), *missing = json_array();
     for (uint32_t i = 0; i < table->columns; i++)
@@ -124,9 +109,19 @@ json_t *table_json(const struct table *table) {
         json_object_set_new(object, "text", text_json(&table->text));
     if (table->date_format)
         json_object_set_new(object, "date_format", json_string(table->date_format));
-    if (table->crosses)
-        json_object_update_new(object, json_pack("{s:o, s:f}", "crosses", crosses_json(table),
-                                                 "cross_value", table->cross_value));
+    if (table->crosses) {
+        json_t *crosses = json_array();
+        for (uint32_t k = 0; k < table->crosses; k++) {
+            /* Columns are told from 1. */
+            json_t *list = json_array();
+            for (uint32_t j = 0; j < table->cross[k].columns; j++)
+                json_array_append_new(list,
+                                      json_integer(table->cross[k].column[j] + (json_int_t)1));
+            json_array_append_new(crosses, list);
+        }
+        json_object_update_new(
+            object, json_pack("{s:o, s:f}", "crosses", crosses, "cross_value", table->cross_value));
+    }
     return object;
 }
 

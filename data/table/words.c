@@ -93,17 +93,6 @@ static struct known_word *find_place(const struct words *words, uint64_t id) {
     return &words->known[i];
 }
 
-static void grow_known(struct words *words) {
-    struct known_word *old = words->known;
-    uint64_t size = words->known_size;
-    words->known_size = size ? 2 * size : 4096;
-    words->known = memory_new(words->known_size, sizeof *words->known);
-    for (uint64_t i = 0; i < size; i++)
-        if (old[i].block == words->block)
-            *find_place(words, old[i].id) = old[i];
-    free(old);
-}
-
 /* ---- where words begin and end ---- */
 
 /* How a text is read: where, and what of it is known. */
@@ -116,20 +105,6 @@ struct word_reader {
     char *to;         /* the word that is being read */
     unsigned letters; /* of it */
 };
-
-/* Notes what becomes of each byte of ASCII in a word; 0: it separates words. */
-static void prepare_ascii(struct words *words, const struct table_text *as) {
-    bool lowercase = as->lowercase;
-    if (words->prepared && words->lowercase == lowercase && !strcmp(words->letters, as->letters))
-        return;
-    for (uint32_t c = 0; c < sizeof words->ascii; c++)
-        words->ascii[c] = (uint8_t)(!letter_is_of_word(c) ? 0 : lowercase ? letter_lower(c) : c);
-    for (const char *at = as->letters; *at; at++)
-        words->ascii[(unsigned char)*at & 0x7f] = (uint8_t)*at;
-    words->prepared = true;
-    words->lowercase = lowercase;
-    memcpy(words->letters, as->letters, sizeof words->letters);
-}
 
 /* A word that ends here, if it is one, is added to the places. */
 static void end_word(struct word_reader *reader) {
@@ -169,21 +144,32 @@ static unsigned take_letter(struct word_reader *reader, size_t at) {
     return size;
 }
 
-/* Lower case may take twice the bytes; each word has a blank behind it. */
-static void reserve_text(struct words *words, size_t length) {
-    size_t most = TABLE_PREFIX_BYTES + 2 * length + 2;
-    if (words->text_capacity >= most)
-        return;
-    words->text_capacity = most + most / 2;
-    words->text = memory_resize(words->text, words->text_capacity, 1);
-}
-
 /* Brings the words of a text to words->place. Answers the length, or the place of the first byte
  * that is no UTF-8. */
 static size_t split_words(struct words *words, const char *text, size_t length,
                           const struct table_text *as) {
-    reserve_text(words, length);
-    prepare_ascii(words, as);
+    /* Lower case may take twice the bytes; each word has a blank behind it. */
+    size_t most = TABLE_PREFIX_BYTES + 2 * length + 2;
+    if (words->text_capacity < most) {
+        words->text_capacity = most + most / 2;
+        words->text = memory_resize(words->text, words->text_capacity, 1);
+    }
+
+    /* Notes what becomes of each byte of ASCII in a word; 0: it separates words. */
+    bool lowercase = as->lowercase;
+    if (!(words->prepared && words->lowercase == lowercase &&
+          !strcmp(words->letters, as->letters))) {
+        for (uint32_t c = 0; c < sizeof words->ascii; c++)
+            words->ascii[c] = (uint8_t)(!letter_is_of_word(c) ? 0
+                                        : lowercase           ? letter_lower(c)
+                                                              : c);
+        for (const char *at = as->letters; *at; at++)
+            words->ascii[(unsigned char)*at & 0x7f] = (uint8_t)*at;
+        words->prepared = true;
+        words->lowercase = lowercase;
+        memcpy(words->letters, as->letters, sizeof words->letters);
+    }
+
     words->places = 0;
     struct word_reader reader = {
         words, text, length, as->lowercase, table_text_least(as), words->text + TABLE_PREFIX_BYTES,
@@ -238,33 +224,37 @@ static bool count_word(struct words *words, struct word word, uint32_t length) {
     return true;
 }
 
-/* Finds the id of an n-gram, of which the text is known, and asks for its place in the cache. What
- * stands before the text, and its id is a hash of besides, is put back. */
-static void identify(struct words *words, const struct table *table, uint32_t column,
-                     struct ngram *ngram) {
-    char *text = words->text + ngram->begin;
-    if (table->hash) {
-        ngram->hash = table_hash(table, column, text, ngram->length);
-        ngram->id = table_hashed_feature(table->ids, column, ngram->hash);
-    } else {
-        char before[TABLE_PREFIX_BYTES];
-        memcpy(before, text - TABLE_PREFIX_BYTES, sizeof before);
-        ngram->id = table_word_feature(column, text - TABLE_PREFIX_BYTES, ngram->length);
-        memcpy(text - TABLE_PREFIX_BYTES, before, sizeof before);
-    }
-    __builtin_prefetch(&words->known[ngram->id & (words->known_size - 1)], 1);
-}
-
 /* So many n-grams are identified before they are counted: the words of a block miss the nearest
  * cache, and are on their way meanwhile. */
 #define AT_ONCE 64
 
 static bool count_ngrams(struct words *words, const struct table *table, uint32_t column,
                          struct ngram *ngram, uint32_t count) {
-    while (2 * (words->known_count + count) > words->known_size)
-        grow_known(words);
-    for (uint32_t i = 0; i < count; i++)
-        identify(words, table, column, &ngram[i]);
+    while (2 * (words->known_count + count) > words->known_size) {
+        struct known_word *old = words->known;
+        uint64_t size = words->known_size;
+        words->known_size = size ? 2 * size : 4096;
+        words->known = memory_new(words->known_size, sizeof *words->known);
+        for (uint64_t i = 0; i < size; i++)
+            if (old[i].block == words->block)
+                *find_place(words, old[i].id) = old[i];
+        free(old);
+    }
+    for (uint32_t i = 0; i < count; i++) {
+        /* Finds the id of an n-gram, of which the text is known, and asks for its place in the
+         * cache. What stands before the text, and its id is a hash of besides, is put back. */
+        char *text = words->text + ngram[i].begin;
+        if (table->hash) {
+            ngram[i].hash = table_hash(table, column, text, ngram[i].length);
+            ngram[i].id = table_hashed_feature(table->ids, column, ngram[i].hash);
+        } else {
+            char before[TABLE_PREFIX_BYTES];
+            memcpy(before, text - TABLE_PREFIX_BYTES, sizeof before);
+            ngram[i].id = table_word_feature(column, text - TABLE_PREFIX_BYTES, ngram[i].length);
+            memcpy(text - TABLE_PREFIX_BYTES, before, sizeof before);
+        }
+        __builtin_prefetch(&words->known[ngram[i].id & (words->known_size - 1)], 1);
+    }
     for (uint32_t i = 0; i < count; i++) {
         const char *text = table->hash ? NULL : words->text + ngram[i].begin;
         struct word word = {.id = ngram[i].id, .text = text, .number = ngram[i].hash};

@@ -348,24 +348,21 @@ static bool begin(struct json_reader *reader) {
     return true;
 }
 
-/* Ends the object: only blanks may follow. */
-static int finish(struct json_reader *reader) {
-    reader->at++;
-    skip_blanks(reader);
-    if (reader->at == reader->end)
-        return 0;
-    fail_here(reader, "something behind the object");
-    return -1;
-}
-
 int json_next(struct json_reader *reader, struct json_token *key, struct json_token *value) {
     bool first = !reader->begun;
     reader->begun = true;
     if (first && !begin(reader))
         return -1;
     skip_blanks(reader);
-    if (peek(reader) == '}')
-        return finish(reader);
+    if (peek(reader) == '}') {
+        /* Ends the object: only blanks may follow. */
+        reader->at++;
+        skip_blanks(reader);
+        if (reader->at == reader->end)
+            return 0;
+        fail_here(reader, "something behind the object");
+        return -1;
+    }
     if (!first) {
         if (peek(reader) != ',') {
             fail(reader, reader->at,

@@ -114,13 +114,6 @@ static void make_c_locale(void) {
     c_locale = newlocale(LC_ALL_MASK, "C", NULL);
 }
 
-/* Correctly rounded for any text, whatever locale the program has set. */
-static double convert_slowly(const char *text) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, make_c_locale);
-    return c_locale ? strtod_l(text, NULL, c_locale) : strtod(text, NULL);
-}
-
 const char *number_parse(const char *at, double *value) {
     struct decimal decimal;
     const char *end = scan(at, &decimal);
@@ -132,7 +125,10 @@ const char *number_parse(const char *at, double *value) {
             *value = -*value;
         return end;
     }
-    *value = convert_slowly(at);
+    /* Correctly rounded for any text, whatever locale the program has set. */
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, make_c_locale);
+    *value = c_locale ? strtod_l(at, NULL, c_locale) : strtod(at, NULL);
     return isfinite(*value) ? end : NULL;
 }
 
