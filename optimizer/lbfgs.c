@@ -7,9 +7,6 @@
 
 #include "base/mutant.h"
 
-/* A pair is kept if s·y > this · (−α g·d): under the strong Wolfe conditions it always is. */
-#define CURVATURE_LEAST 1e-4
-
 /* Serial numbers of pairs that no step of this run formed. */
 #define SERIAL_GIVEN (UINT64_C(1) << 63)
 
@@ -22,22 +19,15 @@ void lbfgs_fire(struct lbfgs *o, enum safeguard safeguard) {
 /* ---- the table of phases ---- */
 
 static const struct phase *const phases[PHASES] = {
-    [PHASE_SEARCH] = &search_phase,       [PHASE_PRODUCTS] = &products_phase,
-    [PHASE_SPAN] = &span_phase,           [PHASE_ROWS] = &rows_phase,
-    [PHASE_REFRESH] = &refresh_phase,     [PHASE_WORKING] = &working_phase,
-    [PHASE_POLISHING] = &polishing_phase, [PHASE_SUMMARY] = &summary_phase,
+#define PHASE(NAME, name, text) &name##_phase,
+#include "optimizer/phases.def"
 };
-
-/* The phase whose directions a run follows where nothing else is due. */
-static const struct phase *directions_of(const struct lbfgs *o) {
-    return phases[common_runs(o) ? PHASE_SPAN : PHASE_SEARCH];
-}
 
 /* The phase whose step is under way. */
 static const struct phase *stepping(const struct lbfgs *o) {
     if (o->summary.polishing)
-        return phases[PHASE_POLISHING];
-    return o->working.stage == WORKING_STEP ? phases[PHASE_WORKING] : directions_of(o);
+        return &polishing_phase;
+    return o->working.stage == WORKING_STEP ? &working_phase : o->plan.directions;
 }
 
 /* The phase that waits for an evaluation, and the one that waits for scalars. Both follow from what
@@ -46,23 +36,25 @@ static const struct phase *evaluating(const struct lbfgs *o) {
     for (unsigned i = PHASES; i-- > 0;)
         if (phases[i]->evaluates && phases[i]->evaluates(o))
             return phases[i];
-    return phases[PHASE_SEARCH];
+    return o->plan.trials;
 }
 
 static const struct phase *measuring(const struct lbfgs *o) {
-    static const enum lbfgs_phase of[][2] = {
-        /* along one direction, or in a span */
-        [MEASURING_TRIAL] = {PHASE_SEARCH, PHASE_SEARCH},
-        [MEASURING_DIRECTION] = {PHASE_SEARCH, PHASE_SPAN},
-        [MEASURING_FACTOR] = {PHASE_REFRESH, PHASE_REFRESH},
-        [MEASURING_SPAN] = {PHASE_PRODUCTS, PHASE_SPAN},
-        [MEASURING_LIST] = {PHASE_WORKING, PHASE_WORKING},
-        [MEASURING_SOLVE] = {PHASE_WORKING, PHASE_WORKING},
-        [MEASURING_POINT] = {PHASE_PRODUCTS, PHASE_SPAN},
-        [MEASURING_SUMMARY] = {PHASE_SUMMARY, PHASE_SUMMARY},
-    };
-    assert((unsigned)o->measuring < sizeof of / sizeof of[0]);
-    return phases[o->common.stage == COMMON_CHECK ? PHASE_SPAN : of[o->measuring][common_runs(o)]];
+    switch (o->measuring) {
+    case MEASURING_TRIAL:
+        return o->common.stage == COMMON_CHECK ? &span_phase : &search_phase;
+    case MEASURING_DIRECTION:
+        return o->plan.directions;
+    case MEASURING_FACTOR:
+        return &refresh_phase;
+    case MEASURING_LIST:
+    case MEASURING_SOLVE:
+        return &working_phase;
+    case MEASURING_SUMMARY:
+        return &summary_phase;
+    default: /* MEASURING_SPAN, MEASURING_POINT: the margins of a trial */
+        return o->plan.trials;
+    }
 }
 
 void lbfgs_serialize_phases(struct codec *codec, struct lbfgs *o) {
@@ -129,7 +121,8 @@ enum optimizer_want lbfgs_finish(struct lbfgs *o, enum reason reason, struct byt
 void lbfgs_load(struct lbfgs *o, struct bytes *program) {
     assert(!o->started && o->history.pairs <= o->history.memory);
     programs_zero(program, REGISTER_D);
-    programs_pair(o, program, REGISTER_D, REGISTER_D);
+    programs_pair(o, program, REGISTER_D, REGISTER_D, REGISTER_D);
+    programs_products(o, program);
 }
 
 void lbfgs_loaded(struct lbfgs *o, const double *scalars, uint64_t number) {
@@ -153,7 +146,7 @@ static enum optimizer_want start(struct lbfgs *o, struct bytes *program) {
     assert(!o->started && !o->accepted);
     o->reason = REASON_NONE; /* one that was stopped before its first evaluation starts anew */
     o->search.step = 0;
-    return lbfgs_by_rows(o) ? rows_begin(o, program) : lbfgs_start_trial(o, program);
+    return rows_begin(o, program);
 }
 
 /* ---- decisions ---- */
@@ -163,21 +156,20 @@ enum optimizer_want lbfgs_steepest(struct lbfgs *o, struct bytes *program) {
     assert(o->started && o->gradient_square >= 0);
     pairs_reset(&o->history, false);
     o->steepest = true;
-    return directions_of(o)->begin(o, program);
+    return o->plan.directions->begin(o, program);
 }
 
 /* Round B: accept, form the direction, measure its slope. */
 static enum optimizer_want quasi_newton(struct lbfgs *o, struct bytes *program) {
     assert(o->started && !o->refreshing);
     o->steepest = false;
-    return directions_of(o)->begin(o, program);
+    return o->plan.directions->begin(o, program);
 }
 
 enum optimizer_want lbfgs_end_for(struct lbfgs *o, enum reason reason, struct bytes *program) {
-    if (common_must_check(o, reason))
-        return common_check(o, reason, program);
-    if (summary_runs(o, reason))
-        return summary_begin(o, reason, program);
+    for (unsigned i = 0; i < PHASES; i++)
+        if (phases[i]->awaited && phases[i]->awaited(o, reason))
+            return phases[i]->conclude(o, reason, program);
     return lbfgs_finish(o, reason, program);
 }
 
@@ -212,17 +204,6 @@ enum optimizer_want lbfgs_rejected(struct lbfgs *o, enum linesearch_answer answe
     return lbfgs_try(o, program);
 }
 
-/* With l1 a step ends where F falls enough, at any slope: its pair may curve very little. */
-static bool keeps_pair(const struct lbfgs *o, const struct measured *m) {
-    assert(m->products && o->history.pairs <= o->history.memory);
-    const struct pairs_products *candidate = &m->products[o->history.pairs];
-    if (!o->started)
-        return false;
-    if (lbfgs_has_orthants(o))
-        return orthant_keeps_pair(candidate->sy, m->step_square, candidate->yy);
-    return candidate->sy > CURVATURE_LEAST * -directions_of(o)->fall(o);
-}
-
 enum optimizer_want lbfgs_step_from(struct lbfgs *o, struct bytes *program) {
     assert(o->started && !o->refreshing);
     if (o->history.pairs == 0 && !o->history.preconditioned && !o->scaled)
@@ -240,9 +221,10 @@ enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program) {
 
 /* What follows an accepted point. */
 enum optimizer_want lbfgs_leave(struct lbfgs *o, struct bytes *program) {
-    const struct phase *phase = stepping(o);
-    if (phase->follows)
-        return phase->follows(o, program);
+    return stepping(o)->follows(o, program);
+}
+
+enum optimizer_want lbfgs_end_or_go_on(struct lbfgs *o, struct bytes *program) {
     enum reason reason = lbfgs_reason_to_end(o);
     assert(o->started && o->reason == REASON_NONE);
     return reason ? lbfgs_end_for(o, reason, program) : lbfgs_go_on(o, program);
@@ -274,7 +256,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
     assert(isfinite(m->loss) && !o->accepted);
     if (m->products) {
         /* t becomes x. */
-        bool keep = keeps_pair(o, m);
+        bool keep = o->started && o->plan.domain->keeps_pair(o, m);
         if (!keep && o->started)
             lbfgs_fire(o, SAFEGUARD_PAIR_SKIPPED);
         pairs_accept(&o->history, m->products, keep, o->step + 1);
@@ -287,7 +269,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
         o->last_trials = o->search.trials;
         working_accepted(o, o->loss - m->loss);
     }
-    directions_of(o)->stepped(o);
+    o->plan.directions->stepped(o);
     o->started = true;
     o->accepted = true;
     assert(o->search.trials <= LINESEARCH_TRIALS_MAX + 1);
@@ -355,7 +337,7 @@ static enum optimizer_want resume(struct lbfgs *o, struct bytes *program) {
     if (mutant(REFRESH_TWICE) && o->history.preconditioned)
         return lbfgs_refresh(o, program);
     o->reason = o->closes = REASON_NONE; /* it was ended from outside, and goes on now */
-    return lbfgs_by_rows(o) ? rows_begin(o, program) : lbfgs_leave(o, program);
+    return rows_begin(o, program);
 }
 
 static void lbfgs_begin(void *row, struct optimizer_request *request) {
@@ -376,7 +358,7 @@ static void lbfgs_evaluated(void *row, const struct evaluation_found *found,
 static void lbfgs_measured(void *row, const double *scalars, struct optimizer_request *request) {
     struct lbfgs *o = row;
     assert(o->reason == REASON_NONE);
-    leave_request(o, measuring(o)->measured(o, scalars, request), request);
+    leave_request(o, measuring(o)->measured[o->measuring](o, scalars, request), request);
 }
 
 static enum optimizer_end lbfgs_end(void *row, enum reason reason,
@@ -384,7 +366,9 @@ static enum optimizer_end lbfgs_end(void *row, enum reason reason,
     struct lbfgs *o = row;
     if (!o->started)
         return END_TOO_EARLY;
-    if ((common_is_within_step(o) && !mutant(ENDED_WITHIN_STEP)) || lbfgs_has_tried(o)) {
+    bool (*within_step)(const struct lbfgs *) = o->plan.directions->within_step;
+    bool within = within_step && within_step(o) && !mutant(ENDED_WITHIN_STEP);
+    if (within || lbfgs_has_tried(o)) {
         o->closes = reason;
         return END_COMING;
     }

@@ -1,9 +1,8 @@
 /* The phases of L-BFGS, and what their files share.
  *
- * A phase is what is under way between two accepted points: a row of the table in lbfgs.c, with a
+ * A phase is what is under way between two accepted points: a line of phases.def, with a row in a
  * file of its own and a struct of its own in lbfgs_types.h. An answer goes to the phase that waits
- * for it, and a trial to the phase whose step it is. doc/OPTIMIZERS.md says how to add
- * one. */
+ * for it, and a trial to the phase whose step it is. doc/OPTIMIZERS.md says how to add one. */
 #ifndef DML_OPTIMIZER_LBFGS_PHASE_H
 #define DML_OPTIMIZER_LBFGS_PHASE_H
 
@@ -12,8 +11,14 @@
 
 #include "base/bytes.h"
 #include "base/codec.h"
+#include "optimizer/lbfgs_domain.h"
 #include "optimizer/lbfgs_programs.h"
 #include "optimizer/lbfgs_types.h"
+
+typedef enum optimizer_want phase_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                            struct optimizer_request *request);
+typedef enum optimizer_want phase_measured(struct lbfgs *o, const double *scalars,
+                                           struct optimizer_request *request);
 
 /* A member that a phase has no use for is NULL. */
 struct phase {
@@ -21,27 +26,36 @@ struct phase {
      * x along −g or by the pairs, as `steepest` says. */
     bool (*due)(const struct lbfgs *o);
     enum optimizer_want (*begin)(struct lbfgs *o, struct bytes *program);
+    /* Whether an end for this reason waits for it; and its beginning then. */
+    bool (*awaited)(const struct lbfgs *o, enum reason reason);
+    enum optimizer_want (*conclude)(struct lbfgs *o, enum reason reason, struct bytes *program);
 
     /* Whether the evaluation under way is one of its own, by what is stored; NULL: for its scalars
-     * alone, or it is the search, whose are all others. */
+     * alone, or all others may be its own (struct lbfgs_plan). */
     bool (*evaluates)(const struct lbfgs *o);
-    /* What it evaluates, and what follows its evaluations and the scalars of its programs. */
+    /* What it evaluates, and what follows its evaluations, and the scalars of its programs. */
     void (*request)(const struct lbfgs *o, struct optimizer_request *request);
-    enum optimizer_want (*evaluated)(struct lbfgs *o, const struct evaluation_found *found,
-                                     struct optimizer_request *request);
-    enum optimizer_want (*measured)(struct lbfgs *o, const double *scalars,
-                                    struct optimizer_request *request);
+    phase_evaluated *evaluated;
+    phase_measured *measured[MEASURINGS];
 
     /* For phases that make steps. `finite`: loss and slope are. */
     bool tries_once; /* a trial that is not accepted is the last along its direction */
     enum linesearch_answer (*judge)(struct lbfgs *o, const struct measured *m, bool finite);
     /* Its direction is of no use, or no trial along it was accepted. */
     enum optimizer_want (*failed)(struct lbfgs *o, enum safeguard safeguard, struct bytes *program);
-    /* What follows its accepted points; NULL: an end if there is a reason, or what is due. */
+    /* What follows its accepted points. */
     enum optimizer_want (*follows)(struct lbfgs *o, struct bytes *program);
 
-    /* For phases of directions: what F falls by along the step, by the slope at x; and a trial
-     * became x. */
+    /* For phases whose evaluations are those of trials along a direction: evaluates t, which the
+     * program forms. */
+    enum optimizer_want (*try)(struct lbfgs *o, struct bytes *program);
+
+    /* For phases of directions: the evaluation of the starting point; what F falls by along the
+     * step, by the slope at x; and a trial became x. */
+    bool along_line; /* a step is along one direction: it has a slope */
+    enum optimizer_want (*start)(struct lbfgs *o, struct bytes *program);
+    bool (*within_step)(const struct lbfgs *o); /* a step has begun that has to be made before an
+                                                   end; NULL: there is no such step */
     double (*fall)(const struct lbfgs *o);
     void (*stepped)(struct lbfgs *o);
 
@@ -51,20 +65,10 @@ struct phase {
     void (*serialize)(struct codec *codec, struct lbfgs *o);
 };
 
-extern const struct phase search_phase, rows_phase, products_phase, span_phase, refresh_phase,
-    working_phase, polishing_phase, summary_phase;
+#define PHASE(NAME, name, text) extern const struct phase name##_phase;
+#include "optimizer/phases.def"
 
 /* ---- lbfgs.c: the table, and decisions at points ---- */
-
-/* Whether steps keep to an orthant, or to bounds. */
-static inline bool lbfgs_has_orthants(const struct lbfgs *o) {
-    return settings_orthants(&o->settings);
-}
-
-/* Whether evaluations are taken apart into products, so that shards have vectors of rows. */
-static inline bool lbfgs_by_rows(const struct lbfgs *o) {
-    return o->settings.directions > 0 || o->data.tiles > 0;
-}
 
 /* Asks for an evaluation, or for the scalars of a program. */
 enum optimizer_want lbfgs_evaluate(struct lbfgs *o);
@@ -86,9 +90,11 @@ void lbfgs_report_step(struct optimizer_report *report, struct lbfgs *o);
 enum optimizer_want lbfgs_finish(struct lbfgs *o, enum reason reason, struct bytes *program);
 enum optimizer_want lbfgs_end_for(struct lbfgs *o, enum reason reason, struct bytes *program);
 
-/* Goes on from x: to the end if there is a reason; to the phase that is due; with a direction of
- * the pairs, or of steepest descent where there are none; with that of steepest descent. */
+/* Goes on from x: as the phase of the step says; to the end if there is a reason, or to what is
+ * due; to the phase that is due; with a direction of the pairs, or of steepest descent where there
+ * are none; with that of steepest descent. */
 enum optimizer_want lbfgs_leave(struct lbfgs *o, struct bytes *program);
+enum optimizer_want lbfgs_end_or_go_on(struct lbfgs *o, struct bytes *program);
 enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program);
 enum optimizer_want lbfgs_step_from(struct lbfgs *o, struct bytes *program);
 enum optimizer_want lbfgs_steepest(struct lbfgs *o, struct bytes *program);
@@ -134,10 +140,35 @@ double lbfgs_noise(const struct lbfgs *o);
  * of 1, but of length 1 at most. */
 double lbfgs_steepest_step(const struct lbfgs *o);
 
-/* ---- lbfgs_state.c ---- */
+/* ---- lbfgs_evaluations.c: what is evaluated ---- */
 
-/* Keeps F at an accepted point, for what the loss tolerance compares it with. */
-void lbfgs_note_loss(struct lbfgs *o);
+/* Fills in what a plan says of evaluations. */
+void lbfgs_plan_evaluations(struct lbfgs_plan *plan, const struct optimizer_data *data,
+                            bool holdout_counts);
+
+/* Asks for the evaluation of a stage, which is then under way. */
+enum optimizer_want lbfgs_evaluate_stage(struct lbfgs *o, enum common_stage stage);
+
+/* The parts of an evaluation (enum common_stage, ASKED_…), and what belongs to its request; those
+ * of the stage under way. */
+void lbfgs_request(const struct lbfgs *o, unsigned evaluation, struct optimizer_request *request);
+void lbfgs_request_stage(const struct lbfgs *o, struct optimizer_request *request);
+
+/* What is reported of the stage under way; NULL: that depends on what is found. */
+const char *lbfgs_outcome(const struct lbfgs *o);
+
+/* ---- lbfgs_gap.c: how far F is above its minimum ---- */
+
+/* Of a trial, which is a step from x or a point by itself: how many scalars tell the gap; yields
+ * them, by the register of the gradient that steps follow; and takes them into `gap` and
+ * `steepness` of what else was measured. */
+uint32_t gap_scalars(const struct lbfgs *o, bool step);
+void gap_add(const struct lbfgs *o, uint8_t gradient, bool step, struct bytes *program);
+void gap_take(const struct lbfgs *o, const double *scalars, bool step, struct measured *measured);
+
+/* Whether P tells the gap, and is of where F was so much larger than this loss that it no longer
+ * does. */
+bool gap_is_outdated(const struct lbfgs *o, double loss);
 
 /* Keeps what an accepted point says of the gap, for the estimates of the next ones. */
 void lbfgs_note_gap(struct lbfgs *o, const struct measured *measured);
@@ -147,6 +178,11 @@ double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *measured
 
 /* The run ends at x, as no step leads to a lower loss. */
 void lbfgs_take_last_gap(struct lbfgs *o);
+
+/* ---- lbfgs_state.c ---- */
+
+/* Keeps F at an accepted point, for what the loss tolerance compares it with. */
+void lbfgs_note_loss(struct lbfgs *o);
 
 /* Why the run ends at x: by a tolerance or a limit; REASON_NONE: it goes on. */
 enum reason lbfgs_reason_to_end(const struct lbfgs *o);
@@ -167,52 +203,21 @@ void lbfgs_serialize_point(struct codec *codec, struct optimizer_point *point, u
 
 /* ---- lbfgs_rows.c: vectors of rows ---- */
 
-/* Whether replicas see strips of rows; whether the loss on the holdout counts. */
-bool rows_tiled(const struct lbfgs *o);
-bool rows_holdout_counts(const struct lbfgs *o);
-
-/* The beginning of an attempt: the rows' own numbers. */
+/* Gives the shards what they lack of the rows, and goes on: from x, or to the starting point. */
 enum optimizer_want rows_begin(struct lbfgs *o, struct bytes *program);
-
-/* Asks for the evaluation of a stage; its parts, and what belongs to the request; what is reported
- * of it, or NULL. */
-enum optimizer_want rows_evaluate(struct lbfgs *o, enum common_stage stage);
-void rows_request(const struct lbfgs *o, struct optimizer_request *request);
-const char *rows_outcome(enum common_stage stage);
 
 /* Takes what was evaluated into a vector of rows. */
 void rows_add_take(struct bytes *program, enum row_vector vector, uint16_t slot);
 
-/* In tiles with early stopping: asks for the losses of held-out rows beside those of the others,
- * and takes them; answers how many scalars these were, or 0. */
+/* Where shards find the loss on the holdout: asks for it beside that of the other rows, and takes
+ * it; answers how many scalars it has, or 0. */
 void rows_add_held(const struct lbfgs *o, struct bytes *program);
 uint32_t rows_take_held(struct lbfgs *o, const double *scalars);
 
-/* ---- lbfgs_products.c: evaluations by a product and its transpose, in tiles ---- */
-
-/* Whether there are such: in tiles without common directions. */
-bool products_run(const struct lbfgs *o);
-
-/* Evaluates t, which the program forms: its size, its margins, the loss and the largest derivative,
- * the gradient. */
-enum optimizer_want products_trial(struct lbfgs *o, struct bytes *program);
-
 /* ---- lbfgs_span.c: steps in the span of common directions ---- */
 
-/* Whether there are common directions. */
-bool common_runs(const struct lbfgs *o);
-
-/* Evaluates the starting point, whose margins come first. */
-enum optimizer_want common_start(struct lbfgs *o, struct bytes *program);
-
-/* Whether a search has begun whose step is not made: until then the second derivatives that were
- * kept are those of a point on the way, and at last Z is that of t, which is not x yet. */
-bool common_is_within_step(const struct lbfgs *o);
-
-/* Whether an end for this reason is to be checked by an evaluation at x that takes nothing from
- * former margins, and that. */
-bool common_must_check(const struct lbfgs *o, enum reason reason);
-enum optimizer_want common_check(struct lbfgs *o, enum reason reason, struct bytes *program);
+/* How products with the rows are found: whole rows, or tiles. */
+extern const struct span_products span_of_rows, span_in_tiles;
 
 /* ---- lbfgs_refresh.c: the preconditioner ---- */
 
@@ -230,10 +235,6 @@ void lbfgs_take_curvature(struct lbfgs *o, const struct evaluation_found *found,
 void working_accepted(struct lbfgs *o, double fall);
 
 /* ---- lbfgs_summary.c: the errors of estimates, and Newton's steps before ---- */
-
-/* Whether an end for this reason waits for them; and the way there. */
-bool summary_runs(const struct lbfgs *o, enum reason reason);
-enum optimizer_want summary_begin(struct lbfgs *o, enum reason reason, struct bytes *program);
 
 /* P of all rows is there, or there is none. */
 enum optimizer_want summary_refreshed(struct lbfgs *o, struct bytes *program);

@@ -18,30 +18,31 @@
 #include "base/mutant.h"
 #include "optimizer/lbfgs_phase.h"
 
-bool products_run(const struct lbfgs *o) {
-    return o->data.tiles > 0 && !common_runs(o);
-}
-
-enum optimizer_want products_trial(struct lbfgs *o, struct bytes *program) {
-    assert(products_run(o) && !o->accepted);
+static enum optimizer_want products_try(struct lbfgs *o, struct bytes *program) {
+    assert(!o->accepted);
     o->common.stage = COMMON_NONE;
     program_add(program, &(struct operation){.code = OPERATION_MAX_ABS, .a = REGISTER_T});
     return lbfgs_measure(o, MEASURING_POINT);
 }
 
-static enum optimizer_want take_point(struct lbfgs *o, double largest, struct bytes *program) {
-    assert(products_run(o) && o->common.stage == COMMON_NONE);
+static enum optimizer_want point_measured(struct lbfgs *o, const double *scalars,
+                                          struct optimizer_request *request) {
+    const double largest = scalars[0];
+    assert(o->common.stage == COMMON_NONE);
     if (!isfinite(largest))
-        return lbfgs_not_finite(o, program);
+        return lbfgs_not_finite(o, request->program);
     if (!mutant(BOUND_OF_FORMER_POINT))
         o->common.point_max = largest;
-    return rows_evaluate(o, COMMON_MARGINS);
+    return lbfgs_evaluate_stage(o, COMMON_MARGINS);
 }
 
-static enum optimizer_want take_margins(struct lbfgs *o, struct bytes *program) {
+static enum optimizer_want margins_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                             struct optimizer_request *request) {
+    struct bytes *program = request->program;
+    (void)found;
     rows_add_take(program, ROWS_MARGINS, 0);
     if (o->data.upper)
-        return rows_evaluate(o, COMMON_DERIVATIVES);
+        return lbfgs_evaluate_stage(o, COMMON_DERIVATIVES);
     program_add(program, &(struct operation){.code = OPERATION_ROWS_AT});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_LOSS});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_DERIVATIVE});
@@ -49,64 +50,69 @@ static enum optimizer_want take_margins(struct lbfgs *o, struct bytes *program) 
     return lbfgs_measure(o, MEASURING_SPAN);
 }
 
-static enum optimizer_want take_losses(struct lbfgs *o, const double *scalars,
-                                       struct bytes *program) {
-    assert(products_run(o) && o->data.weight_sum > 0);
-    o->mean_loss = scalars[0] / o->data.weight_sum;
-    o->common.span.derivative = scalars[1];
-    rows_take_held(o, scalars + 2);
+/* The mean loss is there, which alone may show that the trial is not the step; else these make the
+ * derivatives by margins the point of the sums of the gradient. */
+static enum optimizer_want transpose(struct lbfgs *o, const struct operation *operations,
+                                     unsigned count, struct bytes *program) {
     if (!isfinite(o->mean_loss) || !isfinite(o->common.span.derivative))
         return lbfgs_not_finite(o, program);
     if (lbfgs_refuses(o, o->mean_loss))
         return lbfgs_refused(o, o->mean_loss, program);
-    program_add(program, &(struct operation){.code = OPERATION_ROWS_AT});
-    program_add(program, &(struct operation){.code = OPERATION_ROWS_ADVANCE});
-    return rows_evaluate(o, COMMON_TRANSPOSE);
+    for (unsigned i = 0; i < count; i++)
+        program_add(program, &operations[i]);
+    return lbfgs_evaluate_stage(o, COMMON_TRANSPOSE);
 }
 
-/* Takes the derivatives of a network. The loss alone may show that the trial is not the step. */
-static enum optimizer_want take_derivatives(struct lbfgs *o, const struct evaluation_found *found,
-                                            struct optimizer_request *request) {
+static enum optimizer_want losses_measured(struct lbfgs *o, const double *scalars,
+                                           struct optimizer_request *request) {
+    static const struct operation advance[] = {{.code = OPERATION_ROWS_AT},
+                                               {.code = OPERATION_ROWS_ADVANCE}};
+    assert(o->data.weight_sum > 0);
+    o->mean_loss = scalars[0] / o->data.weight_sum;
+    o->common.span.derivative = scalars[1];
+    rows_take_held(o, scalars + 2);
+    return transpose(o, advance, 2, request->program);
+}
+
+/* The losses and derivatives of a network. */
+static enum optimizer_want derivatives_evaluated(struct lbfgs *o,
+                                                 const struct evaluation_found *found,
+                                                 struct optimizer_request *request) {
+    static const struct operation take = {.code = OPERATION_ROWS_TAKE, .vector = ROWS_GIVEN};
     o->mean_loss = found_total(found, 0, 0) / o->data.weight_sum;
     if (!o->started || !mutant(HELD_LOSS_OF_START))
         lbfgs_take_held(o, found_held(found, 1, &o->data));
-    if (!isfinite(o->mean_loss))
-        return lbfgs_not_finite(o, request->program);
-    if (lbfgs_refuses(o, o->mean_loss))
-        return lbfgs_refused(o, o->mean_loss, request->program);
-    if (!o->started || !mutant(DERIVATIVES_NOT_TAKEN))
-        program_add(request->program,
-                    &(struct operation){.code = OPERATION_ROWS_TAKE, .vector = ROWS_GIVEN});
-    return rows_evaluate(o, COMMON_TRANSPOSE);
+    return transpose(o, &take, !o->started || !mutant(DERIVATIVES_NOT_TAKEN), request->program);
+}
+
+static enum optimizer_want transpose_evaluated(struct lbfgs *o,
+                                               const struct evaluation_found *found,
+                                               struct optimizer_request *request) {
+    (void)found;
+    return lbfgs_measure_trial(o, request->program);
 }
 
 /* What is finite exceeds no bound here, as all are of what was measured. */
 static enum optimizer_want products_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                               struct optimizer_request *request) {
+    static phase_evaluated *const follows[COMMON_STAGES] = {
+        [COMMON_MARGINS] = margins_evaluated,
+        [COMMON_DERIVATIVES] = derivatives_evaluated,
+        [COMMON_TRANSPOSE] = transpose_evaluated,
+    };
     const enum common_stage stage = o->common.stage;
-    const char *outcome = found->exceeded ? "not finite" : rows_outcome(stage);
-    assert(products_run(o) && (stage == COMMON_MARGINS || stage == COMMON_TRANSPOSE ||
-                               (stage == COMMON_DERIVATIVES && o->data.upper)));
+    const char *outcome = found->exceeded ? "not finite" : lbfgs_outcome(o);
+    assert(follows[stage]);
     o->common.stage = COMMON_NONE;
     if (outcome)
         lbfgs_report(&request->report, o, outcome, NAN, NAN);
-    if (found->exceeded)
-        return lbfgs_not_finite(o, request->program);
-    if (stage == COMMON_MARGINS)
-        return take_margins(o, request->program);
-    return stage == COMMON_DERIVATIVES ? take_derivatives(o, found, request)
-                                       : lbfgs_measure_trial(o, request->program);
-}
-
-static enum optimizer_want products_measured(struct lbfgs *o, const double *scalars,
-                                             struct optimizer_request *request) {
-    return o->measuring == MEASURING_POINT ? take_point(o, scalars[0], request->program)
-                                           : take_losses(o, scalars, request->program);
+    return found->exceeded ? lbfgs_not_finite(o, request->program)
+                           : follows[stage](o, found, request);
 }
 
 const struct phase products_phase = {
-    .evaluates = products_run,
-    .request = rows_request,
+    .request = lbfgs_request_stage,
     .evaluated = products_evaluated,
-    .measured = products_measured,
+    .measured = {[MEASURING_POINT] = point_measured, [MEASURING_SPAN] = losses_measured},
+    .try = products_try,
 };

@@ -1,7 +1,4 @@
-/* The programs of L-BFGS, piece by piece, and where their scalars stand.
- *
- * With l1 the pseudo-gradient takes the gradient's place: qg at x, which each direction forms anew,
- * and qh at t. */
+/* The programs of L-BFGS, piece by piece, and where their scalars stand. */
 #ifndef DML_OPTIMIZER_LBFGS_PROGRAMS_H
 #define DML_OPTIMIZER_LBFGS_PROGRAMS_H
 
@@ -37,23 +34,21 @@ void programs_sandwich(const struct lbfgs *o, struct bytes *program);
 /* Yields the slope of F along d. */
 void programs_slope(const struct lbfgs *o, struct bytes *program);
 
-/* Forms the candidate pair of t and h as differences to the registers x and g, and yields the
- * products of every pair, the candidate last, with h and with the candidate's y. */
-void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint8_t g);
+/* Forms the candidate pair of t and h as differences to the registers x and g; `initial` has the
+ * product of H₀ with g. Yields the products of every pair, the candidate last, with the gradient at
+ * t and with the candidate's y. */
+void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint8_t g,
+                   uint8_t initial);
+void programs_products(const struct lbfgs *o, struct bytes *program);
 
 /* Finishes the gradient at t, and yields all that may be needed of the trial. */
 void programs_measures(const struct lbfgs *o, struct bytes *program);
 
-/* Whether the gap is told by P: by one of all parameters, as beyond a heavy block it is rough. */
-bool programs_newton_tells(const struct lbfgs *o);
-
-/* Whether it is told by l2 alone: struct gap_settings. */
-bool programs_l2_tells(const struct lbfgs *o);
-
 /* What programs_measures() yielded. */
 struct measured {
     double loss;        /* F at t */
-    double slope;       /* along d at t, by the same; NaN if a component is not finite */
+    double slope;       /* along d at t, by the same; NaN if a component is not finite; 0 where
+                           steps are along no line */
     double square, max; /* of the gradient there; with l1 of the pseudo-gradient */
     const struct pairs_products *products; /* of the pairs and the candidate; NULL if none were
                                               asked for */

@@ -63,8 +63,7 @@ static bool refresh_evaluates(const struct lbfgs *o) {
 
 static void refresh_request(const struct lbfgs *o, struct optimizer_request *request) {
     assert(o->refreshing);
-    request->parts =
-        (struct evaluation_parts){.items = {{EVALUATION_CURVATURE, 0, o->data.chunks}}, .count = 1};
+    lbfgs_request(o, ASKED_CURVATURE, request);
     request->sampling = preconditioner_sampling(&o->preconditioner, &o->settings.preconditioner);
 }
 
@@ -130,7 +129,7 @@ const struct phase refresh_phase = {
     .evaluates = refresh_evaluates,
     .request = refresh_request,
     .evaluated = refresh_evaluated,
-    .measured = refresh_measured,
+    .measured = {[MEASURING_FACTOR] = refresh_measured},
     .resume = refresh_resume,
     .serialize = refresh_serialize,
 };

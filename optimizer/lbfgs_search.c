@@ -14,8 +14,11 @@
 enum optimizer_want lbfgs_try(struct lbfgs *o, struct bytes *program) {
     assert(o->search.step >= 0);
     programs_trial(o, program);
-    if (products_run(o))
-        return products_trial(o, program);
+    return o->plan.trials->try(o, program);
+}
+
+static enum optimizer_want search_try(struct lbfgs *o, struct bytes *program) {
+    (void)program; /* all of it is of one evaluation */
     return lbfgs_evaluate(o);
 }
 
@@ -52,17 +55,8 @@ static enum optimizer_want search_begin(struct lbfgs *o, struct bytes *program) 
     return lbfgs_measure(o, MEASURING_DIRECTION);
 }
 
-/* The parts of an evaluation. The holdout is one of them if it decides the end. */
+/* The parts of an evaluation of whole rows. */
 enum { PART_TRAINING, PART_HOLDOUT };
-
-static void search_request(const struct lbfgs *o, struct optimizer_request *request) {
-    const struct optimizer_data *data = &o->data;
-    struct evaluation_parts parts = {.items = {{EVALUATION_GRADIENT, 0, data->chunks}}, .count = 1};
-    if (rows_holdout_counts(o))
-        parts.items[parts.count++] =
-            (struct evaluation_part){EVALUATION_LOSS, data->chunks, data->holdout_chunks};
-    request->parts = parts;
-}
 
 /* Penalties only add to it. */
 bool lbfgs_refuses(const struct lbfgs *o, double mean_loss) {
@@ -71,10 +65,7 @@ bool lbfgs_refuses(const struct lbfgs *o, double mean_loss) {
 }
 
 enum optimizer_want lbfgs_refused(struct lbfgs *o, double mean_loss, struct bytes *program) {
-    enum linesearch_answer answer = lbfgs_has_orthants(o)
-                                        ? orthant_search_refused(&o->search, mean_loss)
-                                        : linesearch_refused(&o->search, mean_loss);
-    return lbfgs_rejected(o, answer, program);
+    return lbfgs_rejected(o, o->plan.domain->refused(&o->search, mean_loss), program);
 }
 
 /* The loss of an evaluation without sums may show alone that the trial is not the step. Else the
@@ -119,28 +110,20 @@ static enum optimizer_want trial_measured(struct lbfgs *o, const double *scalars
     return want;
 }
 
-static enum optimizer_want direction_measured(struct lbfgs *o, double slope,
-                                              struct bytes *program) {
+static enum optimizer_want direction_measured(struct lbfgs *o, const double *scalars,
+                                              struct optimizer_request *request) {
+    const double slope = scalars[0];
     assert(o->started && !o->accepted && !o->steepest);
     if (!(slope < 0) || !isfinite(slope))
-        return lbfgs_fail(o, SAFEGUARD_HISTORY_RESET, program);
+        return lbfgs_fail(o, SAFEGUARD_HISTORY_RESET, request->program);
     o->slope = slope;
-    return lbfgs_search_along(o, 1, program);
+    return lbfgs_search_along(o, 1, request->program);
 }
 
-static enum optimizer_want search_measured(struct lbfgs *o, const double *scalars,
-                                           struct optimizer_request *request) {
-    return o->measuring == MEASURING_TRIAL ? trial_measured(o, scalars, request)
-                                           : direction_measured(o, scalars[0], request->program);
-}
-
+/* The search looks itself for what is not finite. */
 static enum linesearch_answer search_judge(struct lbfgs *o, const struct measured *m, bool finite) {
-    (void)finite; /* both searches look for themselves */
-    if (lbfgs_has_orthants(o))
-        return orthant_search_next(
-            &o->search,
-            &(struct orthant_trial){.loss = m->loss, .falls = m->falls, .ends = m->ends});
-    return linesearch_next(&o->search, m->loss, m->slope);
+    (void)finite;
+    return o->plan.domain->search(&o->search, m);
 }
 
 /* Where steepest descent fails, too, no step is left. */
@@ -163,11 +146,15 @@ static void search_stepped(struct lbfgs *o) {
 
 const struct phase search_phase = {
     .begin = search_begin,
-    .request = search_request,
+    .request = lbfgs_request_stage,
     .evaluated = search_evaluated,
-    .measured = search_measured,
+    .measured = {[MEASURING_TRIAL] = trial_measured, [MEASURING_DIRECTION] = direction_measured},
     .judge = search_judge,
     .failed = search_failed,
+    .follows = lbfgs_end_or_go_on,
+    .try = search_try,
+    .along_line = true,
+    .start = lbfgs_start_trial,
     .fall = search_fall,
     .stepped = search_stepped,
 };

@@ -25,15 +25,24 @@
 #define STEPS_WITH_MARGINS 32 /* after which Z is made anew */
 #endif
 
-bool common_runs(const struct lbfgs *o) {
-    assert(!o->settings.directions || !lbfgs_has_orthants(o));
-    return o->settings.directions > 0;
-}
+/* What differs with how the products of points with the rows are found. */
+struct span_products {
+    /* Begins the evaluation of the margins at x, which is in its register. */
+    enum optimizer_want (*ask_margins)(struct lbfgs *o, struct bytes *program);
+    /* Measures how large a direction is, whose product has its bound by that; NULL: it has none. */
+    void (*add_bound)(struct bytes *program, uint8_t a);
+    /* Checks x before an end, and takes what was evaluated there. */
+    enum optimizer_want (*check)(struct lbfgs *o, struct bytes *program);
+    phase_evaluated *checked;
+    bool anew; /* a check makes Z anew */
+};
 
-bool common_is_within_step(const struct lbfgs *o) {
+/* Until the step is made the second derivatives that were kept are those of a point on the way, and
+ * at last Z is that of t, which is not x yet. */
+static bool common_is_within_step(const struct lbfgs *o) {
     enum common_stage stage = o->common.stage;
     bool searches = o->measuring == MEASURING_SPAN && o->common.ends == REASON_NONE;
-    return common_runs(o) && (searches || stage == COMMON_HOLDOUT || stage == COMMON_TRANSPOSE);
+    return searches || stage == COMMON_HOLDOUT || stage == COMMON_TRANSPOSE;
 }
 
 /* ---- margins ---- */
@@ -50,34 +59,37 @@ static enum reason reason_not_finite(const struct lbfgs *o) {
 
 static enum optimizer_want measure_margins(struct lbfgs *o, struct bytes *program);
 
-static void add_largest(struct bytes *program, uint8_t a) {
+static void add_bound(struct bytes *program, uint8_t a) {
     program_add(program, &(struct operation){.code = OPERATION_MAX_ABS, .a = a});
+}
+
+static enum optimizer_want ask_margins(struct lbfgs *o, struct bytes *program) {
+    program_return(program);
+    return lbfgs_evaluate_stage(o, COMMON_MARGINS);
+}
+
+static enum optimizer_want ask_bound(struct lbfgs *o, struct bytes *program) {
+    add_bound(program, REGISTER_X);
+    return lbfgs_measure(o, MEASURING_POINT);
+}
+
+static enum optimizer_want bound_measured(struct lbfgs *o, const double *scalars,
+                                          struct optimizer_request *request) {
+    const double largest = scalars[0];
+    if (!isfinite(largest))
+        return lbfgs_finish(o, reason_not_finite(o), request->program);
+    o->common.point_max = largest;
+    return ask_margins(o, request->program);
 }
 
 static enum optimizer_want take_margins(struct lbfgs *o, struct bytes *program) {
     programs_acceptance(o, program);
-    if (rows_tiled(o)) {
-        add_largest(program, REGISTER_X);
-        return lbfgs_measure(o, MEASURING_POINT);
-    }
-    program_return(program);
-    return rows_evaluate(o, COMMON_MARGINS);
+    return o->plan.products->ask_margins(o, program);
 }
 
-static enum optimizer_want common_point_measured(struct lbfgs *o, double largest,
-                                                 struct bytes *program) {
-    assert(common_runs(o) && rows_tiled(o));
-    if (!isfinite(largest))
-        return lbfgs_finish(o, reason_not_finite(o), program);
-    o->common.point_max = largest;
-    program_return(program);
-    return rows_evaluate(o, COMMON_MARGINS);
-}
-
-/* At the starting point Z is 0 on shards that were set up, as the margins there are. */
-enum optimizer_want common_start(struct lbfgs *o, struct bytes *program) {
-    bool zero = o->settings.from_zero && !o->settings.offsets && !rows_tiled(o);
-    return zero ? measure_margins(o, program) : take_margins(o, program);
+/* At the starting point Z is 0 on shards that were set up, as the margins may be there. */
+static enum optimizer_want common_start(struct lbfgs *o, struct bytes *program) {
+    return o->plan.zero_margins ? measure_margins(o, program) : take_margins(o, program);
 }
 
 /* ---- the direction ---- */
@@ -104,8 +116,8 @@ static enum optimizer_want common_direction(struct lbfgs *o, struct bytes *progr
                 &(struct operation){.code = OPERATION_DOT, .a = REGISTER_G, .b = REGISTER_D});
     add_window_dots(&common->window, REGISTER_D, program);
     add_window_dots(&common->window, REGISTER_X, program);
-    if (rows_tiled(o))
-        add_largest(program, REGISTER_D);
+    if (o->plan.products->add_bound)
+        o->plan.products->add_bound(program, REGISTER_D);
     return lbfgs_measure(o, MEASURING_DIRECTION);
 }
 
@@ -114,13 +126,14 @@ static enum optimizer_want direction_after_biases(struct lbfgs *o, struct bytes 
     return common_direction(o, program);
 }
 
-static enum optimizer_want common_direction_measured(struct lbfgs *o, const double *scalars,
-                                                     struct bytes *program) {
+static enum optimizer_want direction_measured(struct lbfgs *o, const double *scalars,
+                                              struct optimizer_request *request) {
+    struct bytes *program = request->program;
     struct window *window = &o->common.window;
     uint32_t newest = window->count;
     window_measured(window, scalars + 1, scalars + 1 + newest + 1);
     o->slope = scalars[0];
-    double largest = rows_tiled(o) ? scalars[1 + 2 * (newest + 1)] : 0;
+    double largest = o->plan.products->add_bound ? scalars[1 + 2 * (newest + 1)] : 0;
     if (!mutant(BOUND_OF_FORMER_POINT))
         o->common.point_max = largest;
     if (!(o->slope < 0) || !isfinite(o->slope) || !isfinite(window->gram[newest][newest]) ||
@@ -130,7 +143,7 @@ static enum optimizer_want common_direction_measured(struct lbfgs *o, const doub
     /* Nothing else needs it outside the window. */
     program_add(program,
                 &(struct operation){.code = OPERATION_SWAP, .a = REGISTER_T, .b = REGISTER_D});
-    return rows_evaluate(o, COMMON_PRODUCT);
+    return lbfgs_evaluate_stage(o, COMMON_PRODUCT);
 }
 
 /* ---- the search ---- */
@@ -186,7 +199,10 @@ static enum optimizer_want measure_trial(struct lbfgs *o, enum span_answer asked
 }
 
 /* Along −g nothing says how long a step may be but its length. */
-static enum optimizer_want product_evaluated(struct lbfgs *o, struct bytes *program) {
+static enum optimizer_want product_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                             struct optimizer_request *request) {
+    (void)found;
+    struct bytes *program = request->program;
     struct window *window = &o->common.window;
     const struct span_settings settings = {.weight_sum = o->data.weight_sum,
                                            .l2 = o->settings.l2,
@@ -217,9 +233,11 @@ static enum optimizer_want measure_margins(struct lbfgs *o, struct bytes *progra
     return measure_trial(o, SPAN_LOSS, program);
 }
 
-static enum optimizer_want margins_evaluated(struct lbfgs *o, struct bytes *program) {
-    rows_add_take(program, ROWS_MARGINS, 0);
-    return measure_margins(o, program);
+static enum optimizer_want margins_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                             struct optimizer_request *request) {
+    (void)found;
+    rows_add_take(request->program, ROWS_MARGINS, 0);
+    return measure_margins(o, request->program);
 }
 
 /* ---- the gradient at the minimum ---- */
@@ -228,7 +246,7 @@ static enum optimizer_want transpose(struct lbfgs *o, struct bytes *program) {
     add_at(o, program);
     program_add(program, &(struct operation){.code = OPERATION_ROWS_ADVANCE});
     o->common.margins = false; /* until t is x */
-    return rows_evaluate(o, COMMON_TRANSPOSE);
+    return lbfgs_evaluate_stage(o, COMMON_TRANSPOSE);
 }
 
 /* Forms t. The replicas find it in its register until the derivatives take its place, so the
@@ -244,8 +262,8 @@ static enum optimizer_want go_to(struct lbfgs *o, struct bytes *program) {
         programs_zero(program, REGISTER_D);
         program_return(program);
     }
-    if (rows_holdout_counts(o) && !rows_tiled(o))
-        return rows_evaluate(o, COMMON_HOLDOUT);
+    if (o->plan.held == HELD_BY_REPLICAS)
+        return lbfgs_evaluate_stage(o, COMMON_HOLDOUT);
     return transpose(o, program);
 }
 
@@ -261,11 +279,12 @@ static enum optimizer_want x_measured(struct lbfgs *o, const struct span_trial *
         return go_to(o, program);
     add_at(o, program);
     program_add(program, &(struct operation){.code = OPERATION_ROWS_ADVANCE});
-    return rows_evaluate(o, COMMON_CHECK);
+    return lbfgs_evaluate_stage(o, COMMON_CHECK);
 }
 
-static enum optimizer_want common_searched(struct lbfgs *o, const double *scalars,
-                                           struct bytes *program) {
+static enum optimizer_want trial_measured(struct lbfgs *o, const double *scalars,
+                                          struct optimizer_request *request) {
+    struct bytes *program = request->program;
     struct span *span = &o->common.span;
     const enum span_answer asked = o->common.asked;
     struct span_trial trial = {0};
@@ -310,26 +329,30 @@ static void common_stepped(struct lbfgs *o) {
 
 /* What outside wants ends at once; so does a run whose answer is another point. In tiles the check
  * makes Z anew, which would show in a run that goes on from its limit. */
-bool common_must_check(const struct lbfgs *o, enum reason reason) {
+static bool common_awaited(const struct lbfgs *o, enum reason reason) {
     assert(reason != REASON_NONE);
     bool outside = reason == o->closes || reason == REASON_EARLY_STOPPING;
-    bool shows = rows_tiled(o) && reason_can_resume(reason);
-    return common_runs(o) && !outside && !shows && lbfgs_answer_register(o) == REGISTER_X;
+    bool shows = o->plan.products->anew && reason_can_resume(reason);
+    return o->plan.directions == &span_phase && !outside && !shows &&
+           lbfgs_answer_register(o) == REGISTER_X;
 }
 
-enum optimizer_want common_check(struct lbfgs *o, enum reason reason, struct bytes *program) {
+static enum optimizer_want common_conclude(struct lbfgs *o, enum reason reason,
+                                           struct bytes *program) {
     o->common.ends = reason;
-    if (rows_tiled(o))
-        return take_margins(o, program);
     programs_acceptance(o, program);
+    return o->plan.products->check(o, program);
+}
+
+static enum optimizer_want ask_gradient(struct lbfgs *o, struct bytes *program) {
     program_return(program);
-    return rows_evaluate(o, COMMON_CHECK);
+    return lbfgs_evaluate_stage(o, COMMON_CHECK);
 }
 
 /* The figures as they are without margins that were kept. If no tolerance holds by them, the run
  * goes on, from them. */
-static enum optimizer_want common_checked(struct lbfgs *o, const struct measured *m,
-                                          struct bytes *program) {
+static enum optimizer_want take_check(struct lbfgs *o, const struct measured *m,
+                                      struct bytes *program) {
     struct common *common = &o->common;
     enum reason reason = common->ends;
     bool tolerance = reason_claims_optimum(reason);
@@ -350,7 +373,7 @@ static enum optimizer_want common_checked(struct lbfgs *o, const struct measured
     if (reason)
         return lbfgs_finish(o, reason, program);
     common->checked = false;
-    common->margins = rows_tiled(o); /* then they were made anew */
+    common->margins = o->plan.products->anew;
     o->accepted = true;
     o->loss = o->losses[o->step % (LOSSES_KEPT + 1)] = m->loss;
     o->gradient_max = m->max;
@@ -363,9 +386,9 @@ static enum optimizer_want common_checked(struct lbfgs *o, const struct measured
 /* ---- what follows an evaluation ---- */
 
 static enum optimizer_want holdout_evaluated(struct lbfgs *o, const struct evaluation_found *found,
-                                             struct bytes *program) {
+                                             struct optimizer_request *request) {
     lbfgs_take_held(o, found_held(found, 0, &o->data));
-    return transpose(o, program);
+    return transpose(o, request->program);
 }
 
 /* The bound of the derivatives is known, so it is not exceeded by what is finite. */
@@ -381,23 +404,41 @@ static enum optimizer_want transposed(struct lbfgs *o, const struct evaluation_f
                       : lbfgs_finish(o, REASON_NOT_FINITE, request->program);
 }
 
-static enum optimizer_want check_evaluated(struct lbfgs *o, const struct evaluation_found *found,
-                                           struct optimizer_request *request) {
-    bool by_rows = rows_tiled(o);
-    o->mean_loss = by_rows ? o->common.span.loss : found_total(found, 0, 0) / o->data.weight_sum;
-    if (!found->exceeded && isfinite(o->mean_loss)) {
+/* The gradient at x is there, and its mean loss. */
+static enum optimizer_want measure_check(struct lbfgs *o, bool finite,
+                                         struct optimizer_request *request) {
+    if (finite && isfinite(o->mean_loss)) {
         programs_measures(o, request->program);
         return lbfgs_measure(o, MEASURING_TRIAL);
-    }
-    if (found->exceeded && found->can_hold && isfinite(o->mean_loss) && !by_rows) {
-        lbfgs_report(&request->report, o, "bound exceeded", NAN, NAN);
-        request->again = true;
-        return rows_evaluate(o, COMMON_CHECK);
     }
     lbfgs_report(&request->report, o, "not finite", NAN, NAN);
     o->common.stage = COMMON_NONE;
     return lbfgs_finish(o, o->common.ends, request->program);
 }
+
+static enum optimizer_want gradient_checked(struct lbfgs *o, const struct evaluation_found *found,
+                                            struct optimizer_request *request) {
+    o->mean_loss = found_total(found, 0, 0) / o->data.weight_sum;
+    if (!found->exceeded || !found->can_hold || !isfinite(o->mean_loss))
+        return measure_check(o, !found->exceeded, request);
+    lbfgs_report(&request->report, o, "bound exceeded", NAN, NAN);
+    request->again = true;
+    return lbfgs_evaluate_stage(o, COMMON_CHECK);
+}
+
+static enum optimizer_want transpose_checked(struct lbfgs *o, const struct evaluation_found *found,
+                                             struct optimizer_request *request) {
+    o->mean_loss = o->common.span.loss;
+    return measure_check(o, !found->exceeded, request);
+}
+
+const struct span_products span_of_rows = {
+    .ask_margins = ask_margins, .check = ask_gradient, .checked = gradient_checked};
+const struct span_products span_in_tiles = {.ask_margins = ask_bound,
+                                            .add_bound = add_bound,
+                                            .check = ask_bound,
+                                            .checked = transpose_checked,
+                                            .anew = true};
 
 /* As no element of the point is beyond the bound, a margin is not finite. */
 static enum optimizer_want product_exceeded(struct lbfgs *o, struct optimizer_request *request) {
@@ -412,21 +453,22 @@ static enum optimizer_want product_exceeded(struct lbfgs *o, struct optimizer_re
 
 static enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                             struct optimizer_request *request) {
-    enum common_stage stage = o->common.stage;
+    static phase_evaluated *const takes[COMMON_STAGES] = {
+        [COMMON_MARGINS] = margins_evaluated,
+        [COMMON_PRODUCT] = product_evaluated,
+        [COMMON_HOLDOUT] = holdout_evaluated,
+    };
+    const enum common_stage stage = o->common.stage;
     if (stage == COMMON_TRANSPOSE)
         return transposed(o, found, request);
     if (stage == COMMON_CHECK)
-        return check_evaluated(o, found, request);
+        return o->plan.products->checked(o, found, request);
     if (found->exceeded && stage != COMMON_HOLDOUT)
         return product_exceeded(o, request);
-    lbfgs_report(&request->report, o, rows_outcome(stage), NAN, NAN);
+    assert(takes[stage]);
+    lbfgs_report(&request->report, o, lbfgs_outcome(o), NAN, NAN);
     o->common.stage = COMMON_NONE;
-    if (stage == COMMON_MARGINS)
-        return margins_evaluated(o, request->program);
-    if (stage == COMMON_PRODUCT)
-        return product_evaluated(o, request->program);
-    assert(stage == COMMON_HOLDOUT);
-    return holdout_evaluated(o, found, request->program);
+    return takes[stage](o, found, request);
 }
 
 static enum optimizer_want check_measured(struct lbfgs *o, const double *scalars,
@@ -434,18 +476,7 @@ static enum optimizer_want check_measured(struct lbfgs *o, const double *scalars
     struct measured x = programs_measured(o, scalars);
     assert(o->common.stage == COMMON_CHECK);
     lbfgs_report(&request->report, o, "checked", x.loss, x.slope);
-    return common_checked(o, &x, request->program);
-}
-
-static enum optimizer_want common_measured(struct lbfgs *o, const double *scalars,
-                                           struct optimizer_request *request) {
-    if (o->measuring == MEASURING_TRIAL)
-        return check_measured(o, scalars, request);
-    if (o->measuring == MEASURING_SPAN)
-        return common_searched(o, scalars, request->program);
-    return o->measuring == MEASURING_POINT
-               ? common_point_measured(o, scalars[0], request->program)
-               : common_direction_measured(o, scalars, request->program);
+    return take_check(o, &x, request->program);
 }
 
 /* The search has found it already. */
@@ -474,7 +505,7 @@ static void common_serialize(struct codec *codec, struct lbfgs *o) {
     uint32_t stage = common->stage, ends = common->ends, asked = common->asked;
     window_serialize(codec, &common->window);
     serialize_fails_if(codec, common->window.directions != o->settings.directions);
-    if (!lbfgs_by_rows(o))
+    if (!o->plan.numbers[0])
         return;
     span_serialize(codec, &common->span);
     serialize_u32(codec, &stage);
@@ -496,12 +527,19 @@ static void common_serialize(struct codec *codec, struct lbfgs *o) {
 
 const struct phase span_phase = {
     .begin = common_direction,
-    .evaluates = common_runs,
-    .request = rows_request,
+    .awaited = common_awaited,
+    .conclude = common_conclude,
+    .request = lbfgs_request_stage,
     .evaluated = common_evaluated,
-    .measured = common_measured,
+    .measured = {[MEASURING_DIRECTION] = direction_measured,
+                 [MEASURING_POINT] = bound_measured,
+                 [MEASURING_SPAN] = trial_measured,
+                 [MEASURING_TRIAL] = check_measured},
     .judge = common_judge,
     .failed = common_failed,
+    .follows = lbfgs_end_or_go_on,
+    .start = common_start,
+    .within_step = common_is_within_step,
     .fall = common_fall,
     .stepped = common_stepped,
     .serialize = common_serialize,

@@ -17,12 +17,55 @@ const char *safeguard_text(enum safeguard safeguard) {
     return texts[safeguard];
 }
 
+/* The rows' own numbers, which shards need where they have vectors of rows. A network has its
+ * losses on the replicas. */
+static void plan_numbers(struct lbfgs_plan *plan, const struct optimizer_settings *settings,
+                         const struct optimizer_data *data) {
+    enum common_stage *next = plan->numbers;
+    bool losses = (settings->directions || data->tiles) && !data->upper;
+    if (losses)
+        *next++ = COMMON_LABELS;
+    if (losses && settings->weighted)
+        *next++ = COMMON_WEIGHTS;
+    if (losses && settings->offsets)
+        *next++ = COMMON_OFFSETS;
+    if (data->tiles)
+        *next++ = COMMON_SIZES;
+    assert(*next == COMMON_NONE);
+}
+
+static struct lbfgs_plan plan_of(const struct optimizer_settings *settings,
+                                 const struct optimizer_data *data) {
+    const enum precondition form = settings->preconditioner.form;
+    const bool directions = settings->directions > 0, orthants = settings_orthants(settings);
+    const bool held = settings->patience && data->holdout_chunks;
+    assert(!directions || (!orthants && !data->upper));
+    struct lbfgs_plan plan = {
+        .directions = directions ? &span_phase : &search_phase,
+        .trials = directions    ? &span_phase
+                  : data->tiles ? &products_phase
+                                : &search_phase,
+        .domain = domain_of(settings),
+        .products = data->tiles ? &span_in_tiles : &span_of_rows,
+        .zero_margins = settings->from_zero && !settings->offsets && !data->tiles,
+        .held = !held                         ? HELD_BY_NONE
+                : data->tiles && !data->upper ? HELD_BY_SHARDS
+                                              : HELD_BY_REPLICAS,
+        .newton_tells = settings->gap.newton && form != PRECONDITION_HEAVY && !orthants,
+        /* Masked pairs see the flat directions of an orthant alone, and each step may change it. */
+        .gaps_kept = orthants && form == PRECONDITION_NONE ? GAPS_KEPT_BARE : GAPS_KEPT};
+    lbfgs_plan_evaluations(&plan, data, held);
+    plan_numbers(&plan, settings, data);
+    return plan;
+}
+
 void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
                 const struct optimizer_data *data) {
     assert(settings->memory >= 1 && settings->memory <= HISTORY_MAX);
     memset(o, 0, sizeof *o);
     o->settings = *settings;
     o->data = *data;
+    o->plan = plan_of(settings, data);
     working_init(&o->working, &settings->preconditioner);
     window_init(&o->common.window, settings->directions);
     o->common.biases_due = settings->directions && settings->bias_scale < 1 &&
@@ -82,69 +125,6 @@ uint8_t lbfgs_answer_register(const struct lbfgs *o) {
 
 /* ---- whether the run ends ---- */
 
-#define FALLS_AHEAD 10.0 /* steps like the last ones that are still to come */
-
-/* How much larger the gap may be than without what the last steps showed. */
-static double flatness(const struct lbfgs *o, double factor) {
-    double least = 1;
-    for (unsigned i = 0; i < STEEPS_KEPT; i++)
-        least = fmin(least, o->steepness[i]);
-    return fmax(1, 1 / (factor * least));
-}
-
-/* Where P had five times the curvature that a step showed, its next estimate may be as wrong. */
-#define FLATNESS_TRUSTED 5.0
-
-static bool newton_is_trusted(const struct lbfgs *o) {
-    return programs_newton_tells(o) && flatness(o, 1) <= FLATNESS_TRUSTED;
-}
-
-static double own_gap(const struct lbfgs *o, const struct measured *m) {
-    return m->gap * flatness(o, programs_newton_tells(o) ? 1 : COLUMNS_FACTOR);
-}
-
-void lbfgs_note_gap(struct lbfgs *o, const struct measured *m) {
-    assert(m->steepness > 0);
-    if (isnan(m->gap))
-        return;
-    o->steepness[o->step % STEEPS_KEPT] = m->steepness;
-    o->gaps[o->step % GAPS_KEPT_BARE] = own_gap(o, m);
-}
-
-/* Rows that are nearly fitted curve as little as they lose: where F has fallen so far since P was
- * made, P may have that much too much curvature, and tells nothing of the gap. */
-#define FALL_OUTDATED 10.0
-
-static bool newton_is_outdated(const struct lbfgs *o, double loss) {
-    bool constant = o->settings.preconditioner.constant;
-    return programs_newton_tells(o) && !constant && loss * FALL_OUTDATED < o->preconditioner.loss;
-}
-
-/* Masked pairs see the flat directions of an orthant alone, and each step may change it. */
-static unsigned gaps_kept(const struct lbfgs *o) {
-    bool bare = lbfgs_has_orthants(o) && o->settings.preconditioner.form == PRECONDITION_NONE;
-    return bare ? GAPS_KEPT_BARE : GAPS_KEPT;
-}
-
-/* No loss is below 0, and what duality bounds is certain. */
-double lbfgs_gap_estimate(const struct lbfgs *o, const struct measured *m) {
-    if (isnan(m->gap))
-        return NAN;
-    if (programs_l2_tells(o))
-        return fmin(m->gap, m->loss);
-    double gap = newton_is_outdated(o, m->loss) ? m->loss : own_gap(o, m);
-    bool newton = newton_is_trusted(o);
-    double rest = working_rest(&o->working);
-    bool waits = o->settings.gap.waited_for && !newton && isnan(rest);
-    gap = fmax(gap, rest);
-    for (unsigned i = 0; i < gaps_kept(o) && waits; i++)
-        gap = fmax(gap, o->gaps[(o->step + GAPS_KEPT_BARE - i) % GAPS_KEPT_BARE]);
-    if (!newton)
-        gap = fmax(gap, FALLS_AHEAD * lbfgs_fall(o));
-    gap = fmin(gap, m->loss);
-    return isnan(m->gap_bound) ? gap : fmin(gap, m->gap_bound);
-}
-
 bool lbfgs_has_converged(const struct lbfgs *o) {
     const struct gap_settings *gap = &o->settings.gap;
     const struct optimizer_point x = figures_of_x(o);
@@ -165,7 +145,6 @@ static bool loss_has_settled(const struct lbfgs *o, double tolerance) {
  * asks for a gap has these waited out. */
 #define SETTLED_FOR_GOOD 1e-3 /* of the tolerance */
 #define SETTLED_STEPS 100     /* of which the longest was 50 with columns 1e12 apart */
-#define GAP_ROUNDED 1e-9      /* of F */
 
 void lbfgs_note_loss(struct lbfgs *o) {
     o->losses[o->step % (LOSSES_KEPT + 1)] = o->loss;
@@ -180,15 +159,6 @@ static bool has_settled_for_good(const struct lbfgs *o) {
     return o->settled >= (at_once ? 1 : SETTLED_STEPS);
 }
 
-/* Where no step is left, the estimates of the points before the last one are not asked if its own
- * is as small as rounding makes it: at the very minimum there is no lower loss to find. */
-void lbfgs_take_last_gap(struct lbfgs *o) {
-    const struct gap_settings *gap = &o->settings.gap;
-    double last = o->gaps[o->step % GAPS_KEPT_BARE];
-    if (gap->known && !isnan(o->gap_estimate) && last <= GAP_ROUNDED * fmax(o->loss, gap->least))
-        o->gap_estimate = fmin(o->gap_estimate, last);
-}
-
 static enum reason tolerance_reached(const struct lbfgs *o, bool ends) {
     if (ends && figures_of_x(o).gradient_max <= o->settings.gradient_tolerance)
         return REASON_GRADIENT_TOLERANCE;
@@ -197,7 +167,7 @@ static enum reason tolerance_reached(const struct lbfgs *o, bool ends) {
 }
 
 bool lbfgs_ends_outdated(const struct lbfgs *o) {
-    return newton_is_outdated(o, o->loss) && tolerance_reached(o, true);
+    return gap_is_outdated(o, o->loss) && tolerance_reached(o, true);
 }
 
 static enum reason tolerance_that_ends(const struct lbfgs *o) {
@@ -317,7 +287,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_u64(codec, &o->evaluations);
     serialize_u64(codec, &o->rounds);
     serialize_u64(codec, &o->retries);
-    if (!products_run(o) || !mutant(TRIAL_LOSS_FORGOTTEN))
+    if (o->plan.trials != &products_phase || !mutant(TRIAL_LOSS_FORGOTTEN))
         serialize_f64(codec, &o->mean_loss);
     serialize_held(codec, &o->trial_holdout);
     serialize_f64(codec, &o->loss);

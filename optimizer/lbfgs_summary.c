@@ -20,7 +20,7 @@
 /* Where the scalars of its program stand. */
 enum { SUMMARY_TRACE, SUMMARY_ALIASED };
 
-bool summary_runs(const struct lbfgs *o, enum reason reason) {
+static bool summary_awaited(const struct lbfgs *o, enum reason reason) {
     bool full = o->settings.preconditioner.form == PRECONDITION_FULL;
     return o->settings.summary && full && reason_has_model(reason) && !o->summary.found.made;
 }
@@ -41,7 +41,8 @@ static bool is_exact(const struct lbfgs *o) {
            p->sample == o->settings.preconditioner.rows;
 }
 
-enum optimizer_want summary_begin(struct lbfgs *o, enum reason reason, struct bytes *program) {
+static enum optimizer_want summary_conclude(struct lbfgs *o, enum reason reason,
+                                            struct bytes *program) {
     assert(o->started && !o->summary.polishing && reason != REASON_NONE);
     o->summary.reason = reason;
     if (o->step >= o->settings.steps_max)
@@ -160,8 +161,7 @@ static enum optimizer_want summary_measured(struct lbfgs *o, const double *scala
 }
 
 static void summary_request(const struct lbfgs *o, struct optimizer_request *request) {
-    uint32_t kind = o->summary.stage == SUMMARY_SCORES ? EVALUATION_SCORES : EVALUATION_INFORMATION;
-    request->parts = (struct evaluation_parts){.items = {{kind, 0, o->data.chunks}}, .count = 1};
+    lbfgs_request(o, o->summary.found.made ? ASKED_SCORES : ASKED_INFORMATION, request);
     request->sampling = (struct row_sampling){.floor = 1};
 }
 
@@ -193,10 +193,12 @@ static void summary_serialize(struct codec *codec, struct lbfgs *o) {
 }
 
 const struct phase summary_phase = {
+    .awaited = summary_awaited,
+    .conclude = summary_conclude,
     .evaluates = summary_evaluates,
     .request = summary_request,
     .evaluated = summary_evaluated,
-    .measured = summary_measured,
+    .measured = {[MEASURING_SUMMARY] = summary_measured},
     .resume = summary_resume,
     .serialize = summary_serialize,
 };

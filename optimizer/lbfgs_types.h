@@ -41,6 +41,7 @@ const char *safeguard_text(enum safeguard safeguard);
 #define COLUMNS_FACTOR 10.0 /* of the gap by columns: see struct gap_settings */
 #define GAPS_KEPT 3         /* and for itself; */
 #define GAPS_KEPT_BARE 7    /* with l1 and nothing but pairs */
+#define GAP_ROUNDED 1e-9    /* of F: no more than rounding */
 
 /* Steps in the span of common directions (lbfgs_span.c), if the settings have any: an evaluation is
  * taken apart into the product of the rows with a direction and the sums of the gradient, and
@@ -63,6 +64,7 @@ struct common {
                                tiles the gradient at x, from margins that were made anew */
         COMMON_OFFSETS,     /* as COMMON_WEIGHTS, which it follows; numbers are in stored states */
         COMMON_DERIVATIVES, /* of a network in tiles: losses at Z, and their derivatives by Z */
+        COMMON_STAGES
     } stage;
     enum span_answer asked; /* what is measured of the trial under way */
     bool biases_due;        /* their own direction is to enter the window before the first */
@@ -91,23 +93,60 @@ struct summary {
     struct summary_found found;
 };
 
-/* The rows of the table in lbfgs.c. Where several are due at an accepted point, the last one
- * begins; stored states have their structs in this order. */
 enum lbfgs_phase {
-    PHASE_SEARCH,    /* trials along a direction, each one evaluation */
-    PHASE_PRODUCTS,  /* trials along a direction, each a product and its transpose: in tiles */
-    PHASE_SPAN,      /* steps in the span of common directions */
-    PHASE_ROWS,      /* what shards have of the rows, at the beginning of an attempt */
-    PHASE_REFRESH,   /* the preconditioner is made anew */
-    PHASE_WORKING,   /* steps over a working set */
-    PHASE_POLISHING, /* Newton's steps before a summary */
-    PHASE_SUMMARY,   /* the errors of estimates */
+#define PHASE(NAME, name, text) PHASE_##NAME,
+#include "optimizer/phases.def"
     PHASES
+};
+
+/* What L-BFGS evaluates: every stage, and these. */
+enum {
+    ASKED_CURVATURE = COMMON_STAGES, /* second derivatives for the preconditioner, */
+    ASKED_LISTED,                    /* for a working set, */
+    ASKED_INFORMATION,               /* and for the errors of estimates; */
+    ASKED_SCORES,                    /* products of scores */
+    ASKED
+};
+
+/* Chunks that a part of an evaluation is over. */
+enum asked_chunks {
+    CHUNKS_TRAINING,
+    CHUNKS_HELD,  /* those of the holdout; none where it does not decide the end */
+    CHUNKS_ALL,   /* those of training and holdout */
+    CHUNKS_TILES, /* the tiles of all of them */
+    CHUNKS_UPPER, /* tiles of one more strip: the layers above a network's first */
+    CHUNK_RANGES
+};
+
+/* What follows from the settings and the data alone. lbfgs_init() decides it, and nothing of it is
+ * stored: whoever reads a state has made the same plan. */
+struct lbfgs_plan {
+    const struct phase *directions; /* whose directions a run follows where nothing else is due */
+    const struct phase *trials;     /* whose evaluations are those of trial points */
+    const struct domain *domain;    /* where steps may go */
+    const struct asked *asked;      /* what is evaluated */
+    struct chunks {
+        uint32_t first, count;
+    } chunks[CHUNK_RANGES];
+    const struct span_products *products; /* how common directions have theirs with the rows */
+    bool zero_margins;            /* the margins of rows are 0 at the starting point, as shards
+                                     have them when they are set up */
+    enum common_stage numbers[5]; /* of rows, that shards get at the beginning of each
+                                     attempt; COMMON_NONE ends the list */
+    enum {
+        HELD_BY_NONE,
+        HELD_BY_REPLICAS,
+        HELD_BY_SHARDS
+    } held;             /* who finds the loss on the
+                           holdout */
+    bool newton_tells;  /* P, while it is in force, tells the gap */
+    unsigned gaps_kept; /* the largest of so many estimates of the gap counts */
 };
 
 struct lbfgs {
     struct optimizer_settings settings;
     struct optimizer_data data;
+    struct lbfgs_plan plan;
     struct pairs history;
     struct linesearch search;
     enum reason reason; /* why the run ends; REASON_NONE: it goes on */
@@ -121,25 +160,26 @@ struct lbfgs {
         MEASURING_SOLVE,     /* the step over it */
         MEASURING_POINT,     /* how large x, or a trial, is, before its margins in tiles */
         MEASURING_SUMMARY,   /* the inverse of second derivatives */
-    } measuring;             /* what the scalars to come are of */
-    bool started;            /* x has been evaluated */
-    bool accepted;           /* t and h are to become x and g with the next program */
-    bool scaled;             /* H₀ is γB with the diagonal B of register A, unless there is a P;
-                                to be set before the beginning */
-    bool steepest;           /* d is −g scaled, not a quasi-Newton direction */
-    bool refreshing;         /* a refresh of the preconditioner is under way */
-    bool unconditioned;      /* register pg does not hold P·g yet */
-    bool leaves_best;        /* x, which is to be left with the next program, is the best point */
-    uint64_t step;           /* accepted steps */
-    uint64_t evaluations;    /* asked for */
-    uint64_t rounds;         /* programs that return scalars */
-    uint64_t retries;        /* evaluations beyond the first of a line search */
-    double mean_loss;        /* of the trial, without L2 */
-    double loss;             /* F at x */
-    double gradient_max;     /* max|∂F| at x */
-    double gradient_square;  /* g·g at x */
-    double slope;            /* g·d */
-    uint64_t nonzero;        /* at x, as in struct optimizer_point */
+        MEASURINGS
+    } measuring;            /* what the scalars to come are of */
+    bool started;           /* x has been evaluated */
+    bool accepted;          /* t and h are to become x and g with the next program */
+    bool scaled;            /* H₀ is γB with the diagonal B of register A, unless there is a P;
+                               to be set before the beginning */
+    bool steepest;          /* d is −g scaled, not a quasi-Newton direction */
+    bool refreshing;        /* a refresh of the preconditioner is under way */
+    bool unconditioned;     /* register pg does not hold P·g yet */
+    bool leaves_best;       /* x, which is to be left with the next program, is the best point */
+    uint64_t step;          /* accepted steps */
+    uint64_t evaluations;   /* asked for */
+    uint64_t rounds;        /* programs that return scalars */
+    uint64_t retries;       /* evaluations beyond the first of a line search */
+    double mean_loss;       /* of the trial, without L2 */
+    double loss;            /* F at x */
+    double gradient_max;    /* max|∂F| at x */
+    double gradient_square; /* g·g at x */
+    double slope;           /* g·d */
+    uint64_t nonzero;       /* at x, as in struct optimizer_point */
     uint64_t moving;   /* with l1 or limits: regularised ones that nothing holds where they are */
     uint64_t at_bound; /* as in struct optimizer_point */
     double gap_bound, gap_estimate; /* as in struct optimizer_point */

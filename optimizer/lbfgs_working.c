@@ -1,10 +1,11 @@
 /* Steps over a working set: doc/OPTIMIZERS.md, "L1".
  *
  * A step is: the shards list parameters (working_set_begin), second derivatives by the columns that
- * are chosen (take_list), a shard solves the quadratic of them (working_set_evaluated), and trials
- * along what it found (take_step), which the line search of L-BFGS shortens. Pairs are formed
- * as ever, so a quasi-Newton step can follow any of them. Nothing is counted before the step is
- * there: a checkpoint that is taken meanwhile begins the same step again, with the same draws. */
+ * are chosen (list_measured), a shard solves the quadratic of them (working_set_evaluated), and
+ * trials along what it found (take_step), which the line search of L-BFGS shortens. Pairs are
+ * formed as ever, so a quasi-Newton step can follow any of them. Nothing is counted before the step
+ * is there: a checkpoint that is taken meanwhile begins the same step again, with the same draws.
+ */
 #include <assert.h>
 #include <math.h>
 
@@ -21,7 +22,7 @@ static bool working_set_due(const struct lbfgs *o) {
 }
 
 static enum optimizer_want working_set_begin(struct lbfgs *o, struct bytes *program) {
-    assert(o->started && lbfgs_has_orthants(o));
+    assert(o->started && settings_orthants(&o->settings));
     programs_acceptance(o, program);
     programs_list(o, program, working_limit(&o->working, &o->settings.preconditioner, o->moving));
     return measure(o, WORKING_LISTING, MEASURING_LIST);
@@ -34,11 +35,13 @@ static enum optimizer_want give_up(struct lbfgs *o, struct bytes *program) {
     return lbfgs_step_from(o, program);
 }
 
-static enum optimizer_want take_list(struct lbfgs *o, const struct listed *listed, uint32_t count,
-                                     struct bytes *program) {
+static enum optimizer_want list_measured(struct lbfgs *o, const double *scalars,
+                                         struct optimizer_request *request) {
+    struct bytes *program = request->program;
+    (void)scalars; /* a list has none */
     uint32_t limit = working_limit(&o->working, &o->settings.preconditioner, o->moving);
     assert(o->working.stage == WORKING_LISTING && !o->accepted);
-    working_choose(&o->working, listed, count, limit);
+    working_choose(&o->working, request->listed, request->listed_count, limit);
     if (!o->working.count)
         return give_up(o, program);
     if (working_is_dear(&o->working, &o->preconditioner, &o->settings.preconditioner)) {
@@ -56,8 +59,7 @@ static bool working_set_evaluates(const struct lbfgs *o) {
 
 static void working_set_request(const struct lbfgs *o, struct optimizer_request *request) {
     assert(o->working.stage == WORKING_CURVATURE);
-    request->parts =
-        (struct evaluation_parts){.items = {{EVALUATION_LISTED, 0, o->data.chunks}}, .count = 1};
+    lbfgs_request(o, ASKED_LISTED, request);
     request->sampling =
         working_sampling(&o->working, &o->preconditioner, &o->settings.preconditioner);
     request->weight_count = working_weights(&o->working, request->weights);
@@ -99,10 +101,8 @@ static void report_set(struct optimizer_request *request, const struct lbfgs *o)
                  preconditioner_price(p, &o->settings.preconditioner));
 }
 
-static enum optimizer_want working_set_measured(struct lbfgs *o, const double *scalars,
-                                                struct optimizer_request *request) {
-    if (o->measuring == MEASURING_LIST)
-        return take_list(o, request->listed, request->listed_count, request->program);
+static enum optimizer_want step_measured(struct lbfgs *o, const double *scalars,
+                                         struct optimizer_request *request) {
     enum optimizer_want want = take_step(o, scalars, request->program);
     report_set(request, o);
     return want;
@@ -142,9 +142,10 @@ const struct phase working_phase = {
     .evaluates = working_set_evaluates,
     .request = working_set_request,
     .evaluated = working_set_evaluated,
-    .measured = working_set_measured,
+    .measured = {[MEASURING_LIST] = list_measured, [MEASURING_SOLVE] = step_measured},
     .judge = working_set_judge,
     .failed = working_set_failed,
+    .follows = lbfgs_end_or_go_on,
     .resume = working_set_resume,
     .serialize = working_set_serialize,
 };

@@ -1,11 +1,6 @@
 # The simulator: the roles' state machines, compiled with mutants, under a virtual clock.
 check_LIBRARIES += libsimulated.a
-libsimulated_a_SOURCES = $(cluster_parts) wire/evaluation.c \
-	optimizer/downpour.c optimizer/lbfgs.c optimizer/linesearch.c \
-	optimizer/optimizer.c optimizer/pairs.c optimizer/preconditioner.c optimizer/lbfgs_programs.c \
-	optimizer/lbfgs_products.c optimizer/lbfgs_span.c optimizer/lbfgs_refresh.c \
-	optimizer/lbfgs_rows.c optimizer/lbfgs_search.c optimizer/lbfgs_state.c optimizer/lbfgs_summary.c optimizer/lbfgs_working.c optimizer/row.c optimizer/span.c \
-	optimizer/window.c optimizer/working.c \
+libsimulated_a_SOURCES = $(cluster_parts) $(optimizer_parts) wire/evaluation.c \
 	coordinator/dispatch/backup.c coordinator/dispatch/commit.c coordinator/dispatch/evaluation.c \
 	coordinator/dispatch/output.c coordinator/dispatch/plan.c coordinator/dispatch/portions.c \
 	coordinator/dispatch/round.c \
