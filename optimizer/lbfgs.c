@@ -23,15 +23,16 @@ static const struct phase *const phases[PHASES] = {
 #include "optimizer/phases.def"
 };
 
-/* The phase whose step is under way. */
+/* The phase whose step is under way; the one that waits for an evaluation, and the one that waits
+ * for scalars. All follow from what is stored: a coordinator that takes over goes on with the
+ * answer. */
 static const struct phase *stepping(const struct lbfgs *o) {
-    if (o->summary.polishing)
-        return &polishing_phase;
-    return o->working.stage == WORKING_STEP ? &working_phase : o->plan.directions;
+    for (unsigned i = PHASES; i-- > 0;)
+        if (phases[i]->steps && phases[i]->steps(o))
+            return phases[i];
+    return o->plan.directions;
 }
 
-/* The phase that waits for an evaluation, and the one that waits for scalars. Both follow from what
- * is stored: a coordinator that takes over goes on with the answer. */
 static const struct phase *evaluating(const struct lbfgs *o) {
     for (unsigned i = PHASES; i-- > 0;)
         if (phases[i]->evaluates && phases[i]->evaluates(o))
@@ -40,21 +41,14 @@ static const struct phase *evaluating(const struct lbfgs *o) {
 }
 
 static const struct phase *measuring(const struct lbfgs *o) {
-    switch (o->measuring) {
-    case MEASURING_TRIAL:
-        return o->common.stage == COMMON_CHECK ? &span_phase : &search_phase;
-    case MEASURING_DIRECTION:
-        return o->plan.directions;
-    case MEASURING_FACTOR:
-        return &refresh_phase;
-    case MEASURING_LIST:
-    case MEASURING_SOLVE:
-        return &working_phase;
-    case MEASURING_SUMMARY:
-        return &summary_phase;
-    default: /* MEASURING_SPAN, MEASURING_POINT: the margins of a trial */
-        return o->plan.trials;
-    }
+    const struct phase *const of_run[] = {o->plan.trials, o->plan.directions};
+    for (unsigned i = 0; i < 2; i++)
+        if (of_run[i]->measured[o->measuring])
+            return of_run[i];
+    unsigned i = PHASES - 1;
+    while (i > 0 && !phases[i]->measured[o->measuring])
+        i--;
+    return phases[i];
 }
 
 void lbfgs_serialize_phases(struct codec *codec, struct lbfgs *o) {
@@ -267,7 +261,9 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
         o->step++;
         o->last_step_length = o->search.step;
         o->last_trials = o->search.trials;
-        working_accepted(o, o->loss - m->loss);
+        for (unsigned i = 0; i < PHASES; i++)
+            if (phases[i]->accepted)
+                phases[i]->accepted(o, o->loss - m->loss);
     }
     o->plan.directions->stepped(o);
     o->started = true;

@@ -1,5 +1,4 @@
-#include "optimizer/lbfgs_domain.h"
-
+/* The domains of L-BFGS: lbfgs_programs.h. */
 #include <assert.h>
 #include <math.h>
 

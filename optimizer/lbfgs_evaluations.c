@@ -2,7 +2,8 @@
  *
  * There is a table for each way in which replicas have the rows: whole, by strips of columns, and
  * by strips below the other layers of a network. The table of a run is chosen when it is set up. A
- * row of it is an evaluation: its parts, and the bounds under which it is computed. */
+ * row of it is the evaluation of a stage: its parts, and the bounds under which it is computed.
+ * Second derivatives are of one kind each, over whole rows, with bounds of their own. */
 #include <assert.h>
 #include <float.h>
 
@@ -30,7 +31,7 @@ struct asked {
 
 /* A step that is along a direction takes one evaluation, of the gradient; one in a span of common
  * directions takes a product and its transpose. */
-static const struct asked of_whole_rows[ASKED] = {
+static const struct asked of_whole_rows[COMMON_STAGES] = {
     [COMMON_NONE] = {{{EVALUATION_GRADIENT, CHUNKS_TRAINING}, {EVALUATION_LOSS, CHUNKS_HELD}}},
     [COMMON_LABELS] = {{{EVALUATION_LABELS, CHUNKS_TRAINING}}, .outcome = "labels"},
     [COMMON_WEIGHTS] = {{{EVALUATION_WEIGHTS, CHUNKS_TRAINING}}, .outcome = "weights"},
@@ -42,15 +43,11 @@ static const struct asked of_whole_rows[ASKED] = {
                           BOUND_DERIVATIVES,
                           .rows = true},
     [COMMON_CHECK] = {{{EVALUATION_GRADIENT, CHUNKS_TRAINING}}},
-    [ASKED_CURVATURE] = {{{EVALUATION_CURVATURE, CHUNKS_TRAINING}}},
-    [ASKED_LISTED] = {{{EVALUATION_LISTED, CHUNKS_TRAINING}}},
-    [ASKED_INFORMATION] = {{{EVALUATION_INFORMATION, CHUNKS_TRAINING}}},
-    [ASKED_SCORES] = {{{EVALUATION_SCORES, CHUNKS_TRAINING}}},
 };
 
 /* Shards have the margins of held-out rows, too. A product is fixed point, so its bound must be
  * known before. */
-static const struct asked of_tiles[ASKED] = {
+static const struct asked of_tiles[COMMON_STAGES] = {
     [COMMON_LABELS] = {{{EVALUATION_LABELS, CHUNKS_ALL}}, .outcome = "labels"},
     [COMMON_WEIGHTS] = {{{EVALUATION_WEIGHTS, CHUNKS_ALL}}, .outcome = "weights"},
     [COMMON_OFFSETS] = {{{EVALUATION_OFFSETS, CHUNKS_ALL}}, .outcome = "offsets"},
@@ -65,7 +62,7 @@ static const struct asked of_tiles[ASKED] = {
  * of one more strip. Its bounds, and those of the first layer's, follow from what the evaluation of
  * the derivatives before it has found. The loss on the holdout comes beside the derivatives, as
  * shards of a network know no losses. */
-static const struct asked of_network[ASKED] = {
+static const struct asked of_network[COMMON_STAGES] = {
     [COMMON_SIZES] = {{{EVALUATION_SIZES, CHUNKS_ALL}}, .outcome = "sizes"},
     [COMMON_MARGINS] = {{{EVALUATION_PRODUCT, CHUNKS_TILES}}, BOUND_POINT, .outcome = "margins"},
     [COMMON_DERIVATIVES] = {{{EVALUATION_DERIVATIVES, CHUNKS_TRAINING},
@@ -89,13 +86,13 @@ void lbfgs_plan_evaluations(struct lbfgs_plan *plan, const struct optimizer_data
     plan->chunks[CHUNKS_UPPER] = (struct chunks){data->tiles, data->chunks};
 }
 
-void lbfgs_request(const struct lbfgs *o, unsigned evaluation, struct optimizer_request *request) {
-    const struct asked *asked = &o->plan.asked[evaluation];
+void lbfgs_request(const struct lbfgs *o, struct optimizer_request *request) {
+    const struct asked *asked = &o->plan.asked[o->common.stage];
     const double largest[ASKED_BOUNDS] = {[BOUND_POINT] = o->common.point_max,
                                           [BOUND_DERIVATIVES] = o->common.span.derivative,
                                           [BOUND_OF_SUMS] = DBL_MAX};
     struct evaluation_parts *parts = &request->parts;
-    assert(evaluation < ASKED && asked->parts[0].kind);
+    assert(o->common.stage < COMMON_STAGES && asked->parts[0].kind);
     parts->count = 0;
     for (unsigned i = 0; i < sizeof asked->parts / sizeof asked->parts[0]; i++) {
         struct chunks over = o->plan.chunks[asked->parts[i].over];
@@ -109,8 +106,10 @@ void lbfgs_request(const struct lbfgs *o, unsigned evaluation, struct optimizer_
     request->largest = largest[asked->bound];
 }
 
-void lbfgs_request_stage(const struct lbfgs *o, struct optimizer_request *request) {
-    lbfgs_request(o, o->common.stage, request);
+void lbfgs_request_hessian(const struct lbfgs *o, enum kind_hessian hessian,
+                           struct optimizer_request *request) {
+    request->parts = (struct evaluation_parts){
+        .items = {{kind_of_hessian(hessian), 0, o->data.chunks}}, .count = 1};
 }
 
 const char *lbfgs_outcome(const struct lbfgs *o) {

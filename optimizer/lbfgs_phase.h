@@ -11,7 +11,6 @@
 
 #include "base/bytes.h"
 #include "base/codec.h"
-#include "optimizer/lbfgs_domain.h"
 #include "optimizer/lbfgs_programs.h"
 #include "optimizer/lbfgs_types.h"
 
@@ -38,13 +37,18 @@ struct phase {
     phase_evaluated *evaluated;
     phase_measured *measured[MEASURINGS];
 
-    /* For phases that make steps. `finite`: loss and slope are. */
+    /* For phases that make steps: whether the step under way is one of its own (NULL: all others
+     * may be, as `evaluates`). `finite`: loss and slope are. */
+    bool (*steps)(const struct lbfgs *o);
     bool tries_once; /* a trial that is not accepted is the last along its direction */
     enum linesearch_answer (*judge)(struct lbfgs *o, const struct measured *m, bool finite);
     /* Its direction is of no use, or no trial along it was accepted. */
     enum optimizer_want (*failed)(struct lbfgs *o, enum safeguard safeguard, struct bytes *program);
     /* What follows its accepted points. */
     enum optimizer_want (*follows)(struct lbfgs *o, struct bytes *program);
+
+    /* A step of any phase was accepted, and F fell by so much. */
+    void (*accepted)(struct lbfgs *o, double fall);
 
     /* For phases whose evaluations are those of trials along a direction: evaluates t, which the
      * program forms. */
@@ -125,8 +129,10 @@ enum optimizer_want lbfgs_try(struct lbfgs *o, struct bytes *program);
 /* The first trial along d, with o->slope. */
 enum optimizer_want lbfgs_search_along(struct lbfgs *o, double first_step, struct bytes *program);
 
-/* Round A: finishes the gradient at t, and measures all that may be needed. */
+/* Round A: finishes the gradient at t, and measures all that may be needed; and takes that. */
 enum optimizer_want lbfgs_measure_trial(struct lbfgs *o, struct bytes *program);
+enum optimizer_want lbfgs_trial_measured(struct lbfgs *o, const double *scalars,
+                                         struct optimizer_request *request);
 
 /* Whether the mean loss alone shows that a trial is not the step, as it is a lower bound of F; and
  * what follows then. */
@@ -149,10 +155,11 @@ void lbfgs_plan_evaluations(struct lbfgs_plan *plan, const struct optimizer_data
 /* Asks for the evaluation of a stage, which is then under way. */
 enum optimizer_want lbfgs_evaluate_stage(struct lbfgs *o, enum common_stage stage);
 
-/* The parts of an evaluation (enum common_stage, ASKED_…), and what belongs to its request; those
- * of the stage under way. */
-void lbfgs_request(const struct lbfgs *o, unsigned evaluation, struct optimizer_request *request);
-void lbfgs_request_stage(const struct lbfgs *o, struct optimizer_request *request);
+/* The parts of the evaluation of the stage under way, and what belongs to its request; that of
+ * second derivatives, over the rows that are trained on. */
+void lbfgs_request(const struct lbfgs *o, struct optimizer_request *request);
+void lbfgs_request_hessian(const struct lbfgs *o, enum kind_hessian hessian,
+                           struct optimizer_request *request);
 
 /* What is reported of the stage under way; NULL: that depends on what is found. */
 const char *lbfgs_outcome(const struct lbfgs *o);
@@ -228,11 +235,6 @@ enum optimizer_want lbfgs_refresh(struct lbfgs *o, struct bytes *program);
  * not a number, the score is none and there are no sums. */
 void lbfgs_take_curvature(struct lbfgs *o, const struct evaluation_found *found,
                           struct optimizer_request *request);
-
-/* ---- lbfgs_working.c: steps over a working set ---- */
-
-/* A trial along such a step, or along any other direction, was accepted, and F fell by so much. */
-void working_accepted(struct lbfgs *o, double fall);
 
 /* ---- lbfgs_summary.c: the errors of estimates, and Newton's steps before ---- */
 

@@ -111,7 +111,7 @@ static enum optimizer_want products_evaluated(struct lbfgs *o, const struct eval
 }
 
 const struct phase products_phase = {
-    .request = lbfgs_request_stage,
+    .request = lbfgs_request,
     .evaluated = products_evaluated,
     .measured = {[MEASURING_POINT] = point_measured, [MEASURING_SPAN] = losses_measured},
     .try = products_try,

@@ -63,7 +63,7 @@ static bool refresh_evaluates(const struct lbfgs *o) {
 
 static void refresh_request(const struct lbfgs *o, struct optimizer_request *request) {
     assert(o->refreshing);
-    lbfgs_request(o, ASKED_CURVATURE, request);
+    lbfgs_request_hessian(o, HESSIAN_SAMPLED, request);
     request->sampling = preconditioner_sampling(&o->preconditioner, &o->settings.preconditioner);
 }
 

@@ -81,7 +81,7 @@ static void rows_resume(struct lbfgs *o) {
 
 const struct phase rows_phase = {
     .evaluates = rows_evaluates,
-    .request = lbfgs_request_stage,
+    .request = lbfgs_request,
     .evaluated = rows_evaluated,
     .resume = rows_resume,
 };

@@ -96,8 +96,8 @@ static enum optimizer_want search_evaluated(struct lbfgs *o, const struct evalua
 }
 
 /* Round A. */
-static enum optimizer_want trial_measured(struct lbfgs *o, const double *scalars,
-                                          struct optimizer_request *request) {
+enum optimizer_want lbfgs_trial_measured(struct lbfgs *o, const double *scalars,
+                                         struct optimizer_request *request) {
     uint64_t steps = o->step + o->started;
     struct measured trial = programs_measured(o, scalars);
     lbfgs_report(&request->report, o, "rejected", trial.loss, trial.slope);
@@ -146,9 +146,10 @@ static void search_stepped(struct lbfgs *o) {
 
 const struct phase search_phase = {
     .begin = search_begin,
-    .request = lbfgs_request_stage,
+    .request = lbfgs_request,
     .evaluated = search_evaluated,
-    .measured = {[MEASURING_TRIAL] = trial_measured, [MEASURING_DIRECTION] = direction_measured},
+    .measured =
+        {[MEASURING_TRIAL] = lbfgs_trial_measured, [MEASURING_DIRECTION] = direction_measured},
     .judge = search_judge,
     .failed = search_failed,
     .follows = lbfgs_end_or_go_on,

@@ -471,10 +471,12 @@ static enum optimizer_want common_evaluated(struct lbfgs *o, const struct evalua
     return takes[stage](o, found, request);
 }
 
-static enum optimizer_want check_measured(struct lbfgs *o, const double *scalars,
+/* Round A, of a trial or of the check. */
+static enum optimizer_want point_measured(struct lbfgs *o, const double *scalars,
                                           struct optimizer_request *request) {
+    if (o->common.stage != COMMON_CHECK)
+        return lbfgs_trial_measured(o, scalars, request);
     struct measured x = programs_measured(o, scalars);
-    assert(o->common.stage == COMMON_CHECK);
     lbfgs_report(&request->report, o, "checked", x.loss, x.slope);
     return take_check(o, &x, request->program);
 }
@@ -529,12 +531,12 @@ const struct phase span_phase = {
     .begin = common_direction,
     .awaited = common_awaited,
     .conclude = common_conclude,
-    .request = lbfgs_request_stage,
+    .request = lbfgs_request,
     .evaluated = common_evaluated,
     .measured = {[MEASURING_DIRECTION] = direction_measured,
                  [MEASURING_POINT] = bound_measured,
                  [MEASURING_SPAN] = trial_measured,
-                 [MEASURING_TRIAL] = check_measured},
+                 [MEASURING_TRIAL] = point_measured},
     .judge = common_judge,
     .failed = common_failed,
     .follows = lbfgs_end_or_go_on,

@@ -269,7 +269,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_fails_if(codec, reason >= REASONS);
     o->reason = reason;
     serialize_u32(codec, &measuring);
-    serialize_fails_if(codec, measuring > MEASURING_SUMMARY);
+    serialize_fails_if(codec, measuring >= MEASURINGS);
     o->measuring = measuring;
     uint32_t closes = o->closes;
     serialize_u32(codec, &closes);

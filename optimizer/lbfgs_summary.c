@@ -92,7 +92,12 @@ static enum optimizer_want polishing_follows(struct lbfgs *o, struct bytes *prog
     return goes_on ? lbfgs_step_from(o, program) : ask_information(o, program);
 }
 
+static bool polishing_steps(const struct lbfgs *o) {
+    return o->summary.polishing;
+}
+
 const struct phase polishing_phase = {
+    .steps = polishing_steps,
     .tries_once = true,
     .judge = polishing_judge,
     .failed = polishing_failed,
@@ -161,7 +166,7 @@ static enum optimizer_want summary_measured(struct lbfgs *o, const double *scala
 }
 
 static void summary_request(const struct lbfgs *o, struct optimizer_request *request) {
-    lbfgs_request(o, o->summary.found.made ? ASKED_SCORES : ASKED_INFORMATION, request);
+    lbfgs_request_hessian(o, o->summary.found.made ? HESSIAN_SCORES : HESSIAN_EXPECTED, request);
     request->sampling = (struct row_sampling){.floor = 1};
 }
 

@@ -99,15 +99,6 @@ enum lbfgs_phase {
     PHASES
 };
 
-/* What L-BFGS evaluates: every stage, and these. */
-enum {
-    ASKED_CURVATURE = COMMON_STAGES, /* second derivatives for the preconditioner, */
-    ASKED_LISTED,                    /* for a working set, */
-    ASKED_INFORMATION,               /* and for the errors of estimates; */
-    ASKED_SCORES,                    /* products of scores */
-    ASKED
-};
-
 /* Chunks that a part of an evaluation is over. */
 enum asked_chunks {
     CHUNKS_TRAINING,

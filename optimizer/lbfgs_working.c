@@ -59,7 +59,7 @@ static bool working_set_evaluates(const struct lbfgs *o) {
 
 static void working_set_request(const struct lbfgs *o, struct optimizer_request *request) {
     assert(o->working.stage == WORKING_CURVATURE);
-    lbfgs_request(o, ASKED_LISTED, request);
+    lbfgs_request_hessian(o, HESSIAN_LISTED, request);
     request->sampling =
         working_sampling(&o->working, &o->preconditioner, &o->settings.preconditioner);
     request->weight_count = working_weights(&o->working, request->weights);
@@ -120,9 +120,13 @@ static enum optimizer_want working_set_failed(struct lbfgs *o, enum safeguard sa
     return give_up(o, program);
 }
 
-void working_accepted(struct lbfgs *o, double fall) {
+static bool working_set_steps(const struct lbfgs *o) {
+    return o->working.stage == WORKING_STEP;
+}
+
+static void working_set_accepted(struct lbfgs *o, double fall) {
     assert(o->started);
-    if (o->working.stage == WORKING_STEP)
+    if (working_set_steps(o))
         working_stepped(&o->working, o->search.step, o->slope, fall);
     else
         working_passed_over(&o->working);
@@ -143,9 +147,11 @@ const struct phase working_phase = {
     .request = working_set_request,
     .evaluated = working_set_evaluated,
     .measured = {[MEASURING_LIST] = list_measured, [MEASURING_SOLVE] = step_measured},
+    .steps = working_set_steps,
     .judge = working_set_judge,
     .failed = working_set_failed,
     .follows = lbfgs_end_or_go_on,
+    .accepted = working_set_accepted,
     .resume = working_set_resume,
     .serialize = working_set_serialize,
 };

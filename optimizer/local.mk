@@ -2,7 +2,7 @@
 optimizer_parts = \
 	optimizer/downpour.c optimizer/downpour.h \
 	optimizer/lbfgs.c optimizer/lbfgs.h optimizer/lbfgs_phase.h optimizer/lbfgs_types.h optimizer/phases.def \
-	optimizer/lbfgs_domain.c optimizer/lbfgs_domain.h optimizer/lbfgs_evaluations.c optimizer/lbfgs_gap.c \
+	optimizer/lbfgs_domain.c optimizer/lbfgs_evaluations.c optimizer/lbfgs_gap.c \
 	optimizer/lbfgs_products.c optimizer/lbfgs_programs.c optimizer/lbfgs_programs.h optimizer/lbfgs_span.c \
 	optimizer/lbfgs_refresh.c optimizer/lbfgs_rows.c optimizer/lbfgs_search.c \
 	optimizer/lbfgs_state.c optimizer/lbfgs_summary.c optimizer/lbfgs_working.c \

@@ -34,6 +34,8 @@ EXAMPLES = {'scale_arguments'}
 # "To add one, as `name` (`other names`), change exactly these files", and the numbered list behind it.
 LIST = re.compile(r'To\s+add\s+(?:one|an?\s[\w\s]+?),\s+as\s+(`\w+`(?:\s+\([`\w,\s]+\))?),\s+change\s+exactly'
                   r'\s+these\s+files[^:]*:\n\n((?:(?:\d+\.| ) .*\n)+)')
+# The most files that the list for this example may have.
+FILES_MOST = {'EVALUATION_SCORES': 4, 'working_phase': 4}
 FILE = re.compile(r'`((?:[\w.-]+/)*[\w.-]+\.(?:c|h|def|py|md|mk|sh|cu|html|css|js|[1-8])|NEWS)`')
 PATH = re.compile(r'`((?:[\w-]+/)+[\w-]*)`')
 # What must be a name in the sources wherever it stands, or the end of one behind a prefix.
@@ -292,6 +294,13 @@ def incomplete_lists(documents, known):
          for name in unlisted(example, listed, files)]
 
 
+def long_lists(documents):
+    """Lists that name more files than such a change may touch."""
+    return [f'{document}, to add one as {example}: {len(listed)} files'
+            for document, example, listed in lists(documents)
+            for name, most in FILES_MOST.items() if name in example.split('|') and len(set(listed)) > most]
+
+
 def planted():
     """Every rule must notice a violation made for it."""
     text = ('To add one, as `made_up`, change exactly these files:\n\n'
@@ -336,6 +345,9 @@ def planted():
         'a key that may change and is not told': untold_changes(
             '    {"gone", KEY, CHANGES},\n', '.Ss What may change when a run is resumed\n.Sh X\n'),
         'a file that a list names and is not there': incomplete_lists(document, set()),
+        'a list of too many files':
+            long_lists([('a.md', document[0][1].replace('made_up', 'working_phase')
+                         .replace('it, and', '`a/b.c`, `a/c.c`, `a/d.c`, `a/e.c` and'))]),
         'a file that a list lacks': unlisted('made_up', ['a.c'], [('b.c', 'case MADE_UP:')]),
         'a test that a list lacks':
             unlisted('made_up', ['tests/unit/a.c'], [('tests/unit/b.c', 'made_up();')]),
@@ -386,6 +398,9 @@ def main():
          other_kinds(text_of('wire/kinds.def'), text_of('doc/PROTOCOL.md'))),
         ('dml.conf(5) has the keys that may change when a run is resumed',
          untold_changes(text_of('coordinator/job/key_table.c'), text_of('man/dml.conf.5'))),
+        ('a kind of evaluation and a phase of the optimizer touch few files',
+         long_lists(documents) + [f'no list is for {name}' for name in FILES_MOST
+                                  if not any(name in example.split('|') for _, example, _ in lists(documents))]),
         ('lists of the files to change name what the example names',
          incomplete_lists(documents, known) if len(lists(documents)) > 1 else ['no list was found']),
     ])

@@ -28,6 +28,15 @@ const struct kind_row *kind_row(uint32_t number) {
     return number < sizeof kinds / sizeof *kinds && kinds[number].name ? &kinds[number] : NULL;
 }
 
+uint32_t kind_of_hessian(enum kind_hessian hessian) {
+    uint32_t kind = 1;
+    assert(hessian != HESSIAN_NONE);
+    while (kind < sizeof kinds / sizeof *kinds && kinds[kind].hessian != hessian)
+        kind++;
+    assert(kind_row(kind));
+    return kind;
+}
+
 const char *evaluation_kind_name(uint32_t kind) {
     return kind_row(kind) ? kind_row(kind)->name : "?";
 }

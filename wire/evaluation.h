@@ -84,6 +84,9 @@ struct kind_row {
 /* NULL for a number that no kind has. */
 const struct kind_row *kind_row(uint32_t number);
 
+/* The kind that adds up these second derivatives, which are not HESSIAN_NONE. */
+uint32_t kind_of_hessian(enum kind_hessian hessian);
+
 /* Whether, and how, the optimizer's directions are preconditioned. */
 enum precondition {
     PRECONDITION_NONE,
