@@ -6,35 +6,17 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "bench/peak.h"
+#include "bench/measure.h"
 #include "numeric/setup.h"
 #include "numeric/special.h"
 #include "numeric/vector.h"
 #include "objective/objective.h"
 
-enum { REPEATS = 7 };
-
-static double now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
-/* The least time of several runs. */
-static double best_ns(void (*run)(void *), void *argument) {
-    double best = INFINITY;
-    for (int i = 0; i < REPEATS; i++) {
-        double start = now_ns();
-        run(argument);
-        best = fmin(best, now_ns() - start);
-    }
-    return best;
-}
+enum { TURNS = 7 };
 
 struct data_pass {
     struct objective_shape shape;
@@ -70,6 +52,17 @@ static void run_share(void *argument) {
         objective_block(&pass->shape, &pass->scale, &block, pass->parameters, share->sum,
                         share->scratch, &result);
     }
+}
+
+/* The least time of several runs. */
+static double best_ns(void (*run)(void *), void *argument) {
+    double best = INFINITY;
+    for (int i = 0; i < TURNS; i++) {
+        double start = thread_ns();
+        run(argument);
+        best = fmin(best, thread_ns() - start);
+    }
+    return best;
 }
 
 static void *measure_share(void *argument) {
@@ -138,85 +131,92 @@ static void fill_sparse(struct rows *rows, uint32_t width, struct random *random
     rows->feature = feature;
 }
 
-static void data_pass(const char *name, enum objective_kind kind, bool dense, enum value_type type,
-                      uint32_t count, uint32_t features, uint32_t width, uint32_t outputs,
-                      bool uniform, uint32_t threads) {
+/* The passes that are measured. */
+static const struct pass_row {
+    const char *name;
+    enum objective_kind kind;
+    bool dense;
+    enum value_type type;
+    uint32_t count, features, width, outputs; /* rows, columns, values of a row */
+    bool uniform;                             /* one exponent for all columns */
+    uint32_t threads;
+} pass_rows[] = {
+    {"logistic, sparse ones, 14 of 123", OBJECTIVE_LOGISTIC, false, VALUE_ONES, 32561, 123, 14, 1,
+     true, 1},
+    {"logistic, sparse ones, 14 of 123, by column", OBJECTIVE_LOGISTIC, false, VALUE_ONES, 32561,
+     123, 14, 1, false, 1},
+    {"logistic, sparse float, 75 of 47000", OBJECTIVE_LOGISTIC, false, VALUE_FLOAT, 20000, 47000,
+     75, 1, true, 1},
+    {"logistic, sparse float, 350 of 1.5 M", OBJECTIVE_LOGISTIC, false, VALUE_FLOAT, 25000, 1500000,
+     350, 1, true, 1},
+    {"logistic, sparse float, 350 of 1.5 M, by column", OBJECTIVE_LOGISTIC, false, VALUE_FLOAT,
+     25000, 1500000, 350, 1, false, 1},
+    {"logistic, dense float, 30", OBJECTIVE_LOGISTIC, true, VALUE_FLOAT, 200000, 30, 30, 1, false,
+     1},
+    {"logistic, dense float, 54", OBJECTIVE_LOGISTIC, true, VALUE_FLOAT, 100000, 54, 54, 1, false,
+     1},
+    {"logistic, dense float, 784", OBJECTIVE_LOGISTIC, true, VALUE_FLOAT, 10000, 784, 784, 1, false,
+     1},
+    {"logistic, dense bytes, 784", OBJECTIVE_LOGISTIC, true, VALUE_BYTE, 10000, 784, 784, 1, false,
+     1},
+    {"softmax of 10, sparse float, 75 of 47000", OBJECTIVE_SOFTMAX, false, VALUE_FLOAT, 10000,
+     47000, 75, 10, false, 1},
+    {"softmax of 3, sparse ones, 14 of 123", OBJECTIVE_SOFTMAX, false, VALUE_ONES, 32561, 123, 14,
+     3, true, 1},
+    {"softmax of 7, dense float, 54", OBJECTIVE_SOFTMAX, true, VALUE_FLOAT, 100000, 54, 54, 7,
+     false, 1},
+    {"softmax of 10, dense float, 784", OBJECTIVE_SOFTMAX, true, VALUE_FLOAT, 10000, 784, 784, 10,
+     false, 1},
+    {"softmax of 10, dense bytes, 784", OBJECTIVE_SOFTMAX, true, VALUE_BYTE, 10000, 784, 784, 10,
+     false, 1},
+    {"2 threads: logistic, sparse float, 350 of 1.5 M", OBJECTIVE_LOGISTIC, false, VALUE_FLOAT,
+     25000, 1500000, 350, 1, true, 2},
+    {"2 threads: softmax of 10, dense float, 784", OBJECTIVE_SOFTMAX, true, VALUE_FLOAT, 10000, 784,
+     784, 10, false, 2},
+};
+
+static void data_pass(const struct pass_row *of) {
     struct random random;
     random_init(&random, 1);
-    struct data_pass pass = {.shape = {.kind = kind,
-                                       .features = features,
-                                       .outputs = outputs,
+    struct data_pass pass = {.shape = {.kind = of->kind,
+                                       .features = of->features,
+                                       .outputs = of->outputs,
                                        .intercept = true,
-                                       .loss = objective_defaults(kind)}};
-    pass.rows = (struct rows){.count = count, .features = features, .dense = dense, .type = type};
-    pass.rows.values = (uint64_t)count * width;
-    if (!dense)
-        fill_sparse(&pass.rows, width, &random);
+                                       .loss = objective_defaults(of->kind)}};
+    pass.rows = (struct rows){
+        .count = of->count, .features = of->features, .dense = of->dense, .type = of->type};
+    pass.rows.values = (uint64_t)of->count * of->width;
+    if (!of->dense)
+        fill_sparse(&pass.rows, of->width, &random);
     float *value = memory_new(pass.rows.values, sizeof *value);
-    double *label = memory_new(count, sizeof *label);
+    double *label = memory_new(of->count, sizeof *label);
     for (uint64_t i = 0; i < pass.rows.values; i++)
         value[i] = (float)(random_unit(&random) - 0.5);
-    for (uint32_t i = 0; i < count; i++)
-        label[i] = (double)random_below(&random, outputs > 1 ? outputs : 2);
+    for (uint32_t i = 0; i < of->count; i++)
+        label[i] = (double)random_below(&random, of->outputs > 1 ? of->outputs : 2);
     uint8_t *byte = (uint8_t *)value; /* any value will do */
-    for (uint64_t i = 0; type == VALUE_BYTE && i < pass.rows.values; i++)
+    for (uint64_t i = 0; of->type == VALUE_BYTE && i < pass.rows.values; i++)
         byte[i] = (uint8_t)random_below(&random, 256);
-    pass.rows.value = type == VALUE_ONES ? NULL : value;
+    pass.rows.value = of->type == VALUE_ONES ? NULL : value;
     pass.rows.label = label;
     uint64_t n = objective_parameters(&pass.shape);
     pass.bytes = n * sizeof(double);
     pass.parameters = memory_map(pass.bytes);
-    uint32_t chunk_rows = CHUNK_BYTES_MAX / (width * (dense ? 4 : 8));
+    uint32_t chunk_rows = CHUNK_BYTES_MAX / (of->width * (of->dense ? 4 : 8));
     pass.block_rows = chunk_rows ? chunk_rows : 1;
     for (uint64_t p = 0; p < n; p++)
         pass.parameters[p] = random_unit(&random) - 0.5;
-    int16_t *exponent = memory_new(features + 1, sizeof *exponent);
-    for (uint32_t j = 0; j <= features; j++)
+    int16_t *exponent = memory_new(of->features + 1, sizeof *exponent);
+    for (uint32_t j = 0; j <= of->features; j++)
         exponent[j] = (int16_t)(30 + j % 3);
-    pass.scale = (struct objective_scale){.exponent = uniform ? NULL : exponent, .uniform = 30};
-    print_pass(name, &pass, threads, measure_pass(&pass, threads));
+    pass.scale = (struct objective_scale){.exponent = of->uniform ? NULL : exponent, .uniform = 30};
+    print_pass(of->name, &pass, of->threads, measure_pass(&pass, of->threads));
     memory_unmap(pass.parameters, pass.bytes);
     free(exponent);
     free(value);
     free(label);
     free((void *)(uintptr_t)pass.rows.start);
     free((void *)(uintptr_t)pass.rows.feature);
-}
-
-static void data_passes(void) {
-    enum objective_kind logistic = OBJECTIVE_LOGISTIC, softmax = OBJECTIVE_SOFTMAX;
-    data_pass("logistic, sparse ones, 14 of 123", logistic, false, VALUE_ONES, 32561, 123, 14, 1,
-              true, 1);
-    data_pass("logistic, sparse ones, 14 of 123, by column", logistic, false, VALUE_ONES, 32561,
-              123, 14, 1, false, 1);
-    data_pass("logistic, sparse float, 75 of 47000", logistic, false, VALUE_FLOAT, 20000, 47000, 75,
-              1, true, 1);
-    data_pass("logistic, sparse float, 350 of 1.5 M", logistic, false, VALUE_FLOAT, 25000, 1500000,
-              350, 1, true, 1);
-    data_pass("logistic, sparse float, 350 of 1.5 M, by column", logistic, false, VALUE_FLOAT,
-              25000, 1500000, 350, 1, false, 1);
-    data_pass("logistic, dense float, 30", logistic, true, VALUE_FLOAT, 200000, 30, 30, 1, false,
-              1);
-    data_pass("logistic, dense float, 54", logistic, true, VALUE_FLOAT, 100000, 54, 54, 1, false,
-              1);
-    data_pass("logistic, dense float, 784", logistic, true, VALUE_FLOAT, 10000, 784, 784, 1, false,
-              1);
-    data_pass("logistic, dense bytes, 784", logistic, true, VALUE_BYTE, 10000, 784, 784, 1, false,
-              1);
-    data_pass("softmax of 10, sparse float, 75 of 47000", softmax, false, VALUE_FLOAT, 10000, 47000,
-              75, 10, false, 1);
-    data_pass("softmax of 3, sparse ones, 14 of 123", softmax, false, VALUE_ONES, 32561, 123, 14, 3,
-              true, 1);
-    data_pass("softmax of 7, dense float, 54", softmax, true, VALUE_FLOAT, 100000, 54, 54, 7, false,
-              1);
-    data_pass("softmax of 10, dense float, 784", softmax, true, VALUE_FLOAT, 10000, 784, 784, 10,
-              false, 1);
-    data_pass("softmax of 10, dense bytes, 784", softmax, true, VALUE_BYTE, 10000, 784, 784, 10,
-              false, 1);
-    data_pass("2 threads: logistic, sparse float, 350 of 1.5 M", logistic, false, VALUE_FLOAT,
-              25000, 1500000, 350, 1, true, 2);
-    data_pass("2 threads: softmax of 10, dense float, 784", softmax, true, VALUE_FLOAT, 10000, 784,
-              784, 10, false, 2);
 }
 
 enum { PAIRS = 20, ELEMENTS = 1 << 21 };
@@ -327,7 +327,8 @@ static void special_functions(void) {
 int main(void) {
     numeric_setup();
     printf("%s\n", numeric_description());
-    data_passes();
+    for (size_t i = 0; i < sizeof pass_rows / sizeof *pass_rows; i++)
+        data_pass(&pass_rows[i]);
     history_passes();
     special_functions();
     return 0;

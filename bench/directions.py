@@ -170,6 +170,8 @@ def drawn(number):
         settings['standardise'] = True
     if objective == 'quantile':
         settings['quantile'] = {'tau': TAU, 'epsilon': EPSILON}
+    if objective == 'huber':
+        settings |= gaps.HUBER
     return Drawn(columns, objective, x, y, weights_of(rng, len(y)), settings)
 
 

@@ -251,8 +251,8 @@ static void make_sums(struct replica_state *replica) {
 
 static void start_computing(struct process *process, const struct action *action) {
     struct replica_state *replica = process->state;
-    uint32_t kind = action->computation.parts.items[0].kind;
-    bool reads = kind == EVALUATION_LABELS || kind == EVALUATION_SIZES;
+    /* A kind that needs no point reads a number of each row and multiplies nothing. */
+    bool reads = kind_row(action->computation.parts.items[0].kind)->point == POINT_NONE;
     double takes_ns = action->computation.count * model.chunk_ns * replica->slowness;
     takes_ns = reads ? takes_ns / 10 : takes_ns;
     replica->action = *action;

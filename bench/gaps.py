@@ -198,6 +198,9 @@ def gamma_deviance(m, y):
     return ratio - 1 - np.log(y) + m, 1 - ratio, ratio
 
 
+HUBER = {'huber': {'delta': 1.35}}  # settings of a job with the loss below
+
+
 def huber(m, y, delta=1.35):
     r = m - y
     inside = np.abs(r) < delta
@@ -307,7 +310,7 @@ def generated(problem, folder):
     if problem.weighted:
         (folder / 'w').write_text(''.join(f'{float(w)!r}\n' for w in weights))
         settings['weights'] = [folder / 'w']
-    job = write_job(folder, **settings)
+    job = write_job(folder, **settings, **(HUBER if problem.objective == 'huber' else {}))
     if problem.objective == 'ordinal' or (x.shape[1] + 1) * outputs > DENSE_MOST:
         return job, None
     return job, lambda: optimum(problem, x, y, weights)

@@ -1,34 +1,74 @@
 #!/usr/bin/env python3
-"""Two hosts over TLS beside one: how long an evaluation takes on each.
+"""Several hosts over TLS: how long an evaluation takes on two of them beside one, and how many bytes go
+between them.
 
     bench/hosts.py [SET] [--copies N] [--turns N] [KEY=VALUE ...]
+    bench/hosts.py [SET] --bytes REPLICAS [--bytes REPLICAS]... [KEY=VALUE ...]
 
-SET is one of bench/host_bytes.py, or the path of a LIBSVM file; --copies repeats its rows so many
-times. Keys are those of a job file. A host is one processor here: one host is a run all of whose
-processes are held to processor 0, two are addresses of the loopback device whose shard and replica
-are held to a processor each, where the coordinator shares the first. So two hosts have twice the
-processors of one, and also do what a network card and a second kernel would do elsewhere: all of
-TCP and TLS.
+SET is farm_ads, news20 (two classes), wide (bench/wide_text.py), made (3.4 million columns of 10 million
+ids), or the path of a LIBSVM file; --copies repeats its rows so many times. Keys are those of a job file,
+such as objective=network. A run of few steps is taken from one of more, so that neither starting nor
+ending counts.
 
-Runs take turns; the best of each counts, because the machine may be shared. A run of few steps is
-taken from one of more, so that neither starting nor ending counts. The models must have the same
-bits. Prints a line of the table in bench/RESULTS.md: ms an evaluation, and of processor time in all
-processes, whose excess over one host is what the link costs."""
+Times: a host is one processor. One host is a run all of whose processes are held to processor 0. Two are
+addresses of the loopback device whose shard and replica are held to a processor each, where the
+coordinator shares the first. So two hosts have twice the processors of one, and also do what a network
+card and a second kernel would do elsewhere: all of TCP and TLS. Runs take turns; the least of each counts,
+because the machine may be shared. The models must have the same bits. Printed are ms an evaluation, and of
+processor time in all processes, whose excess over one host is what the link costs.
+
+Bytes: two shards, and so many replicas, each on a host of its own. Hosts are addresses of the loopback
+device of a network namespace of its own, which takes root or unprivileged namespaces, so that all that the
+device counts is of this run. Printed are MB an evaluation and host, with headers and all small
+messages."""
 
 import argparse
+import gzip
 import os
 import pathlib
+import random
 import resource
+import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / 'tests/integration'))
 
-from host_bytes import SETS  # noqa: E402
-from harness import COORDINATOR, run, words, write_job  # noqa: E402
+from harness import COORDINATOR, SHARED, run, words, write_job  # noqa: E402
 
 STEPS = 2, 10
 HOSTS = ['127.0.0.2', '127.0.0.3']
+BYTES_INSIDE, BYTES_STEPS = 'DML_OWN_NETWORK', (4, 24)
+MADE_IDS, MADE_ROWS, MADE_VALUES = 10_000_000, 40_000, 150
+
+
+def farm_ads(path):
+    path.write_bytes(gzip.open(SHARED / 'farm_ads.libsvm.gz').read())
+
+
+def news20(path):
+    with gzip.open(SHARED / 'news20.libsvm.gz', 'rt') as rows, open(path, 'w') as file:
+        for row in rows:
+            label, _, values = row.partition(' ')
+            file.write(f'{1 if int(label) <= 10 else -1} {values}')
+
+
+def wide(path):
+    subprocess.run([sys.executable, HERE / 'wide_text.py', '--binary', path], check=True)
+
+
+def made(path):
+    """Half of the values are drawn uniformly from the columns, half mostly from the first ones."""
+    rng = random.Random(1)
+    with open(path, 'w') as file:
+        for row in range(MADE_ROWS):
+            columns = {int(MADE_IDS * rng.random() ** (10 if rng.random() < 0.5 else 1))
+                       for _ in range(MADE_VALUES)}
+            file.write(f'{row % 2} ' + ' '.join(f'{1 + j}:1' for j in sorted(columns)) + '\n')
+
+
+SETS = {'farm_ads': farm_ads, 'news20': news20, 'wide': wide, 'made': made}
 
 # What starts a worker on a host, which is a processor.
 PLACE = """#!/bin/sh
@@ -42,11 +82,10 @@ def processor_ms():
     return 1e3 * (usage.ru_utime + usage.ru_stime)
 
 
-def one_run(job, settings):
+def one_run(job, settings, prefix=()):
     """Answers the result and the milliseconds of processors."""
     before = processor_ms()
-    finished = run('taskset', '--cpu-list', '0', COORDINATOR, 'run', job, '--fresh', '--json',
-                   *words(settings))
+    finished = run(*prefix, COORDINATOR, 'run', job, '--fresh', '--json', *words(settings))
     assert finished.status == 0, finished
     return finished.json, processor_ms() - before
 
@@ -61,7 +100,8 @@ class Way:
 
     def measure(self, settings):
         for steps in STEPS:
-            result, processor = one_run(self.job, {**settings, 'max_steps': steps})
+            result, processor = one_run(self.job, {**settings, 'max_steps': steps},
+                                         ('taskset', '--cpu-list', '0'))
             ms, before = self.least.get(steps, (float('inf'), float('inf')))
             self.least[steps] = min(ms, 1e3 * result['seconds']['train']), min(before, processor)
             self.evaluations[steps] = result['evaluations']
@@ -82,13 +122,59 @@ def repeat(path, copies):
     return path.with_suffix('.copies')
 
 
+def counted():
+    """Bytes that the loopback device of this network has sent."""
+    line = next(line for line in open('/proc/self/net/dev') if 'lo:' in line)
+    return int(line.split(':')[1].split()[8])
+
+
+def bytes_of(folder, data, replicas, steps, settings):
+    """(bytes, evaluations) of a run."""
+    job = write_job(folder, data=[data], l2=1e-4, max_steps=steps, shards=2, precondition='none',
+                    checkpoint_seconds=3600, replicas=replicas, threads=1,
+                    hosts=[f'127.0.0.{2 + i}' for i in range(replicas)], launch='env DML_HOST=%h',
+                    optimizer='lbfgs', gradient_tolerance=0, loss_tolerance=0)
+    before = counted()
+    result, _ = one_run(job, settings)
+    return counted() - before, result['evaluations']
+
+
+def show_times(folder, name, data, turns, own):
+    place = folder / 'place'
+    place.write_text(PLACE)
+    place.chmod(0o700)
+    ways = [Way(folder, 'one', data=[data], shards=1, replicas=1),
+            Way(folder, 'two', data=[data], shards=2, replicas=2, hosts=HOSTS, launch=f'{place} %h')]
+    for _ in range(turns):
+        for way in ways:
+            way.measure(own)
+    assert len(ways[0].models | ways[1].models) == 1, [way.models for way in ways]
+    (one, one_processor), (two, two_processor) = (way.each() for way in ways)
+    print('| set | one host, ms | two | two to one | processors, one | two |\n' + '|---' * 6 + '|')
+    print(f'| {name} | {one:.0f} | {two:.0f} | {two / one:.2f} | {one_processor:.0f} | {two_processor:.0f} |')
+
+
+def show_bytes(folder, name, data, counts, own):
+    print('| set | replicas | MB an evaluation and host |\n|---|---|---|')
+    for count in counts:
+        (few, first), (more, last) = (bytes_of(folder, data, count, steps, own) for steps in BYTES_STEPS)
+        print(f'| {name} | {count} | {(more - few) / (last - first) / count / 1e6:.3f} |', flush=True)
+
+
 def main():
-    options = argparse.ArgumentParser()
+    options = argparse.ArgumentParser(description=__doc__,
+                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument('set', nargs='?', default='wide')
     options.add_argument('--copies', type=int, default=1)
     options.add_argument('--turns', type=int, default=3)
+    options.add_argument('--bytes', type=int, action='append', metavar='REPLICAS')
     options.add_argument('settings', nargs='*')
     given = options.parse_intermixed_args()
+    if given.bytes and BYTES_INSIDE not in os.environ:
+        os.environ[BYTES_INSIDE] = '1'
+        os.execvp('unshare', ['unshare', '--map-root-user', '--net', 'sh', '-c',
+                              'ip link set lo up && exec "$@"', 'sh', sys.executable, *sys.argv])
+    own = dict(word.split('=', 1) for word in given.settings)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         data = folder / 'data.libsvm'
@@ -97,21 +183,11 @@ def main():
         else:
             data.symlink_to(pathlib.Path(given.set).resolve())
         data = repeat(data, given.copies) if given.copies > 1 else data
-        place = folder / 'place'
-        place.write_text(PLACE)
-        place.chmod(0o700)
-        own = dict(word.split('=', 1) for word in given.settings)
-        ways = [Way(folder, 'one', data=[data], shards=1, replicas=1),
-                Way(folder, 'two', data=[data], shards=2, replicas=2, hosts=HOSTS,
-                    launch=f'{place} %h')]
-        for _ in range(given.turns):
-            for way in ways:
-                way.measure(own)
-        assert len(ways[0].models | ways[1].models) == 1, [way.models for way in ways]
-        (one, one_processor), (two, two_processor) = (way.each() for way in ways)
-        print(f'| {given.set}{f" × {given.copies}" if given.copies > 1 else ""} | '
-              f'{one:.0f} | {two:.0f} | {two / one:.2f} | {one_processor:.0f} | {two_processor:.0f} |')
-
+        title = given.set + (f' × {given.copies}' if given.copies > 1 else '')
+        if given.bytes:
+            show_bytes(folder, title, data, given.bytes, own)
+        else:
+            show_times(folder, title, data, given.turns, own)
 
 
 if __name__ == '__main__':

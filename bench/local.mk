@@ -1,43 +1,23 @@
 # bench
 EXTRA_PROGRAMS =
+
+# Passes over rows, the history, and elementary functions.
 EXTRA_PROGRAMS += bench/bench_kernels
-bench_bench_kernels_SOURCES = bench/bench_kernels.c bench/peak.c bench/peak.h
+bench_bench_kernels_SOURCES = bench/bench_kernels.c bench/measure.c bench/measure.h
 bench_bench_kernels_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_kernels
 
-# Products of networks beside OpenBLAS's.
-EXTRA_PROGRAMS += bench/bench_matrix
-bench_bench_matrix_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)
-bench_bench_matrix_LDADD = $(NUMERIC_LIBS) $(BASE_LIBS) $(LAPACKE_LIBS)
-CLEANFILES += bench/bench_matrix
-
-# Products of linear models, and second derivatives, beside OpenBLAS's.
-EXTRA_PROGRAMS += bench/bench_product
-bench_bench_product_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)
-bench_bench_product_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(LAPACKE_LIBS)
-CLEANFILES += bench/bench_product
-
-# The pass over a chunk of a network, and what it is made of.
-EXTRA_PROGRAMS += bench/bench_network
-bench_bench_network_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
-CLEANFILES += bench/bench_network
-
-EXTRA_PROGRAMS += bench/bench_pass
-bench_bench_pass_LDADD = $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
-CLEANFILES += bench/bench_pass
+# Products of rows beside OpenBLAS's.
+EXTRA_PROGRAMS += bench/bench_products
+bench_bench_products_SOURCES = bench/bench_products.c bench/measure.c bench/measure.h
+bench_bench_products_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)
+bench_bench_products_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(LAPACKE_LIBS)
+CLEANFILES += bench/bench_products
 
 # How much of a GPU's memory throughput is used.
 EXTRA_PROGRAMS += bench/bench_device
 bench_bench_device_LDADD = $(SHARD_LIBS) $(WIRE_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/bench_device
-
-# What one would write without dml for a GPU.
-if HAVE_CUDA
-EXTRA_PROGRAMS += bench/plain_lbfgs
-bench_plain_lbfgs_SOURCES = bench/plain_lbfgs.c bench/plain_gpu.cu bench/plain_gpu.h
-bench_plain_lbfgs_LDADD = $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) -lcusparse -lcublas
-CLEANFILES += bench/plain_lbfgs
-endif
 
 # Replicas that take modelled times, and a coordinator that packs data into small chunks.
 EXTRA_PROGRAMS += bench/scale_replicas bench/scale_pack
@@ -72,40 +52,36 @@ EXTRA_PROGRAMS += bench/transport
 bench_transport_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/transport
 
-EXTRA_DIST += bench/bench.py bench/serving.py bench/wide_text.py bench/parquet.py bench/texts.py
-EXTRA_DIST += bench/problems.py bench/made_rows.py bench/passes.py bench/hosts.py bench/host_bytes.py bench/borders.py bench/newton.py bench/losses.py bench/residual_tables.py bench/gaps.py bench/directions.py bench/certificate.py bench/minibatches.py bench/l1.py bench/path.py
-EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/RESULTS.md bench/NOTES.md
-EXTRA_DIST += bench/synchrony.py bench/downpour.py bench/one_pass.py bench/summary.py bench/summary_r.py bench/onnx_check.py
-EXTRA_DIST += bench/networks.py bench/tables.py bench/l1_path.py bench/scale.py bench/transport.py bench/cuda.py bench/wide.py bench/values.py bench/statsmodels_fits.py
+EXTRA_DIST += bench/RESULTS.md bench/NOTES.md
+EXTRA_DIST += bench/passes.py bench/problems.py bench/made_rows.py bench/wide_text.py
+EXTRA_DIST += bench/peers.py bench/contenders.py bench/scorer.py bench/fit_sklearn.py bench/tables.py
+EXTRA_DIST += bench/losses.py bench/gaps.py bench/newton.py bench/directions.py bench/certificate.py
+EXTRA_DIST += bench/networks.py bench/scale.py bench/wide.py bench/hosts.py
+EXTRA_DIST += bench/statsmodels_fits.py bench/onnx_check.py
 
-# Ratios measured side by side: the machine may be shared and noisy.
-bench: all-am bench/bench_kernels bench/bench_pass
-	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/bench.py
+BENCH_ENVIRONMENT = DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)'
+
+# What one thread computes, and beside OpenBLAS.
+bench: bench/bench_kernels bench/bench_products
+	bench/bench_kernels
+	bench/bench_products
 
 # On a GPU alone.
-bench-cuda: all-am bench/bench_device bench/plain_lbfgs
+bench-cuda: bench/bench_device
 	bench/bench_device cuda
-	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/cuda.py
-
-# The status server under load: minutes.
-bench-serving: all
-	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/serving.py
 
 # The coordinator with up to a thousand replicas: minutes.
 bench-scale: all-am bench/scale_replicas bench/scale_pack
-	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/scale.py
+	$(BENCH_ENVIRONMENT) $(PYTHON) $(srcdir)/bench/scale.py
 
 # Tiles on processes that are held to little memory; needs root.
 bench-wide: all-am bench/wide_data
-	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/wide.py
+	$(BENCH_ENVIRONMENT) $(PYTHON) $(srcdir)/bench/wide.py
 
-# Shared memory, Unix sockets, TCP and TLS.
-bench-transport: all-am bench/transport
-	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/transport.py
-
-# Two hosts over TLS beside one, of a processor each.
-bench-hosts: all-am
-	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/hosts.py wide --copies 4
+# Shared memory, Unix sockets, TCP and TLS; then two hosts over TLS beside one, of a processor each.
+bench-hosts: all-am bench/transport
+	bench/transport
+	$(BENCH_ENVIRONMENT) $(PYTHON) $(srcdir)/bench/hosts.py wide --copies 4
 
 # The efficiency of clusters under a virtual clock: doc/SCALE.md says what the model is.
 bench-efficiency: bench/efficiency
@@ -130,7 +106,7 @@ bench-efficiency-published: bench/efficiency
 bench-efficiency-far: bench/efficiency
 	bench/efficiency 10000 64 1e8 10 share=.01 needs=.01 chunks=4 flush_ms=20000
 
-# dml beside LIBLINEAR and scikit-learn, into bench/RESULTS.md: minutes, on a machine that is idle.
+# dml beside LIBLINEAR and scikit-learn: minutes, on a machine that is idle.
 bench-peers: all
-	DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' $(PYTHON) $(srcdir)/bench/peers.py --write
-.PHONY: bench bench-wide bench-serving bench-scale bench-efficiency bench-efficiency-far bench-efficiency-published bench-transport bench-hosts bench-peers bench-cuda
+	$(BENCH_ENVIRONMENT) $(PYTHON) $(srcdir)/bench/peers.py
+.PHONY: bench bench-cuda bench-scale bench-wide bench-hosts bench-efficiency bench-efficiency-published bench-efficiency-far bench-peers

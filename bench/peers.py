@@ -3,7 +3,7 @@
 of the optimum, 1e-6 or what the row says.
 
     bench/peers.py [--turns N] [--only WORD]... [--limit SECONDS] [--long SECONDS] [--quick]
-                   [--write] [--data FOLDER] [--work FOLDER] [ROW...]
+                   [--data FOLDER] [--work FOLDER] [ROW...]
 
 Each contender uses the loosest tolerance, a power of ten, that reaches the gap, as an independent
 computation of F at its model says; dml, of its three tolerances, the one that ends sooner. The
@@ -16,7 +16,6 @@ run in turns, and the medians are compared.
     --long     a contender that takes longer runs in the first turn only; 20 s
     --limit    a run that takes longer is given up, and so is its contender; 150 s
     --quick    while tuning: dml alone, and the peers' medians as an earlier call found them
-    --write    puts the tables into RESULTS.md
     --work     where texts, tolerances, optima and the virtual environment are kept;
                bench/peers in the build folder
 
@@ -27,12 +26,10 @@ whole commands. Run it in the build folder, like the tests.
 
 import argparse
 import contextlib
-import datetime
 import json
 import os
 import pathlib
 import re
-import shlex
 import statistics
 import subprocess
 import sys
@@ -40,12 +37,9 @@ import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
 from contenders import HERE, TooLong, contenders  # noqa: E402
-from harness import BUILD, SHARED, SOURCE, heed_interrupts  # noqa: E402
+from harness import BUILD, SHARED, heed_interrupts  # noqa: E402
 from problems import PEERS, Missing  # noqa: E402
 
-RESULTS = SOURCE / 'bench/RESULTS.md'
-HEADING = '## Beside its peers'
-FOLDERS = ('--data', '--work')
 PACKAGES = ('numpy', 'scipy', 'scikit-learn')
 
 
@@ -222,31 +216,6 @@ def versions(python, packages=PACKAGES):
                      if entry['name'] in packages)
 
 
-def without_folders(words):
-    """Where files lie on this machine is of no use to others."""
-    return [word for before, word in zip(['', *words], words)
-            if not before.startswith(FOLDERS) and not word.startswith(FOLDERS)]
-
-
-def report(table, parts, python):
-    command = shlex.join(['bench/peers.py', *without_folders(sys.argv[1:])])
-    return '\n\n'.join([
-        HEADING,
-        f'{datetime.date.today().isoformat()}, {machine()}; {versions(python)}; load average at the '
-        f'end {os.getloadavg()[1]:.1f}. Made by `{command}`, which says what is measured.',
-        'Seconds from text to a model within the gap (1e-6 of F*, fashion 1e-3), medians of runs:',
-        markdown(COLUMNS, table), "Where dml's time goes, in seconds (medians of each part):",
-        markdown(PARTS, parts)]) + '\n'
-
-
-def write(text):
-    """Replaces the section of the same heading in RESULTS.md; the others stay."""
-    before = RESULTS.read_text() if RESULTS.exists() else '# Results of the benchmarks\n'
-    heading = text.partition('\n')[0] + '\n'
-    sections = [s for s in re.split(r'(?m)^(?=## )', before) if not s.startswith(heading)]
-    RESULTS.write_text('\n\n'.join(section.strip() for section in [*sections, text]) + '\n')
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -256,7 +225,6 @@ def arguments():
     parser.add_argument('--limit', type=float, default=150, metavar='SECONDS')
     parser.add_argument('--long', type=float, default=20, metavar='SECONDS')
     parser.add_argument('--quick', action='store_true')
-    parser.add_argument('--write', action='store_true')
     parser.add_argument('--data', type=pathlib.Path, default=SHARED)
     parser.add_argument('--work', type=pathlib.Path, default=BUILD / 'bench/peers')
     options = parser.parse_args()
@@ -271,7 +239,8 @@ def main():
     options = arguments()
     options.work.mkdir(parents=True, exist_ok=True)
     python, memory = environment(options.work), Remembered(options.work / 'found.json')
-    every, table, parts = contenders(python), [], []
+    every = contenders(python)
+    print(f'{machine()}; {versions(python)}\n', flush=True)
     for problem in PEERS:
         if options.rows and not any(row in problem.name for row in options.rows):
             continue
@@ -282,14 +251,10 @@ def main():
             continue
         if options.quick and rows[0][2]:
             rows.extend(recalled(problem, every, memory, float(rows[0][2])))
-        table.extend(rows)
         print(markdown(COLUMNS, rows) + '\n', flush=True)
         if spent:
-            parts.append((problem.name, *(f'{v:.2f}' for v in spent.values()),
-                          f'{sum(spent.values()):.2f}'))
-            print(markdown(PARTS, parts[-1:]) + '\n', flush=True)
-    if options.write:
-        write(report(table, parts, python))
+            parts = (problem.name, *(f'{v:.2f}' for v in spent.values()), f'{sum(spent.values()):.2f}')
+            print(markdown(PARTS, [parts]) + '\n', flush=True)
 
 
 if __name__ == '__main__':

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Raw tables, as they were exported: dml beside a scikit-learn pipeline (OneHotEncoder,
-StandardScaler and a linear model) on the same split.
+StandardScaler, or TfidfVectorizer for sentences, and a linear model) on the same split.
 
-    bench/tables.py [--write] [--data FOLDER] [--work FOLDER] [ROW...]
+    bench/tables.py [--data FOLDER] [--work FOLDER] [ROW...]
 
 For both: lines that a user writes, seconds of the whole command from text to figures on the test
 file, and those figures. Text without commas around words, comments and empty lines does not count
@@ -10,15 +10,15 @@ as lines; for dml the job file counts, and the command that runs it. adult and k
 files of their own; of the others every fifth row is one for testing.
 
     ROW        rows whose names contain it; all without any
-    --write    puts the table into RESULTS.md
     --work     where tables and the virtual environment are kept; bench/tables in the build folder
 
 Run it in the build folder, like the tests.
 """
 
 import argparse
-import datetime
+import csv
 import gzip
+import io
 import json
 import os
 import pathlib
@@ -28,9 +28,8 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
 import peers  # noqa: E402
-from harness import BUILD, COORDINATOR, SHARED, SOURCE, heed_interrupts  # noqa: E402
+from harness import BUILD, COORDINATOR, SHARED, heed_interrupts  # noqa: E402
 
-HEADING = '## Raw tables'
 PACKAGES = ('numpy', 'scipy', 'scikit-learn', 'pandas')
 
 # ---- the files ----
@@ -68,6 +67,19 @@ def covtype(data):
 
 def wdbc(data):
     return split(data / 'wdbc.csv', True)
+
+
+def sms(data):
+    """Messages: a label and a sentence each."""
+    rows = io.StringIO()
+    writer = csv.writer(rows, lineterminator='\n')
+    with open(data / 'sms_spam.tsv', newline='') as file:
+        for line in file:
+            writer.writerow(line.rstrip('\r\n').split('\t', 1))
+    lines = rows.getvalue().splitlines(keepends=True)
+    head = ['label,message\n']
+    return (head + [row for i, row in enumerate(lines) if i % 5],
+            head + [row for i, row in enumerate(lines) if i % 5 == 0])
 
 
 # ---- what a user of scikit-learn writes ----
@@ -118,6 +130,16 @@ print('r2', r2_score(y_test, model.predict(x_test)))
 '''
 
 
+SENTENCES = '''
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+model = make_pipeline(TfidfVectorizer(), LogisticRegression(max_iter=1000))
+model.fit(train.message, train.label)
+print('accuracy', accuracy_score(test.label, model.predict(test.message)))
+'''
+
+
 def logistic(options, rows, l2, *more):
     return READ.format(options=options) + PIPELINE.format(C=1 / (rows * l2)) + ''.join(more)
 
@@ -156,6 +178,8 @@ ROWS = [
     Row('wdbc', wdbc, FILES + 'l2 = 1e-4\nstandardise = true\ncsv {\nlabel = diag\nskip = { id }\n}\n',
         logistic("usecols=lambda name: name != 'id'", 455, 1e-4, AUC)
         .replace('train.columns[-1]', "'diag'"), ('auc', 'accuracy')),
+    Row('sms', sms, FILES + 'csv {\nlabel = label\ntext = message\n}\n',
+        READ.format(options='keep_default_na=False') + SENTENCES, ('accuracy',)),
 ]
 
 
@@ -211,19 +235,10 @@ def measured(row, python, options):
 COLUMNS = ('table', 'by', 'lines', 'seconds', 'on the test file', '')
 
 
-def report(table, python):
-    return '\n\n'.join([
-        HEADING,
-        f'{datetime.date.today().isoformat()}, {peers.machine()}; {peers.versions(python, PACKAGES)}. Made by '
-        '`bench/tables.py --write`, which says what is measured; one run each.',
-        peers.markdown(COLUMNS, table)]) + '\n'
-
-
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('rows', nargs='*', metavar='ROW')
-    parser.add_argument('--write', action='store_true')
     parser.add_argument('--data', type=pathlib.Path, default=SHARED)
     parser.add_argument('--work', type=pathlib.Path, default=BUILD / 'bench/tables')
     options = parser.parse_args()
@@ -235,15 +250,12 @@ def main():
     heed_interrupts()
     options = arguments()
     options.work.mkdir(parents=True, exist_ok=True)
-    python, table = peers.environment(options.work, PACKAGES), []
+    python = peers.environment(options.work, PACKAGES)
+    print(f'{peers.machine()}; {peers.versions(python, PACKAGES)}\n', flush=True)
     for row in ROWS:
         if options.rows and not any(word in row.name for word in options.rows):
             continue
-        rows = list(measured(row, python, options))
-        table.extend(rows)
-        print(peers.markdown(COLUMNS, rows) + '\n', flush=True)
-    if options.write:
-        peers.write(report(table, python))
+        print(peers.markdown(COLUMNS, list(measured(row, python, options))) + '\n', flush=True)
 
 
 if __name__ == '__main__':

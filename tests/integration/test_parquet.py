@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Parquet as data: the model is that of the CSV of the same table, wherever tables are read. The
-files were made by pyarrow: bench/parquet.py."""
+files were made by pyarrow: tests/unit/parquet/fixtures.py."""
 
 import importlib.util
 import json

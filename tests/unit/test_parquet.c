@@ -1,5 +1,5 @@
 /* Parquet is read as the CSV of the same table is, and what is not read, or damaged, is named.
- * bench/parquet.py makes the files of tests/unit/parquet/ by pyarrow. */
+ * tests/unit/parquet/fixtures.py makes the files of tests/unit/parquet/ by pyarrow. */
 #include "tests/unit/suites.h"
 #include "base/random.h"
 #include "data/text/date.h"

@@ -1,4 +1,37 @@
-#include "bench/peak.h"
+#include "bench/measure.h"
+
+#include <math.h>
+#include <time.h>
+
+#include "base/memory.h"
+#include "base/random.h"
+
+double thread_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+void least_ns(unsigned turns, size_t ways, void (*run)(void *context, size_t way), void *context,
+              double *least) {
+    for (size_t way = 0; way < ways; way++)
+        least[way] = INFINITY;
+    for (unsigned turn = 0; turn < turns; turn++)
+        for (size_t way = 0; way < ways; way++) {
+            double start = thread_ns();
+            run(context, way);
+            least[way] = fmin(least[way], thread_ns() - start);
+        }
+}
+
+double *random_numbers(size_t count) {
+    double *numbers = memory_new_aligned(count, sizeof *numbers);
+    struct random random;
+    random_init(&random, 1);
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = random_unit(&random) - 0.5;
+    return numbers;
+}
 
 #ifdef __x86_64__
 #include <immintrin.h>

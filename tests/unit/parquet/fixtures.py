@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Parquet beside CSV: the same models, and what reading costs. Needs pyarrow.
+"""Parquet files by pyarrow.
 
-    bench/parquet.py check      every type, encoding, codec and page version, with nulls and without:
-                                the model of each file must be that of its CSV, to the bit
-    bench/parquet.py time       user time of `pack` on CSV and on Parquet, by turns in one run
-    bench/parquet.py fixtures   writes the files of tests/unit/parquet/ anew
+    tests/unit/parquet/fixtures.py check   every type, encoding, codec and page version, with nulls and
+                                           without: the model of each file must be that of its CSV, to
+                                           the bit
+    tests/unit/parquet/fixtures.py write   writes the files of this folder anew
 """
 
 import datetime
@@ -14,7 +14,6 @@ import itertools
 import json
 import os
 import pathlib
-import resource
 import subprocess
 import sys
 import tempfile
@@ -25,7 +24,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 
 BUILD = pathlib.Path(os.environ.get('DML_BUILD', 'build'))
-SOURCE = pathlib.Path(__file__).resolve().parent.parent
+HERE = pathlib.Path(__file__).resolve().parent
 DATES = 'dates = {"day", "stamp"}'
 
 
@@ -114,51 +113,8 @@ def check():
     return wrong > 0
 
 
-def user_seconds(folder, data):
-    job = folder / 'job.conf'
-    job.write_text(f'name = t\ndata = {{ "{data}" }}\nobjective = logistic\ncsv {{ label = "y" }}\n')
-    before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    with tempfile.TemporaryDirectory() as state:
-        subprocess.run([BUILD / 'dml-coordinator', 'pack', job, '--state', state, '-q'], check=True,
-                       stdout=subprocess.DEVNULL)
-    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-
-
-def timed_tables(rows, rng):
-    wide = range(30)
-    texts = {f'x{i}': [f'v{x}' for x in rng.integers(0, 50 * (i + 1), rows)] for i in range(20)}
-    yield 'doubles', {f'x{i}': rng.normal(size=rows) for i in wide}
-    yield 'doubles of two digits', {f'x{i}': rng.normal(size=rows).round(2) for i in wide}
-    yield 'floats', {f'x{i}': rng.normal(size=rows).astype('f4') for i in wide}
-    yield 'integers', {f'x{i}': rng.integers(0, 1000, rows) for i in wide}
-    yield 'categories', texts
-    nulls = lambda values, share: pa.array(values, mask=rng.random(rows) < share)
-    yield 'integers, 20 % null', {f'x{i}': nulls(rng.integers(0, 1000, rows), 0.2) for i in wide}
-    yield 'floats, 20 % null', {f'x{i}': nulls(rng.normal(size=rows).astype('f4'), 0.2) for i in wide}
-    yield 'mixed', {
-        **{f'd{i}': rng.normal(size=rows).round(2) for i in range(10)},
-        **{f'i{i}': rng.integers(0, 1000, rows) for i in range(10)},
-        **{f'c{i}': texts[f'x{i}'] for i in range(5)},
-        **{f'f{i}': rng.normal(size=rows).astype('f4') for i in range(3)},
-        **{f'n{i}': nulls(rng.normal(size=rows).round(2), 0.05) for i in range(2)}}
-
-
-def time():
-    rows, rng = 1000000, np.random.default_rng(2)  # so that what a command begins with counts for little
-    with tempfile.TemporaryDirectory() as name:
-        folder = pathlib.Path(name)
-        print('| cells | CSV, ns a cell | Parquet | ratio |\n|---|---|---|---|')
-        for what, made in timed_tables(rows, rng):
-            made = pa.table({**made, 'y': rng.integers(0, 2, rows)})
-            pa.csv.write_csv(made, folder / 't.csv')
-            pq.write_table(made, folder / 't.parquet')
-            turns = [[user_seconds(folder, folder / f't.{kind}') for kind in ('csv', 'parquet')] for _ in range(3)]
-            csv, parquet = (min(turn[i] for turn in turns) / rows / made.num_columns * 1e9 for i in range(2))
-            print(f'| {what} | {csv:.1f} | {parquet:.1f} | {csv / parquet:.2f} |', flush=True)
-
-
-def fixtures():
-    folder = SOURCE / 'tests/unit/parquet'
+def write():
+    folder = HERE
     made, encodings = table(40, 0.1)
     pa.csv.write_csv(made, folder / 'table.csv')
     codecs = iter(('snappy', 'gzip', 'zstd', 'lz4'))
@@ -184,4 +140,4 @@ def fixtures():
 
 
 if __name__ == '__main__':
-    sys.exit({'check': check, 'time': time, 'fixtures': fixtures}[sys.argv[1] if sys.argv[1:] else 'check']())
+    sys.exit({'check': check, 'write': write}[sys.argv[1] if sys.argv[1:] else 'check']())
