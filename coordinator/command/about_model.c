@@ -10,37 +10,30 @@
 #define OUTPUTS_MOST 40
 #define COLUMNS_MOST 100
 
-static json_t *find_summary(const struct model *model) {
-    const struct summary_view view = {.level = SUMMARY_LEVEL};
-    json_t *summary = NULL, *table = NULL;
-    if (model->weight && !summary_read(model, &summary) && summary &&
-        summary_table(model, summary, &view, &table))
-        table = NULL;
-    json_decref(summary);
-    return table;
-}
-
-/* What the rows say that the model was trained on; nothing if these are gone, or damaged. */
-static void find_importance(const struct model *model, struct importance *importance) {
-    struct set *set = sets_find_of_model(model);
-    if (set && importance_find(set, model, importance))
-        importance_release(importance);
-    set_close(set);
-}
-
 void about_model_read(const char *path, struct about_model *about) {
+    const struct summary_view view = {.level = SUMMARY_LEVEL};
     struct importance importance = {0};
     struct model *model;
+    json_t *summary = NULL;
     *about = (struct about_model){0};
-    if (!model_open(path, &model)) {
-        find_importance(model, &importance);
-        about->heaviest = export_top_json(model, WEIGHTS_MOST, OUTPUTS_MOST, importance.deviation);
-        about->summary = find_summary(model);
-        if (importance.count)
-            about->importance = importance_json(&importance, COLUMNS_MOST);
-        importance_release(&importance);
-        model_close(model);
+    if (model_open(path, &model)) {
+        error_clear();
+        return;
     }
+    /* What the rows say that the model was trained on; nothing if these are gone, or damaged. */
+    struct set *set = sets_find_of_model(model);
+    if (set && importance_find(set, model, &importance))
+        importance_release(&importance);
+    set_close(set);
+    about->heaviest = export_top_json(model, WEIGHTS_MOST, OUTPUTS_MOST, importance.deviation);
+    if (model->weight && !summary_read(model, &summary) && summary &&
+        summary_table(model, summary, &view, &about->summary))
+        about->summary = NULL;
+    json_decref(summary);
+    if (importance.count)
+        about->importance = importance_json(&importance, COLUMNS_MOST);
+    importance_release(&importance);
+    model_close(model);
     error_clear();
 }
 

@@ -35,24 +35,21 @@ static bool is_folder(const char *path) {
     return stat(path, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
-/* The options that are about a job file have no effect here, and two folders are one too many. */
-static int judge_options(const struct options *options, const char *folder) {
-    if (options->state)
-        return error_set(ERROR_USAGE,
-                         "`--state %s`: names a state folder, and %s is one already; leave one of "
-                         "them out",
-                         options->state, folder);
-    if (options->settings_count)
-        log_warning(
-            "`--set %s` has no effect: it sets a key of a job file, and %s is a state folder",
-            options->settings[0], folder);
-    return 0;
-}
-
+/* For a state folder the options that are about a job file have no effect, and two folders are one
+ * too many. */
 static int place_of_operand(const struct options *options, const char *operand, char **state) {
     if (is_folder(operand)) {
         *state = memory_copy_string(operand);
-        return judge_options(options, operand);
+        if (options->state)
+            return error_set(ERROR_USAGE,
+                             "`--state %s`: names a state folder, and %s is one already; leave "
+                             "one of them out",
+                             options->state, operand);
+        if (options->settings_count)
+            log_warning("`--set %s` has no effect: it sets a key of a job file, and %s is a state "
+                        "folder",
+                        options->settings[0], operand);
+        return 0;
     }
     if (access(operand, F_OK) && errno == ENOENT)
         return error_set(ERROR_UNAVAILABLE, "there is no job file or state folder %s: %s%s",
@@ -225,20 +222,8 @@ void record_reader_close(struct record_reader *reader) {
     *reader = (struct record_reader){.lock = -1};
 }
 
-/* The name of a folder's owner, or the number of one without a name. */
-static void name_owner(const char *folder, char *text, size_t size) {
-    struct stat status = {0};
-    (void)stat(folder, &status);
-    const struct passwd *owner = getpwuid(status.st_uid);
-    if (owner)
-        snprintf(text, size, "%s", owner->pw_name);
-    else
-        snprintf(text, size, "user %u", (unsigned)status.st_uid);
-}
-
 void record_reader_mark(const struct record_reader *reader, json_t *answer) {
     static bool warned;
-    char owner[64];
     const json_t *runs = json_object_get(answer, "runs");
     size_t count = json_array_size(runs);
     json_t *run = count ? json_array_get(runs, count - 1) : answer;
@@ -251,11 +236,16 @@ void record_reader_mark(const struct record_reader *reader, json_t *answer) {
     if (warned)
         return;
     warned = true; /* `serve` and `status --watch` look again and again */
-    name_owner(reader->state, owner, sizeof owner);
+    struct stat status = {0};
+    (void)stat(reader->state, &status);
+    const struct passwd *owner = getpwuid(status.st_uid);
+    char *name = owner ? memory_copy_string(owner->pw_name)
+                       : memory_format("user %u", (unsigned)status.st_uid);
     log_warning(
         "%s: run %lld has not ended, and whether its coordinator still works cannot be told "
         "without write access: this is what is recorded; for live figures ask as %s",
-        reader->state, member_count(run, "run"), owner);
+        reader->state, member_count(run, "run"), name);
+    free(name);
 }
 
 /* ---- either of them ---- */
@@ -288,24 +278,22 @@ int ask_name_folder(int code, const char *state) {
     return code;
 }
 
-/* Why the lock is held although no coordinator answers. */
-static int say_silent(const char *state) {
-    struct state_holder holder = state_lock_holder(state);
-    if (holder.reads) /* that is said already */
-        return ERROR_AGAIN;
-    error_clear();
-    return error_set(ERROR_AGAIN,
-                     holder.elsewhere
-                         ? "%s: the coordinator is %s; ask there"
-                         : "%s: the coordinator, %s, is starting or about to end; ask again",
-                     state, holder.text);
-}
-
 static int ask_store(const char *state, enum question question, json_t **answer) {
     struct record_reader reader;
     int code = record_reader_open(state, &reader);
-    if (code == ERROR_AGAIN && !reader.copy && reader.lock < 0)
-        code = say_silent(state);
+    if (code == ERROR_AGAIN && !reader.copy && reader.lock < 0) {
+        /* The lock is held although no coordinator answers. If the holder only reads, the error
+         * says so already. */
+        struct state_holder holder = state_lock_holder(state);
+        if (!holder.reads)
+            error_clear();
+        if (!holder.reads)
+            error_set(ERROR_AGAIN,
+                      holder.elsewhere
+                          ? "%s: the coordinator is %s; ask there"
+                          : "%s: the coordinator, %s, is starting or about to end; ask again",
+                      state, holder.text);
+    }
     if (!code && (code = questions[question].report(reader.store, answer)) == ERROR_UNAVAILABLE)
         code = ask_name_folder(code, state); /* there is no run yet */
     if (!code)

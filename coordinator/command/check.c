@@ -42,16 +42,6 @@ static void print_runs(const struct job *job) {
     putchar('\n');
 }
 
-/* An automatic l2 is that of the data as it was packed last. */
-static void print_l2(const struct job *job) {
-    if (!job->l2.automatic)
-        return;
-    fputs("# l2: auto: 1/Σ weights", stdout);
-    if (!isnan(job->l2.value))
-        printf(" = %.6g", job->l2.value);
-    putchar('\n');
-}
-
 /* What is trained, and on minibatches how. */
 static void print_model(const struct job *job) {
     const struct job_downpour *downpour = &job->downpour;
@@ -66,14 +56,6 @@ static void print_model(const struct job *job) {
                (unsigned long long)job_batch_most(job) * downpour->schedule.value[0],
                downpour->schedule.count > 1 ? " at first" : "",
                job->optimizer == JOB_DOWNPOUR ? "nothing" : "L-BFGS");
-}
-
-static void print_counts(const struct dataset_paths *paths) {
-    print_count("# ", paths->data, "data");
-    print_count(", ", paths->test, "test");
-    if (paths->holdout[0])
-        print_count(", ", paths->holdout, "holdout");
-    putchar('\n');
 }
 
 static void print_columns(const struct table *table) {
@@ -96,25 +78,6 @@ static void print_columns(const struct table *table) {
 /* A set stores the column of a value, and the value itself unless all values are 1. */
 static double cross_bytes(const struct crosses_outlook *crosses) {
     return crosses->crosses * (crosses->value == 1 ? 4.0 : 8.0);
-}
-
-static void print_crosses(const struct crosses_outlook *crosses) {
-    if (crosses->crosses)
-        printf("# crosses: %u; a row has up to so many values beside %u others, so a pass takes up "
-               "to %.3g times as long, and the set %.3g MB more for 1000 rows\n",
-               crosses->crosses, crosses->row_values,
-               1 + (double)crosses->crosses / crosses->row_values, cross_bytes(crosses) / 1000);
-}
-
-static void print_gradient(const json_t *found) {
-    const json_t *worst = json_object_get(found, "worst");
-    if (found)
-        printf("# gradient: %lld of %lld elements agree with differences of the loss of %lld rows; "
-               "the worst is %s[%lld, %lld]: %.10g, where they give %.10g\n",
-               member_count(found, "checked"), member_count(found, "parameters"),
-               member_count(found, "rows"), member_text(worst, "tensor"),
-               member_count(worst, "row"), member_count(worst, "column"),
-               member_number(worst, "gradient"), member_number(worst, "difference"));
 }
 
 /* What is said of data that is packed. */
@@ -146,14 +109,6 @@ static struct outlook look_at_newest(struct job *job) {
     return outlook;
 }
 
-static void print_tiles(const struct outlook *outlook) {
-    if (outlook->strips)
-        printf("# tiles: %u strips of %u columns; a replica holds one at a time\n", outlook->strips,
-               outlook->strip_columns);
-    else if (outlook->whole)
-        printf("# no tiles, so that a replica holds all parameters: %s\n", outlook->whole);
-}
-
 static void print_check_json(const struct job *job, const struct outlook *outlook,
                              const struct crosses_outlook *crosses, json_t *gradient) {
     json_t *settings = job_settings(job);
@@ -170,6 +125,44 @@ static void print_check_json(const struct job *job, const struct outlook *outloo
         json_object_set(settings, "gradient", gradient);
     report_print_json(settings);
     json_decref(settings);
+}
+
+static void print_check(const struct job *job, const struct dataset_paths *paths,
+                        const struct table *table, const struct crosses_outlook *crosses,
+                        const struct outlook *outlook, const json_t *gradient) {
+    job_print(job);
+    print_count("# ", paths->data, "data");
+    print_count(", ", paths->test, "test");
+    if (paths->holdout[0])
+        print_count(", ", paths->holdout, "holdout");
+    putchar('\n');
+    print_columns(table);
+    if (crosses->crosses)
+        printf("# crosses: %u; a row has up to so many values beside %u others, so a pass takes up "
+               "to %.3g times as long, and the set %.3g MB more for 1000 rows\n",
+               crosses->crosses, crosses->row_values,
+               1 + (double)crosses->crosses / crosses->row_values, cross_bytes(crosses) / 1000);
+    print_runs(job);
+    if (job->l2.automatic && isnan(job->l2.value))
+        puts("# l2: auto: 1/Σ weights");
+    else if (job->l2.automatic) /* of the data as it was packed last */
+        printf("# l2: auto: 1/Σ weights = %.6g\n", job->l2.value);
+    print_model(job);
+    devices_print(job, stdout);
+    if (outlook->strips)
+        printf("# tiles: %u strips of %u columns; a replica holds one at a time\n", outlook->strips,
+               outlook->strip_columns);
+    else if (outlook->whole)
+        printf("# no tiles, so that a replica holds all parameters: %s\n", outlook->whole);
+    need_print(&outlook->need, "# memory: ");
+    const json_t *worst = json_object_get(gradient, "worst");
+    if (gradient)
+        printf("# gradient: %lld of %lld elements agree with differences of the loss of %lld rows; "
+               "the worst is %s[%lld, %lld]: %.10g, where they give %.10g\n",
+               member_count(gradient, "checked"), member_count(gradient, "parameters"),
+               member_count(gradient, "rows"), member_text(worst, "tensor"),
+               member_count(worst, "row"), member_count(worst, "column"),
+               member_number(worst, "gradient"), member_number(worst, "difference"));
 }
 
 int command_check(const struct options *options) {
@@ -196,21 +189,10 @@ int command_check(const struct options *options) {
     struct outlook outlook = {.strips = 0};
     if (!code)
         outlook = look_at_newest(job);
-    if (!code && options->json) {
+    if (!code && options->json)
         print_check_json(job, &outlook, &crosses, gradient);
-    } else if (!code) {
-        job_print(job);
-        print_counts(&paths);
-        print_columns(table);
-        print_crosses(&crosses);
-        print_runs(job);
-        print_l2(job);
-        print_model(job);
-        devices_print(job, stdout);
-        print_tiles(&outlook);
-        need_print(&outlook.need, "# memory: ");
-        print_gradient(gradient);
-    }
+    else if (!code)
+        print_check(job, &paths, table, &crosses, &outlook, gradient);
     json_decref(gradient);
     table_free(table);
     dataset_paths_release(&paths);

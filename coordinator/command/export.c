@@ -66,29 +66,24 @@ static int top_of(const struct options *options, size_t *top) {
 
 /* ---- standard deviations of the columns ---- */
 
-/* Fills in those of the features that both have; both are gone through by rising id. */
-static void spread(const struct set_info *info, const struct moments *moments,
-                   const struct model_layout *layout, double *deviation) {
-    const struct column_order *order = &info->original_order;
-    uint64_t at = 0;
-    for (uint64_t j = 0; j < layout->features; j++) {
-        while (at < info->features &&
-               info->feature_id[column_order_at(order, at)] < layout->feature_id[j])
-            at++;
-        uint64_t column = at < info->features ? column_order_at(order, at) : 0;
-        bool both = at < info->features && info->feature_id[column] == layout->feature_id[j];
-        deviation[j] = both ? sqrt(moments->variance[column]) : NAN;
-    }
-}
-
-/* Those of the model's features, over the rows that it was trained on; NULL if these are gone. */
+/* The standard deviations of the model's features over the rows that it was trained on; NULL if
+ * these are gone. The features of the model and of the set are gone through by rising id. */
 static double *deviations_of(const struct model *model) {
     struct moments moments = {0};
     struct set *set = sets_find_of_model(model);
+    const struct set_info *info = set ? set_info(set) : NULL;
     double *deviation = NULL;
-    if (set && !moments_find(set, cpus_usable(), &moments)) {
+    uint64_t at = 0;
+    if (set && !moments_find(set, cpus_usable(), &moments))
         deviation = memory_new(model->layout.features, sizeof *deviation);
-        spread(set_info(set), &moments, &model->layout, deviation);
+    for (uint64_t j = 0; deviation && j < model->layout.features; j++) {
+        const struct column_order *order = &info->original_order;
+        const uint64_t id = model->layout.feature_id[j];
+        while (at < info->features && info->feature_id[column_order_at(order, at)] < id)
+            at++;
+        uint64_t column = at < info->features ? column_order_at(order, at) : 0;
+        bool both = at < info->features && info->feature_id[column] == id;
+        deviation[j] = both ? sqrt(moments.variance[column]) : NAN;
     }
     error_clear(); /* of a damaged set */
     moments_release(&moments);
@@ -115,13 +110,6 @@ static int write_model(void *context, FILE *stream) {
 }
 
 /* ---- what columns bring ---- */
-
-static int check_importance(const struct options *options) {
-    const char *other = options->top ? "top" : options->format ? "format" : "onnx";
-    if (options->top || options->format || options->onnx)
-        return error_set(ERROR_USAGE, "`--importance` and `--%s` exclude each other", other);
-    return 0;
-}
 
 struct importance_output {
     struct importance importance;
@@ -165,7 +153,12 @@ static int find_importance(const struct model *model, struct importance *importa
 static int export_importance(const struct options *options) {
     struct importance_output output = {.json = options->json};
     struct model *model = NULL;
-    int code = check_importance(options);
+    const char *other = options->top      ? "top"
+                        : options->format ? "format"
+                        : options->onnx   ? "onnx"
+                                          : NULL;
+    int code =
+        other ? error_set(ERROR_USAGE, "`--importance` and `--%s` exclude each other", other) : 0;
     if (!code)
         code = model_open(options->operands[0], &model);
     if (!code)

@@ -136,8 +136,9 @@ static int work_on_model(void *context) {
     return code;
 }
 
-/* What goes live is what was trained, and can be read. */
-static int read_back(struct go_live *live) {
+int go_live_now(struct go_live *live, enum decision decision, const char *why) {
+    assert(live->to > 0 && !live->completed && decision_makes_live(decision));
+    /* What goes live is what was trained, and can be read. */
     char *folder = run_model_folder(live->state, live->to), *sha256;
     int code = store_model_of(live->store, live->to, NULL, &sha256);
     struct model_check reading = {.folder = folder, .sha256 = sha256};
@@ -145,12 +146,6 @@ static int read_back(struct go_live *live) {
         code = loop_beside(&live->loop, STAGE_CHECKING, work_on_model, &reading);
     free(sha256);
     free(folder);
-    return code;
-}
-
-int go_live_now(struct go_live *live, enum decision decision, const char *why) {
-    assert(live->to > 0 && !live->completed && decision_makes_live(decision));
-    int code = read_back(live);
     if (code)
         return code;
     struct publisher publisher = publisher_of(live);

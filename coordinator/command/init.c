@@ -56,14 +56,6 @@ static void put_text(const char *key, const char *text, FILE *file) {
 
 enum { LABELS_SHOWN = 5, LABEL_SHOWN = 40 };
 
-static void put_label(const struct label_profile *label, FILE *file) {
-    if (label->text)
-        terminal_put_cut(file, false, STYLE_PLAIN, label->text, LABEL_SHOWN);
-    else
-        fprintf(file, "%.10g", label->number);
-    fprintf(file, " (%llu row%s)", (unsigned long long)label->rows, label->rows == 1 ? "" : "s");
-}
-
 /* A label that stands for a missing cell elsewhere may be one of those that nobody knows. */
 static void put_doubtful_labels(const struct profile *profile, FILE *file) {
     for (uint32_t i = 0; i < profile->label_count; i++)
@@ -89,25 +81,20 @@ static void put_spellings(const struct profile *profile, FILE *file) {
     }
 }
 
-/* Whether `part` is one of the texts between separators and blanks behind them. */
-static bool has_part(const char *list, char separator, const char *part) {
-    const size_t length = strlen(part);
-    for (const char *at = list; at; at = strchr(at, separator)) {
-        at += *at == separator;
-        at += strspn(at, " ");
-        if (!strncmp(at, part, length) && (!at[length] || at[length] == separator))
-            return true;
-    }
-    return false;
-}
-
 /* What parts a label into several, one of which is a label of other rows; 0: nothing does. */
 static char separator_of(const struct profile *profile, const char *list) {
     for (const char *separator = ",;|"; *separator; separator++)
         for (uint32_t i = 0; strchr(list, *separator) && i < profile->label_count; i++) {
             const char *other = profile->label[i].text;
-            if (other && *other && strcmp(other, list) != 0 && has_part(list, *separator, other))
-                return *separator;
+            const size_t length = other ? strlen(other) : 0;
+            if (!length || strcmp(other, list) == 0)
+                continue;
+            for (const char *at = list; at; at = strchr(at, *separator)) {
+                at += *at == *separator;
+                at += strspn(at, " ");
+                if (!strncmp(at, other, length) && (!at[length] || at[length] == *separator))
+                    return *separator;
+            }
         }
     return 0;
 }
@@ -131,21 +118,6 @@ static void put_lists(const struct profile *profile, FILE *file) {
     }
 }
 
-/* How many rows have the label, if it is one of the first; 0: it is not. */
-static uint64_t rows_of(const struct profile *profile, double label) {
-    for (uint32_t i = 0; i < profile->label_count; i++)
-        if (profile->label[i].number == label)
-            return profile->label[i].rows;
-    return 0;
-}
-
-static uint64_t rarest(const struct profile *profile) {
-    uint64_t least = profile->report.rows;
-    for (uint32_t i = 0; i < profile->label_count; i++)
-        least = profile->label[i].rows < least ? profile->label[i].rows : least;
-    return least;
-}
-
 /* Larger whole numbers are rather amounts. */
 #define COUNTS_MOST 10000
 
@@ -154,6 +126,12 @@ static void put_objectives(const struct proposal *proposal, FILE *file) {
     const struct profile *profile = &proposal->profile;
     const struct column_profile *labels = &profile->labels;
     const bool squared = !strcmp(proposal->objective, "squared");
+    uint64_t rarest = profile->report.rows, zeros = 0; /* rows of a label */
+    for (uint32_t i = 0; i < profile->label_count; i++) {
+        const struct label_profile *label = &profile->label[i];
+        rarest = label->rows < rarest ? label->rows : rarest;
+        zeros = !zeros && label->number == 0 ? label->rows : zeros;
+    }
     if (!profile->texts && labels->different > 2 && labels->whole && !squared)
         fprintf(file,
                 "# Other objectives for such labels: ordinal if their order counts, %s\n# squared "
@@ -161,25 +139,14 @@ static void put_objectives(const struct proposal *proposal, FILE *file) {
                 labels->least < 0 ? "or" : "poisson if they count events,");
     else if (squared && labels->whole && labels->least >= 0 && labels->most < COUNTS_MOST)
         fputs("# If such labels count events: objective = poisson\n", file);
-    else if (squared && labels->least == 0 && 4 * rows_of(profile, 0) > profile->report.rows)
+    else if (squared && labels->least == 0 && 4 * zeros > profile->report.rows)
         fputs("# For amounts of which many are 0: objective = tweedie\n", file);
     if (profile->texts && labels->different > 2 && labels->different <= 10)
         fputs("# If their order counts: objective = ordinal, with ordinal { order = { ... } }, "
               "from low to high\n",
               file);
-    if (labels->different == 2 && 50 * rarest(profile) < profile->report.rows)
+    if (labels->different == 2 && 50 * rarest < profile->report.rows)
         fputs("# threshold = f1   # of a rare class hardly a row is predicted from 0.5 on\n", file);
-}
-
-/* Which other column may be meant. */
-static void put_other_label(const struct proposal *proposal, FILE *file) {
-    const uint32_t other = proposal->profile.report.table ? proposal_other_label(proposal) : 0;
-    char name[COLUMN_TEXT];
-    if (!other)
-        return;
-    fputs("# Another column that may be meant: ", file);
-    escape_put(table_describe(proposal->profile.report.table, other - 1, name), file);
-    fprintf(file, ", by --set csv.label=%u\n", other);
 }
 
 static void put_labels(const struct proposal *proposal, FILE *file) {
@@ -187,8 +154,14 @@ static void put_labels(const struct proposal *proposal, FILE *file) {
     const struct column_profile *labels = &profile->labels;
     if (profile->texts || labels->different <= 10) {
         for (uint32_t i = 0; i < profile->label_count && i < LABELS_SHOWN; i++) {
+            const struct label_profile *label = &profile->label[i];
             fputs(i ? ", " : "# Labels: ", file);
-            put_label(&profile->label[i], file);
+            if (label->text)
+                terminal_put_cut(file, false, STYLE_PLAIN, label->text, LABEL_SHOWN);
+            else
+                fprintf(file, "%.10g", label->number);
+            fprintf(file, " (%llu row%s)", (unsigned long long)label->rows,
+                    label->rows == 1 ? "" : "s");
         }
         if (profile->label_count > LABELS_SHOWN)
             fprintf(file, ", and %u others", profile->label_count - LABELS_SHOWN);
@@ -196,7 +169,13 @@ static void put_labels(const struct proposal *proposal, FILE *file) {
         fprintf(file, "# Labels: numbers from %.6g to %.6g", labels->least, labels->most);
     }
     fputs(".\n", file);
-    put_other_label(proposal, file);
+    const uint32_t other = profile->report.table ? proposal_other_label(proposal) : 0;
+    if (other) {
+        char name[COLUMN_TEXT];
+        fputs("# Another column that may be meant: ", file);
+        escape_put(table_describe(profile->report.table, other - 1, name), file);
+        fprintf(file, ", by --set csv.label=%u\n", other);
+    }
     put_doubtful_labels(profile, file);
     put_spellings(profile, file);
     put_lists(profile, file);
@@ -220,12 +199,6 @@ static void put_mixed_dates(const struct column_profile *seen, FILE *file) {
     }
 }
 
-/* Whole numbers, as ids are, with all of their digits. */
-static void put_range(const struct column_profile *seen, FILE *file) {
-    const int digits = seen->whole && fmax(fabs(seen->least), fabs(seen->most)) < 1e15 ? 15 : 6;
-    fprintf(file, ", %.*g to %.*g", digits, seen->least, digits, seen->most);
-}
-
 static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
     const struct column_profile *seen = &proposal->profile.column[i];
     const struct table_column *column = &proposal->profile.report.table->column[i];
@@ -240,8 +213,10 @@ static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
         fputs(", the value of each file's folder", file);
         return;
     }
-    if (kind == COLUMN_NUMBER)
-        put_range(seen, file);
+    if (kind == COLUMN_NUMBER) { /* whole numbers, as ids are, with all of their digits */
+        bool whole = seen->whole && fmax(fabs(seen->least), fabs(seen->most)) < 1e15;
+        fprintf(file, ", %.*g to %.*g", whole ? 15 : 6, seen->least, whole ? 15 : 6, seen->most);
+    }
     fprintf(file, ", %s%llu different", many ? "at least " : "",
             (unsigned long long)seen->different);
     if (seen->cells < rows)
@@ -353,13 +328,6 @@ static void put_amounts(const struct proposal *proposal, FILE *file) {
         fputs(proposal->amounts, file);
 }
 
-static void put_dates(const struct proposal *proposal, FILE *file) {
-    const char *format = proposal->reading.date_format ? proposal->reading.date_format
-                                                       : date_formats_first(proposal->dates);
-    put_columns(proposal, "dates", USE_AS_DATE, file);
-    put_text("date_format", format && strcmp(format, DATE_FORMAT_ISO) != 0 ? format : NULL, file);
-}
-
 /* What --set says of reading beside what a proposal says in any case. */
 static void put_settings(const struct proposal *proposal, const char *section, FILE *file) {
     static const char *const proposed[] = {
@@ -396,7 +364,10 @@ static void put_table(const struct proposal *proposal, FILE *file) {
     put_amounts(proposal, file);
     put_columns(proposal, "numbers", USE_AS_NUMBER, file);
     put_columns(proposal, "categories", USE_AS_CATEGORY, file);
-    put_dates(proposal, file);
+    const char *format = proposal->reading.date_format ? proposal->reading.date_format
+                                                       : date_formats_first(proposal->dates);
+    put_columns(proposal, "dates", USE_AS_DATE, file);
+    put_text("date_format", format && strcmp(format, DATE_FORMAT_ISO) != 0 ? format : NULL, file);
     put_columns(proposal, "text", USE_AS_TEXT, file);
     put_columns(proposal, "skip", USE_NOT, file);
     put_settings(proposal, "csv", file);
@@ -555,14 +526,6 @@ static void tell_json(const struct proposal *proposal, const char *path) {
     json_decref(object);
 }
 
-/* Paths in a job are relative to its folder. */
-static char *path_from_job(const char *data, const char *job) {
-    char *folder = path_folder(job);
-    bool here = !strcmp(folder, ".") || address_is(data);
-    free(folder);
-    return here ? memory_copy_string(data) : path_absolute(data);
-}
-
 /* `entry`: what the job names as its data, of which the proposal's may be one file. */
 static int write_proposal(struct proposal *proposal, const char *entry, const char *path,
                           bool as_json) {
@@ -570,8 +533,12 @@ static int write_proposal(struct proposal *proposal, const char *entry, const ch
     if (!standard && access(path, F_OK) == 0)
         return error_set(ERROR_CREATE, "%s is there already: name another with -o, or remove it",
                          path);
+    /* Paths in a job are relative to its folder. */
     const char *data = proposal->data;
-    char *from_job = path_from_job(entry, path);
+    char *folder = path_folder(path);
+    bool here = !strcmp(folder, ".") || address_is(entry);
+    char *from_job = here ? memory_copy_string(entry) : path_absolute(entry);
+    free(folder);
     proposal->data = from_job;
     int code = output_file_write(path, write_job, proposal);
     proposal->data = data;
@@ -581,18 +548,14 @@ static int write_proposal(struct proposal *proposal, const char *entry, const ch
     return code;
 }
 
-/* A file's name may have "csv." in it, too. */
-static bool names_key(const char *text) {
-    for (size_t i = 0; i < keys_count; i++)
-        if (!strncmp(keys[i].name, "csv.", 4) && strstr(text, keys[i].name))
-            return true;
-    return false;
-}
-
-/* There is no job file yet in which a key that a message names could be set. */
+/* There is no job file yet in which a key that a message names could be set. A file's name may have
+ * "csv." in it, too. */
 static int say_how_to_set(int code) {
     char *why = memory_copy_string(error_text());
-    const bool lacks = code == ERROR_DATA && names_key(why) && !strstr(why, "--set");
+    bool names_key = false;
+    for (size_t i = 0; i < keys_count; i++)
+        names_key |= !strncmp(keys[i].name, "csv.", 4) && strstr(why, keys[i].name);
+    const bool lacks = code == ERROR_DATA && names_key && !strstr(why, "--set");
     if (lacks)
         error_clear(); /* the first text wins otherwise */
     if (lacks)

@@ -21,15 +21,6 @@
 #include "coordinator/status/past_metrics.h"
 #include "model/score.h"
 
-/* The figure of --sort, or NULL without it. */
-static int figure_of(const struct options *options, const struct score_figure **figure) {
-    *figure = options->sort ? score_figure_find(options->sort) : NULL;
-    if (*figure || !options->sort)
-        return 0;
-    return error_set(ERROR_USAGE, "there is no figure `%s`; dml-figures(7) lists them%s",
-                     options->sort, score_figure_question(options->sort));
-}
-
 /* The runs in another order. */
 struct sorted {
     json_t *run;
@@ -47,13 +38,6 @@ static int compare(const void *a, const void *b) {
         return x->apart - y->apart;
     return x->key != y->key ? (x->key > y->key) - (x->key < y->key)
                             : (x->place > y->place) - (x->place < y->place);
-}
-
-static double key_of(const json_t *run, const struct score_figure *figure) {
-    double value = member_number(json_object_get(run, "holdout"), figure->name);
-    if (isnan(value))
-        value = member_number(json_object_get(run, "test"), figure->name);
-    return isnan(value) ? INFINITY : figure->better == SCORE_HIGHER ? -value : value;
 }
 
 /* The rows that a run was judged by, or NULL: it has no holdout, or an older program left it. */
@@ -74,20 +58,18 @@ static const json_t *last_judged(const json_t *runs) {
     return last;
 }
 
-/* Whether figures of a run are of other rows than those of `last`, and so cannot be compared. */
-static bool is_apart(const json_t *run, const json_t *last) {
-    const char *rows = rows_of(run), *of_last = last ? rows_of(last) : NULL;
-    if (!last || !json_is_object(json_object_get(run, "holdout")))
-        return false;
-    return rows && of_last ? strcmp(rows, of_last) != 0 : rows != of_last;
-}
-
-/* Marks the runs whose holdout has other rows than that of `last`. */
+/* Marks the runs whose holdout has other rows than that of `last`: their figures cannot be
+ * compared. */
 static void mark_apart(const json_t *runs, const json_t *last) {
+    const char *of_last = last ? rows_of(last) : NULL;
     size_t i;
     json_t *run;
-    json_array_foreach(runs, i, run) if (is_apart(run, last))
-        json_object_set_new(run, "other_holdout", json_true());
+    json_array_foreach(runs, i, run) {
+        const char *rows = rows_of(run);
+        bool same = rows && of_last ? strcmp(rows, of_last) == 0 : rows == of_last;
+        if (last && json_is_object(json_object_get(run, "holdout")) && !same)
+            json_object_set_new(run, "other_holdout", json_true());
+    }
 }
 
 /* Names them below the table, in whatever order it has. */
@@ -115,8 +97,13 @@ static void sort_runs(json_t *folder, const struct score_figure *figure) {
     struct sorted *sorted = memory_new(count, sizeof *sorted);
     for (size_t i = 0; i < count; i++) {
         json_t *run = json_array_get(runs, i);
+        double value = member_number(json_object_get(run, "holdout"), figure->name);
+        if (isnan(value))
+            value = member_number(json_object_get(run, "test"), figure->name);
         sorted[i] = (struct sorted){.run = run,
-                                    .key = key_of(run, figure),
+                                    .key = isnan(value)                     ? INFINITY
+                                           : figure->better == SCORE_HIGHER ? -value
+                                                                            : value,
                                     .place = i,
                                     .fold = is_fold(run),
                                     .apart = json_is_true(json_object_get(run, "other_holdout"))};
@@ -190,10 +177,11 @@ static void add_folder(const struct options *options, const char *state,
 
 int command_jobs(const struct options *options) {
     char **states;
-    const struct score_figure *figure;
-    int code = figure_of(options, &figure);
-    if (!code)
-        code = places_of(options, &states);
+    const struct score_figure *figure = options->sort ? score_figure_find(options->sort) : NULL;
+    if (options->sort && !figure)
+        return error_set(ERROR_USAGE, "there is no figure `%s`; dml-figures(7) lists them%s",
+                         options->sort, score_figure_question(options->sort));
+    int code = places_of(options, &states);
     if (code)
         return code;
     json_t *all = json_array();
@@ -257,28 +245,7 @@ int command_metrics(const struct options *options) {
 
 /* ---- `prune` ---- */
 
-static json_t *list_json(const char *state, const struct prune_list *list) {
-    json_t *items = json_array();
-    for (size_t i = 0; i < list->count; i++)
-        json_array_append_new(items, json_pack("{s:s, s:o, s:I}", "kind", list->items[i].kind,
-                                               "path", text_to_json(list->items[i].path), "bytes",
-                                               (json_int_t)list->items[i].bytes));
-    return json_pack("{s:o, s:o, s:I, s:I}", "folder", text_to_json(state), "removed", items,
-                     "bytes", (json_int_t)list->bytes, "bytes_kept", (json_int_t)list->bytes_kept);
-}
-
 #define MB 1e6
-
-static void print_list(const char *state, const struct prune_list *list, bool dry_run) {
-    for (size_t i = 0; i < list->count; i++) {
-        printf("%-10s %10.1f MB  ", list->items[i].kind, (double)list->items[i].bytes / MB);
-        escape_put(list->items[i].path, stdout);
-        putchar('\n');
-    }
-    escape_put(state, stdout);
-    printf(": %.1f MB %s, %.1f MB kept\n", (double)list->bytes / MB,
-           dry_run ? "would be removed" : "removed", (double)list->bytes_kept / MB);
-}
 
 static int prune_opened(const struct options *options, struct store *store, const char *state,
                         int lock, json_t *all) {
@@ -289,34 +256,44 @@ static int prune_opened(const struct options *options, struct store *store, cons
         code = state_lock_works(state, lock);
     if (!code && removes)
         code = prune_remove(store, &list);
-    if (!code && options->json)
-        json_array_append_new(all, list_json(state, &list));
-    else if (!code)
-        print_list(state, &list, options->dry_run);
+    json_t *items = json_array();
+    for (size_t i = 0; i < list.count && !code; i++) {
+        const struct prune_item *item = &list.items[i];
+        json_array_append_new(items, json_pack("{s:s, s:o, s:I}", "kind", item->kind, "path",
+                                               text_to_json(item->path), "bytes",
+                                               (json_int_t)item->bytes));
+        if (options->json)
+            continue;
+        printf("%-10s %10.1f MB  ", item->kind, (double)item->bytes / MB);
+        escape_put(item->path, stdout);
+        putchar('\n');
+    }
+    if (!code && options->json) {
+        json_array_append_new(all, json_pack("{s:o, s:O, s:I, s:I}", "folder", text_to_json(state),
+                                             "removed", items, "bytes", (json_int_t)list.bytes,
+                                             "bytes_kept", (json_int_t)list.bytes_kept));
+    } else if (!code) {
+        escape_put(state, stdout);
+        printf(": %.1f MB %s, %.1f MB kept\n", (double)list.bytes / MB,
+               options->dry_run ? "would be removed" : "removed", (double)list.bytes_kept / MB);
+    }
+    json_decref(items);
     prune_release(&list);
     return code;
 }
 
 /* Who only looks need not be one who may write. Until something is to be removed, others wait as
  * for one who reads. */
-static int prune_open(const struct options *options, const char *state,
-                      struct record_reader *reader) {
-    if (!options->dry_run) {
-        *reader = (struct record_reader){.state = state, .lock = -1};
-        int code = state_lock_existing(state, STATE_READS, &reader->lock);
-        return code ? code : store_open_existing(state, session_may_upgrade, &reader->store);
-    }
-    int code = record_reader_open(state, reader);
-    if (!code && reader->maybe_live)
+static int prune_folder(const struct options *options, const char *state, json_t *all) {
+    struct record_reader reader = {.state = state, .lock = -1};
+    int code = options->dry_run ? record_reader_open(state, &reader)
+                                : state_lock_existing(state, STATE_READS, &reader.lock);
+    if (!code && !options->dry_run)
+        code = store_open_existing(state, session_may_upgrade, &reader.store);
+    if (!code && reader.maybe_live)
         log_warning("%s: a coordinator may be at work there; what it has half-written is told as "
                     "left over",
                     state);
-    return code;
-}
-
-static int prune_folder(const struct options *options, const char *state, json_t *all) {
-    struct record_reader reader;
-    int code = prune_open(options, state, &reader);
     if (!code)
         code = prune_opened(options, reader.store, state, reader.lock, all);
     int closed = reader.store ? store_close(reader.store) : 0;

@@ -104,22 +104,16 @@ bool last_run_is_open(const struct last_run *last) {
 
 /* Some settings change the model although they change no training. A setting that an earlier run
  * did not record had its default. */
-static bool makes_same_model(const json_t *before, const json_t *now) {
+bool last_run_is_at_limit(const struct last_run *last, const struct job *job) {
     static const char *const keys[] = {"calibrate", "prior_correction", "threshold",
                                        "cost.false_positive", "cost.false_negative"};
-    bool same = true;
-    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
-        const json_t *value = json_object_get(before, keys[i]);
-        same &= !value || json_equal(value, json_object_get(now, keys[i]));
-    }
-    return same;
-}
-
-bool last_run_is_at_limit(const struct last_run *last, const struct job *job) {
     json_t *now = job_settings(job);
     bool at_limit = last->concluded && limit_key(last->reason) &&
-                    !limit_is_raised(last->reason, last->settings, now) &&
-                    makes_same_model(last->settings, now);
+                    !limit_is_raised(last->reason, last->settings, now);
+    for (size_t i = 0; i < sizeof keys / sizeof keys[0]; i++) {
+        const json_t *before = json_object_get(last->settings, keys[i]);
+        at_limit &= !before || json_equal(before, json_object_get(now, keys[i]));
+    }
     json_decref(now);
     return at_limit;
 }

@@ -167,16 +167,6 @@ struct predicting {
     struct score_output output;
 };
 
-/* Reads `--columns`, if it is given; *columns is the caller's. */
-static int find_columns(struct scoring *scoring, struct output_columns **columns) {
-    const char *list = scoring->options->columns;
-    if (!list)
-        return 0;
-    int code = output_columns_parse(&scoring->model->layout, list, columns);
-    scoring->reading.carried = output_columns_carried(*columns);
-    return code;
-}
-
 static int write_predictions(void *context, FILE *stream) {
     struct predicting *predicting = context;
     const struct scoring *scoring = predicting->scoring;
@@ -196,8 +186,10 @@ int command_predict(const struct options *options) {
         return code;
     signal(SIGPIPE, SIG_DFL); /* `predict … | head` ends without a word */
     code = scoring_open(options, false, &scoring);
-    if (!code)
-        code = find_columns(&scoring, &columns);
+    if (!code && options->columns) {
+        code = output_columns_parse(&scoring.model->layout, options->columns, &columns);
+        scoring.reading.carried = output_columns_carried(columns);
+    }
     predicting.output.columns = columns;
     if (!code)
         code = check_not_data(options->output, scoring.paths);
@@ -231,26 +223,21 @@ static int show_figures(const struct score_figures *figures, const struct option
     return 0;
 }
 
-static int evaluate(const struct scoring *scoring) {
-    const struct model_layout *layout = &scoring->model->layout;
-    struct score_figures figures;
-    int code = score_files(scoring->model, scoring->paths, &scoring->beside, &scoring->reading,
-                           cpus_usable(), NULL, &figures);
-    if (code)
-        return code;
-    code = score_check_labels(&figures, source_name(scoring->paths[0]), layout->classes,
-                              layout->class_names);
-    if (!code)
-        code = show_figures(&figures, scoring->options);
-    score_figures_release(&figures);
-    return code;
-}
-
 int command_evaluate(const struct options *options) {
     struct scoring scoring;
+    struct score_figures figures;
     int code = scoring_open(options, true, &scoring);
     if (!code)
-        code = evaluate(&scoring);
+        code = score_files(scoring.model, scoring.paths, &scoring.beside, &scoring.reading,
+                           cpus_usable(), NULL, &figures);
+    if (!code) {
+        const struct model_layout *layout = &scoring.model->layout;
+        code = score_check_labels(&figures, source_name(scoring.paths[0]), layout->classes,
+                                  layout->class_names);
+        if (!code)
+            code = show_figures(&figures, options);
+        score_figures_release(&figures);
+    }
     scoring_close(&scoring);
     return code;
 }

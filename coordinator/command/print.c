@@ -128,19 +128,15 @@ static int compare_support(const void *a, const void *b) {
                                       : (x->place > y->place) - (x->place < y->place);
 }
 
-/* From the class that most examples have to that of the fewest; free it. */
-static struct class_row *by_support(const json_t *classes) {
-    size_t k;
-    json_t *class;
-    struct class_row *rows = memory_new(json_array_size(classes), sizeof *rows);
-    json_array_foreach(classes, k, class) rows[k] =
-        (struct class_row){class, member_count(class, "examples"), k};
-    qsort(rows, json_array_size(classes), sizeof *rows, compare_support);
-    return rows;
-}
-
+/* From the class that most examples have to that of the fewest. */
 static void print_classes(const json_t *classes, FILE *out) {
-    struct class_row *rows = by_support(classes);
+    const size_t count = json_array_size(classes);
+    struct class_row *rows = memory_new(count, sizeof *rows);
+    for (size_t k = 0; k < count; k++) {
+        const json_t *class = json_array_get(classes, k);
+        rows[k] = (struct class_row){class, member_count(class, "examples"), k};
+    }
+    qsort(rows, count, sizeof *rows, compare_support);
     const json_t *first = json_array_get(classes, 0);
     putc('\n', out);
     print_name("class", out);
@@ -149,7 +145,7 @@ static void print_classes(const json_t *classes, FILE *out) {
         if (json_object_get(first, columns[i].member))
             fprintf(out, " %*s", CELL_COLUMNS, columns[i].heading);
     putc('\n', out);
-    for (size_t k = 0; k < json_array_size(classes); k++) {
+    for (size_t k = 0; k < count; k++) {
         const json_t *class = rows[k].class;
         print_name(member_text(class, "class"), out);
         print_count(json_object_get(class, "examples"), out);

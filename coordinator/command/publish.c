@@ -76,14 +76,6 @@ static int check_refusal(const struct go_live *live) {
     return code;
 }
 
-static int check(struct go_live *live) {
-    live->from = history_current(live->state);
-    int code = check_run(live);
-    if (!code)
-        code = go_live_check(live);
-    return code ? code : check_refusal(live);
-}
-
 /* ---- the command ---- */
 
 static int label(struct go_live *live) {
@@ -117,8 +109,14 @@ static int label_only(struct go_live *live) {
 /* A publication that was cut off is completed when it is repeated. */
 static int make_live(struct go_live *live) {
     int announced = go_live_settle_earlier(live, DECISION_PUBLISHED), code = 0;
-    if (!announced && !live->completed)
-        code = check(live);
+    if (!announced && !live->completed) {
+        live->from = history_current(live->state);
+        code = check_run(live);
+        if (!code)
+            code = go_live_check(live);
+        if (!code)
+            code = check_refusal(live);
+    }
     if (!code && (!announced || live->completed))
         code = label(live);
     if (!code && !announced && !live->completed)

@@ -40,38 +40,6 @@ static void take_status(struct recorded *record, json_t *status, json_t *runs) {
     record->runs = runs;
 }
 
-static int ask_coordinator(struct recorded *record) {
-    json_t *status = NULL, *runs = NULL;
-    int code = ask_live(record->state, QUESTION_STATUS, &status);
-    if (!code)
-        code = ask_live(record->state, QUESTION_RUNS, &runs);
-    if (code)
-        json_decref(status);
-    else
-        take_status(record, status, runs);
-    return code;
-}
-
-/* What is recorded, in memory, the status of its newest run, and the stamp of what was read.
- * Without the lock the files may change as soon as they are read; with it, only as they are closed.
- */
-static int read_record(const char *state, struct store **made, json_t **status, int64_t stamp[4]) {
-    struct record_reader reader;
-    note_files(state, stamp);
-    int code = record_reader_open(state, &reader);
-    if (!code)
-        code = store_copy(reader.store, made);
-    if (!code && (code = report_status(*made, status)))
-        ask_name_folder(code, state);
-    if (!code)
-        record_reader_mark(&reader, *status);
-    bool locked = !reader.copy;
-    record_reader_close(&reader);
-    if (locked)
-        note_files(state, stamp);
-    return code;
-}
-
 void recorded_read_model(struct recorded *record) {
     if (record->has_about || record->runs ||
         !json_is_string(json_object_get(record->status, "model_sha256")))
@@ -82,11 +50,26 @@ void recorded_read_model(struct recorded *record) {
     free(path);
 }
 
+/* Reads what is recorded into memory, the status of its newest run, and the stamp of what was read.
+ * Without the lock the files may change as soon as they are read; with it, only as they are closed.
+ */
 static int read_store(struct recorded *record) {
+    struct record_reader reader;
     struct store *made = NULL;
     json_t *status = NULL;
     int64_t stamp[4];
-    int code = read_record(record->state, &made, &status, stamp);
+    note_files(record->state, stamp);
+    int code = record_reader_open(record->state, &reader);
+    if (!code)
+        code = store_copy(reader.store, &made);
+    if (!code && (code = report_status(made, &status)))
+        ask_name_folder(code, record->state);
+    if (!code)
+        record_reader_mark(&reader, status);
+    bool locked = !reader.copy;
+    record_reader_close(&reader);
+    if (locked)
+        note_files(record->state, stamp);
     record->empty = made && code == ERROR_UNAVAILABLE;
     if (code && !record->empty) {
         store_close(made);
@@ -108,13 +91,21 @@ static void note_outcome(struct recorded *record, int code) {
 
 void recorded_ask(struct recorded *record) {
     int64_t stamp[4];
+    json_t *status = NULL, *runs = NULL;
     record->begun_ns = clock_monotonic_ns();
     if (record->asked || record->begun_ns < record->again_ns)
         return;
     note_files(record->state, stamp);
     if (record->status && !record->runs && memcmp(stamp, record->stamp, sizeof stamp) == 0)
         return;
-    note_outcome(record, ask_coordinator(record));
+    int code = ask_live(record->state, QUESTION_STATUS, &status);
+    if (!code)
+        code = ask_live(record->state, QUESTION_RUNS, &runs);
+    if (code)
+        json_decref(status);
+    else
+        take_status(record, status, runs);
+    note_outcome(record, code);
     record->asked = true;
 }
 

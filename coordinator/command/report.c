@@ -23,23 +23,19 @@ static const char policy[] =
     "style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'\">\n";
 
-/* JSON within a script element: "<" is in its strings alone, and written as an escape it cannot end
- * the element. */
-static void put_json(const char *text, size_t length, FILE *out) {
-    for (size_t i = 0; i < length; i++)
-        if (text[i] == '<')
-            fputs("\\u003c", out);
-        else
-            putc(text[i], out);
-}
-
-/* Writes `"path?query": answer`. Returns the answer as JSON. */
+/* Writes `"path?query": answer`, as JSON within a script element: "<" is in its strings alone, and
+ * written as an escape it cannot end the element. Returns the answer as JSON. */
 static json_t *put_answer(const struct api *api, const char *path, const char *query, FILE *out) {
     struct request request = {.path = path, .query = query};
     struct http_answer answer = {0};
     api_answer(api, &request, &answer);
     fprintf(out, "\"%s%s%s\": ", path + 1, *query ? "?" : "", query);
-    put_json(answer.body, answer.length, out);
+    const char *text = answer.body;
+    for (size_t i = 0; i < answer.length; i++)
+        if (text[i] == '<')
+            fputs("\\u003c", out);
+        else
+            putc(text[i], out);
     json_t *json = json_loadb(answer.body, answer.length, 0, NULL);
     free(answer.owned);
     return json;

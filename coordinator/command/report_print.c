@@ -97,42 +97,6 @@ static void print_head(const json_t *status, FILE *out, bool colors) {
     }
 }
 
-static void print_evaluation(const json_t *evaluation, FILE *out) {
-    fprintf(out, "evaluation %lld", member_count(evaluation, "number"));
-    if (json_is_integer(json_object_get(evaluation, "chunks")))
-        fprintf(out, ": %lld of %lld chunks counted", member_count(evaluation, "counted"),
-                member_count(evaluation, "chunks"));
-    putc('\n', out);
-}
-
-static void print_epochs(const json_t *downpour, FILE *out) {
-    if (!json_is_object(downpour))
-        return;
-    char *line = epochs_line(downpour);
-    fprintf(out, "%s\n", line);
-    free(line);
-}
-
-/* Which run of a sweep it is, as long as none is chosen. */
-static void print_place(const json_t *status, FILE *out) {
-    const json_t *sweep = json_object_get(status, "sweep");
-    const json_t *chosen = json_object_get(status, "chosen");
-    if (json_is_object(chosen))
-        fprintf(out, "sweep %lld: %lld runs\n", member_count(sweep, "number"),
-                member_count(sweep, "runs"));
-    else if (json_is_object(sweep))
-        fprintf(out, "run %lld of %lld of sweep %lld\n", member_count(sweep, "member") + 1,
-                member_count(sweep, "runs"), member_count(sweep, "number"));
-}
-
-/* Only once there is a choice: until then the table grows with every look. */
-static void print_path(const json_t *status, FILE *out) {
-    const json_t *chosen = json_object_get(status, "chosen");
-    if (json_is_object(chosen))
-        path_show(json_object_get(json_object_get(status, "sweep"), "path"),
-                  member_text(chosen, "choose_by"), out);
-}
-
 /* Whether it computes on anything but the CPU: the line has no room to say so of each. */
 static bool has_device(const json_t *process) {
     const char *device = json_string_value(json_object_get(process, "device"));
@@ -235,6 +199,33 @@ static void print_invocations(const json_t *list, bool colors) {
         print_invocation(json_array_get(list, i), stdout);
 }
 
+/* How far a sweep, its epochs and the evaluation under way are. */
+static void print_course(const json_t *status, FILE *out) {
+    const json_t *sweep = json_object_get(status, "sweep");
+    const json_t *chosen = json_object_get(status, "chosen");
+    const json_t *downpour = json_object_get(status, "downpour");
+    const json_t *evaluation = json_object_get(status, "evaluation");
+    if (json_is_object(chosen))
+        fprintf(out, "sweep %lld: %lld runs\n", member_count(sweep, "number"),
+                member_count(sweep, "runs"));
+    else if (json_is_object(sweep))
+        fprintf(out, "run %lld of %lld of sweep %lld\n", member_count(sweep, "member") + 1,
+                member_count(sweep, "runs"), member_count(sweep, "number"));
+    chosen_show(chosen, "chosen: ", out);
+    if (json_is_object(downpour)) {
+        char *line = epochs_line(downpour);
+        fprintf(out, "%s\n", line);
+        free(line);
+    }
+    if (json_is_object(chosen)) /* until then the table grows with every look */
+        path_show(json_object_get(sweep, "path"), member_text(chosen, "choose_by"), out);
+    fprintf(out, "evaluation %lld", member_count(evaluation, "number"));
+    if (json_is_integer(json_object_get(evaluation, "chunks")))
+        fprintf(out, ": %lld of %lld chunks counted", member_count(evaluation, "counted"),
+                member_count(evaluation, "chunks"));
+    putc('\n', out);
+}
+
 void report_print_status(const json_t *status, FILE *out, bool colors) {
     char loss[32], gradient[32], holdout[32], accuracy[32];
     write_number(status, "loss", "%.10g", loss, sizeof loss);
@@ -250,11 +241,7 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     if (json_is_integer(json_object_get(status, "nonzero")))
         fprintf(out, ", %lld weights not zero", member_count(status, "nonzero"));
     putc('\n', out);
-    print_place(status, out);
-    chosen_show(json_object_get(status, "chosen"), "chosen: ", out);
-    print_epochs(json_object_get(status, "downpour"), out);
-    print_path(status, out);
-    print_evaluation(json_object_get(status, "evaluation"), out);
+    print_course(status, out);
     if (strcmp(member_text(status, "state"), "interrupted") == 0)
         fputs("the coordinator of this run was lost; the same command goes on with the run: from "
               "where it was if evaluations take over 100 ms and the workers still wait, else from "
@@ -343,23 +330,6 @@ static char *words_of_change(const char *key, const json_t *change) {
     free(before);
     free(now);
     return words;
-}
-
-/* What people said of a run. */
-static void print_label(const json_t *run, bool colors) {
-    const char *tag = json_string_value(json_object_get(run, "tag"));
-    const char *note = json_string_value(json_object_get(run, "note"));
-    char *words =
-        memory_format("%s%s%s", tag ? tag : "", tag && note ? ": " : "", note ? note : "");
-    print_note(words, colors);
-    free(words);
-}
-
-static void print_origin(const json_t *run, bool colors) {
-    char words[64] = "";
-    if (member_count(run, "continues"))
-        snprintf(words, sizeof words, "from the end of run %lld", member_count(run, "continues"));
-    print_note(words, colors);
 }
 
 static void print_changes(json_t *changed, bool colors) {
@@ -479,8 +449,16 @@ static void print_run_lines(const json_t *run, bool names_job, bool colors) {
         escape_put(member_text(run, "job"), stdout);
         putchar('\n');
     }
-    print_label(run, colors);
-    print_origin(run, colors);
+    /* What people said of the run, and which one it goes on from. */
+    const char *tag = json_string_value(json_object_get(run, "tag"));
+    const char *note = json_string_value(json_object_get(run, "note"));
+    char *said = memory_format("%s%s%s", tag ? tag : "", tag && note ? ": " : "", note ? note : "");
+    char origin[64] = "";
+    if (member_count(run, "continues"))
+        snprintf(origin, sizeof origin, "from the end of run %lld", member_count(run, "continues"));
+    print_note(said, colors);
+    print_note(origin, colors);
+    free(said);
     print_sweep(json_object_get(run, "sweep"), colors);
     print_changes(json_object_get(run, "changed"), colors);
     print_run_epochs(json_object_get(run, "downpour"), colors);

@@ -102,26 +102,6 @@ static int train_many(struct retrain *r, const struct dataset *data, const char 
     return code;
 }
 
-static int train_anew(struct retrain *r) {
-    struct job *job = r->session.job;
-    char *start = job->warm_start ? publish_live_folder(job->state) : NULL;
-    int code = job_has_sweep(job) ? train_many(r, &r->now, start, true)
-                                  : train(r, r->now.set, start, true);
-    free(start);
-    return code;
-}
-
-/* Goes on with the last run, on the data that it began with; the files may have changed since. */
-static int go_on(struct retrain *r) {
-    const struct dataset *data = r->earlier.set ? &r->earlier : &r->now;
-    if (r->last.sweep) {
-        log_info("sweep %lld is unfinished; finishing it first", (long long)r->last.sweep);
-        return train_many(r, data, NULL, false);
-    }
-    log_info("run %lld is unfinished; finishing it first", (long long)r->last.run);
-    return train(r, data->set, NULL, false);
-}
-
 /* ---- one task after another ---- */
 
 static const char *fingerprint(const struct retrain *r) {
@@ -244,11 +224,22 @@ static int do_task(struct retrain *r, enum task task) {
                  (long long)r->last.run);
         json_decref(r->outcome.result);
         r->outcome.result = json_loads(r->last.result, 0, NULL);
+    } else if (task == TASK_GO_ON) {
+        /* On the data that the run began with: the files may have changed since. */
+        const struct dataset *data = r->earlier.set ? &r->earlier : &r->now;
+        const char *what = r->last.sweep ? "sweep" : "run";
+        log_info("%s %lld is unfinished; finishing it first", what,
+                 (long long)(r->last.sweep ? r->last.sweep : r->last.run));
+        code = r->last.sweep ? train_many(r, data, NULL, false) : train(r, data->set, NULL, false);
     } else {
-        code = task == TASK_GO_ON ? go_on(r) : train_anew(r);
-        if (!code)
-            code = look_back(r);
+        struct job *job = r->session.job;
+        char *start = job->warm_start ? publish_live_folder(job->state) : NULL;
+        code = job_has_sweep(job) ? train_many(r, &r->now, start, true)
+                                  : train(r, r->now.set, start, true);
+        free(start);
     }
+    if (!code && task != TASK_DECIDE)
+        code = look_back(r);
     progress_open(progress); /* the training has closed it */
     return code ? code : decide(r);
 }
@@ -365,16 +356,6 @@ static int conclude(struct retrain *r, int code) {
     return code;
 }
 
-static void retrain_release(struct retrain *r) {
-    score_figures_release(&r->figures);
-    last_run_release(&r->last);
-    outcome_release(&r->outcome);
-    dataset_release(&r->earlier);
-    dataset_release(&r->now);
-    session_close(&r->session);
-    free(r->identity);
-}
-
 int command_retrain(const struct options *options) {
     struct options quiet = *options;
     struct retrain r = {
@@ -395,6 +376,12 @@ int command_retrain(const struct options *options) {
     code = work(&r);
     progress_close();
     code = conclude(&r, code);
-    retrain_release(&r);
+    score_figures_release(&r.figures);
+    last_run_release(&r.last);
+    outcome_release(&r.outcome);
+    dataset_release(&r.earlier);
+    dataset_release(&r.now);
+    session_close(&r.session);
+    free(r.identity);
     return code;
 }

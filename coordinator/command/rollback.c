@@ -22,36 +22,22 @@ static int find_before(struct go_live *live) {
     return code;
 }
 
-static int choose(struct go_live *live) {
-    live->from = history_current(live->state);
-    int code = live->to ? 0 : find_before(live);
-    return code ? code : go_live_check(live);
-}
-
-static int find_run(struct go_live *live) {
-    const char *to = live->options->to;
-    if (!to)
-        return 0;
-    char *what = memory_format("--to %s", to);
-    int code = go_live_find(live, to, what, &live->to);
-    free(what);
-    return code;
-}
-
-static int go_back(struct go_live *live) {
-    char *why = memory_format("rolled back from run %lld", (long long)live->from);
-    int code = go_live_now(live, DECISION_ROLLED_BACK, why);
-    free(why);
-    return code;
-}
-
 /* A rollback that was cut off is completed when it is repeated, and does not go back once more. */
 static int work(struct go_live *live) {
-    int code = find_run(live);
+    const char *to = live->options->to;
+    char *what = memory_format("--to %s", to ? to : "");
+    int code = to ? go_live_find(live, to, what, &live->to) : 0;
+    free(what);
     int announced = code ? 0 : go_live_settle_earlier(live, DECISION_ROLLED_BACK);
     if (!code && !announced && !live->completed) {
-        code = choose(live);
-        announced = code ? 0 : go_back(live);
+        live->from = history_current(live->state);
+        if (!live->to)
+            code = find_before(live);
+        if (!code)
+            code = go_live_check(live);
+        char *why = memory_format("rolled back from run %lld", (long long)live->from);
+        announced = code ? 0 : go_live_now(live, DECISION_ROLLED_BACK, why);
+        free(why);
     }
     if (code)
         return code;

@@ -31,40 +31,14 @@ struct chosen {
     const struct score_figures *figures; /* on the holdout; NULL: not known */
 };
 
-static bool is_of_data(const struct last_run *last, const struct dataset *data) {
-    char *judged = sweep_judged_by(data);
-    bool same = !strcmp(last->data, set_info(data->set)->fingerprint) &&
-                (!last->judged || !strcmp(last->judged, judged));
-    free(judged);
-    return same;
-}
-
-/* What became of its model. */
-static enum decision decision_of(const struct last_run *last) {
-    return last->refused ? DECISION_REFUSED : last->kept ? DECISION_KEPT : DECISION_PUBLISHED;
-}
-
 static void choose_last(const struct last_run *last, struct chosen *chosen,
                         struct outcome *outcome) {
-    *chosen =
-        (struct chosen){.run = last->run, .decided = last->decided, .decision = decision_of(last)};
+    *chosen = (struct chosen){.run = last->run,
+                              .decided = last->decided,
+                              .decision = last->refused ? DECISION_REFUSED
+                                          : last->kept  ? DECISION_KEPT
+                                                        : DECISION_PUBLISHED};
     outcome->result = json_loads(last->result ? last->result : "{}", 0, NULL);
-}
-
-/* Whether it started from the model that the command names, if it names one. */
-static int starts_alike(struct training *training, const struct last_run *last, bool *alike) {
-    struct model *model;
-    int code = training_open_model(training, training->session->options->start, &model);
-    *alike = !model || !strcmp(last->start_model, model->sha256);
-    model_close(model);
-    return code;
-}
-
-static bool has_folder(const struct job *job, int64_t run) {
-    char *folder = run_model_folder(job->state, run);
-    bool has = access(folder, F_OK) == 0;
-    free(folder);
-    return has;
 }
 
 /* A command that was cut off after its training is not to train again when it is repeated, nor is
@@ -75,7 +49,10 @@ static void choose_among(const struct training *training, const struct last_run 
                          struct outcome *outcome) {
     const struct job *job = training->session->job;
     bool decided = settled->publication && settled->run == last->run;
-    if (last_run_is_at_limit(last, job) && has_folder(job, last->run)) {
+    char *folder = run_model_folder(job->state, last->run);
+    const bool has_folder = access(folder, F_OK) == 0;
+    free(folder);
+    if (has_folder && last_run_is_at_limit(last, job)) {
         log_info("run %lld has ended at its %s, which is not raised: %s; --fresh trains anew",
                  (long long)last->run, reason_text(last->reason),
                  last->decided ? "nothing is left to do"
@@ -95,18 +72,25 @@ static int choose_ended(struct training *training, const struct dataset *data,
                         struct outcome *outcome) {
     struct last_run last = {0};
     struct job *job = training->session->job;
-    bool alike = true;
     if (training->session->options->fresh)
         return 0;
+    assert(!chosen->run && data->set);
     struct sweep_shape shape = sweep_shape_of(job);
     char *identity = job_identity(job);
     int code = last_run_read(training->session->store, job->state, identity,
                              job_has_sweep(job) ? &shape : NULL, &last);
-    bool ended = !code && last.run && last.concluded && is_of_data(&last, data);
+    char *judged = sweep_judged_by(data);
+    bool ended = !code && last.run && last.concluded &&
+                 !strcmp(last.data, set_info(data->set)->fingerprint) &&
+                 (!last.judged || !strcmp(last.judged, judged));
+    /* It must have started from the model that the command names, if it names one. */
+    struct model *model = NULL;
     if (ended)
-        code = starts_alike(training, &last, &alike);
-    if (ended && !code && alike)
+        code = training_open_model(training, training->session->options->start, &model);
+    if (ended && !code && (!model || !strcmp(last.start_model, model->sha256)))
         choose_among(training, &last, settled, chosen, outcome);
+    model_close(model);
+    free(judged);
     last_run_release(&last);
     free(identity);
     return code;
@@ -131,17 +115,6 @@ static int train_many(struct training *training, const struct dataset *data, str
     int code = sweep_train(training, data, options->start, options->fresh, &swept);
     *chosen = (struct chosen){.run = swept.winner};
     outcome->result = swept.result;
-    return code;
-}
-
-/* Columns have the numbers of the model that the run starts from, else of the one that the gate
- * compares it with. Whether the gate is asked this time changes no data. */
-static int read_data(struct training *training, struct dataset *data) {
-    const struct job *job = training->session->job;
-    const char *start = training->session->options->start;
-    char *live = !start && job->gate[0] ? publish_live_folder(job->state) : NULL;
-    int code = session_read(training->session, start ? start : live, data);
-    free(live);
     return code;
 }
 
@@ -216,8 +189,13 @@ static int train(struct training *training, struct dataset *data, struct outcome
     int code = publish_settle_earlier(&publisher, &settled);
     if (!code)
         code = workers_prepare(training);
+    /* Columns have the numbers of the model that the run starts from, else of the one that the gate
+     * compares it with. Whether the gate is asked this time changes no data. */
+    const bool compared = !options->start && session->job->gate[0];
+    char *live = compared ? publish_live_folder(session->job->state) : NULL;
     if (!code)
-        code = read_data(training, data);
+        code = session_read(session, options->start ? options->start : live, data);
+    free(live);
     if (!code)
         code = choose_ended(training, data, &settled, &chosen, outcome);
     if (!code && !chosen.run)

@@ -18,16 +18,6 @@ static void print(const struct options *options, const json_t *status) {
         report_print_status(status, stdout, terminal_colors(STDOUT_FILENO));
 }
 
-static int print_once(const struct options *options, const char *state) {
-    json_t *status;
-    int code = ask(state, QUESTION_STATUS, &status);
-    if (code)
-        return code;
-    print(options, status);
-    json_decref(status);
-    return 0;
-}
-
 /* ---- again every second ---- */
 
 /* Replaces what was drawn before, in one write, so that the screen is never empty in between. Text
@@ -116,20 +106,17 @@ int command_status(const struct options *options) {
     int code = place_of(options, &state);
     if (code)
         return code;
-    code = options->watch ? watch(options, state) : print_once(options, state);
+    if (options->watch) {
+        code = watch(options, state);
+    } else {
+        json_t *status = NULL;
+        code = ask(state, QUESTION_STATUS, &status);
+        if (!code)
+            print(options, status);
+        json_decref(status);
+    }
     free(state);
     return code;
-}
-
-static void print_stopping(const struct options *options, const char *state) {
-    if (options->json) {
-        json_t *stopping = json_pack("{s:o, s:b}", "folder", text_to_json(state), "stopping", true);
-        report_print_json(stopping);
-        json_decref(stopping);
-    } else {
-        escape_put(state, stdout);
-        puts(": the run stops at the next point from which it can go on");
-    }
 }
 
 int command_cancel(const struct options *options) {
@@ -141,8 +128,14 @@ int command_cancel(const struct options *options) {
     if (!code && strncmp(answer, "ok", 2) != 0)
         code = error_set(ERROR_UNAVAILABLE, "%s: the coordinator did not accept `cancel`: %s",
                          state, *answer ? answer : "it is about to end");
-    if (!code)
-        print_stopping(options, state);
+    if (!code && options->json) {
+        json_t *stopping = json_pack("{s:o, s:b}", "folder", text_to_json(state), "stopping", true);
+        report_print_json(stopping);
+        json_decref(stopping);
+    } else if (!code) {
+        escape_put(state, stdout);
+        puts(": the run stops at the next point from which it can go on");
+    }
     free(answer);
     free(state);
     return code;

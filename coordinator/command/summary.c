@@ -15,39 +15,25 @@
 #include "coordinator/status/run_folder.h"
 #include "data/text/number.h"
 
-static int read_level(const char *text, double *level) {
-    double value = SUMMARY_LEVEL;
-    if (text && (!number_of_text(text, &value) || !(value > 0 && value < 1)))
+/* Reads the options into what is shown. */
+static int read_view(const struct options *options, struct summary_view *view) {
+    const char *robust = options->robust, *level = options->level;
+    view->only = options->only;
+    view->level = SUMMARY_LEVEL;
+    if (level && (!number_of_text(level, &view->level) || !(view->level > 0 && view->level < 1)))
         return error_set(ERROR_USAGE, "`--level %s`: allowed is a number between 0 and 1, as 0.95",
-                         text);
-    *level = value;
-    return 0;
-}
-
-static int read_errors(const struct options *options, enum summary_kind *errors) {
-    const char *robust = options->robust;
+                         level);
     if ((robust != NULL) + (options->cluster != NULL) + options->bayesian > 1)
         return error_set(ERROR_USAGE,
                          "`--bayesian`, `--robust` and `--cluster` exclude each other");
     if (robust && *robust && strcmp(robust, "HC0") != 0 && strcmp(robust, "HC1") != 0)
         return error_set(ERROR_USAGE, "`--robust=%s`: allowed are HC0 and HC1", robust);
-    *errors = options->cluster             ? SUMMARY_KIND_CLUSTER
-              : options->bayesian          ? SUMMARY_KIND_BAYESIAN
-              : !robust                    ? SUMMARY_KIND_MODEL
-              : strcmp(robust, "HC1") == 0 ? SUMMARY_KIND_HC1
-                                           : SUMMARY_KIND_HC0;
+    view->errors = options->cluster             ? SUMMARY_KIND_CLUSTER
+                   : options->bayesian          ? SUMMARY_KIND_BAYESIAN
+                   : !robust                    ? SUMMARY_KIND_MODEL
+                   : strcmp(robust, "HC1") == 0 ? SUMMARY_KIND_HC1
+                                                : SUMMARY_KIND_HC0;
     return 0;
-}
-
-/* The errors of clusters are those of the column that the run was given. */
-static int check_cluster(const json_t *summary, const char *column) {
-    const json_t *clusters = json_object_get(json_object_get(summary, "covariance"), "clusters");
-    const char *known = json_string_value(json_object_get(clusters, "column"));
-    if (!column || !known || strcmp(known, column) == 0)
-        return 0;
-    return error_set(ERROR_USAGE,
-                     "`--cluster %s`: this run computed errors for clusters of \"%s\" alone",
-                     column, known);
 }
 
 /* The newest model beside that of `folder` that has a summary; NULL: there is none. */
@@ -112,10 +98,15 @@ static int refuse_model(const struct model *model) {
 
 static int show(const struct options *options, const struct model *model, const json_t *summary,
                 const struct summary_view *view) {
+    /* The errors of clusters are those of the column that the run was given. */
+    const json_t *clusters = json_object_get(json_object_get(summary, "covariance"), "clusters");
+    const char *known = json_string_value(json_object_get(clusters, "column"));
     json_t *table;
-    int code = check_cluster(summary, options->cluster);
-    if (!code)
-        code = summary_table(model, summary, view, &table);
+    if (options->cluster && known && strcmp(known, options->cluster) != 0)
+        return error_set(ERROR_USAGE,
+                         "`--cluster %s`: this run computed errors for clusters of \"%s\" alone",
+                         options->cluster, known);
+    int code = summary_table(model, summary, view, &table);
     if (code)
         return code;
     if (options->json)
@@ -127,12 +118,10 @@ static int show(const struct options *options, const struct model *model, const 
 }
 
 int command_summary(const struct options *options) {
-    struct summary_view view = {.only = options->only};
+    struct summary_view view = {0};
     struct model *model = NULL;
     json_t *summary = NULL;
-    int code = read_level(options->level, &view.level);
-    if (!code)
-        code = read_errors(options, &view.errors);
+    int code = read_view(options, &view);
     if (!code)
         code = model_open(options->operands[0], &model);
     if (!code && model->weight)

@@ -107,27 +107,24 @@ bool launch_is_of_state(const char *state, const char *address) {
     return ours;
 }
 
-static bool is_in_use(const struct launch *launch, const char *path) {
-    for (uint32_t i = 0; i < launch->count; i++) {
-        const char *used = socket_path(launch->workers[i]->address);
-        if (used && strcmp(used, path) == 0)
-            return true;
-    }
-    return false;
-}
-
 static void sweep_folder(const struct launch *launch, const char *folder) {
     struct stat status;
     char **names;
     /* /tmp belongs to all: another user may have made a folder, or a link, of such a name. */
-    bool own = lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
-    if (!own || folder_names(folder, &names)) {
+    bool ours =
+        lstat(folder, &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == geteuid();
+    if (!ours || folder_names(folder, &names)) {
         error_clear();
         return;
     }
     for (char **name = names; *name; name++) {
         char *path = path_join(folder, *name);
-        if (!is_in_use(launch, path))
+        bool used = false;
+        for (uint32_t i = 0; i < launch->count; i++) {
+            const char *own = socket_path(launch->workers[i]->address);
+            used |= own && strcmp(own, path) == 0;
+        }
+        if (!used)
             unlink(path);
         free(path);
     }
@@ -136,26 +133,24 @@ static void sweep_folder(const struct launch *launch, const char *folder) {
         log_debug("removed %s, left by a coordinator that was killed", folder);
 }
 
-static void sweep_place(const struct launch *launch, const char *place, const char *prefix) {
-    char **names;
-    if (folder_names(place, &names))
-        error_clear();
-    for (char **name = names; name && *name; name++)
-        if (strncmp(*name, prefix, strlen(prefix)) == 0) {
-            char *folder = path_join(place, *name);
-            sweep_folder(launch, folder);
-            free(folder);
-        }
-    names_free(names);
-}
-
 void launch_local_sweep(const struct launch *launch) {
     const char *places[PLACES];
     char *prefix = prefix_of(launch->state);
     find_places(places);
-    for (int i = 0; i < PLACES; i++)
-        if (places[i] && *places[i])
-            sweep_place(launch, places[i], prefix);
+    for (int i = 0; i < PLACES; i++) {
+        char **names = NULL;
+        if (!places[i] || !*places[i])
+            continue;
+        if (folder_names(places[i], &names))
+            error_clear();
+        for (char **name = names; name && *name; name++)
+            if (strncmp(*name, prefix, strlen(prefix)) == 0) {
+                char *folder = path_join(places[i], *name);
+                sweep_folder(launch, folder);
+                free(folder);
+            }
+        names_free(names);
+    }
     free(prefix);
 }
 

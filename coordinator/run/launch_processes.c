@@ -340,25 +340,19 @@ static void end_process(const struct launched *worker, int number) {
     kill(-worker->pid, number);
 }
 
-/* Kills the process of a worker. It may die later, if it is in the middle of a write to the disk.
- * It must be reaped in any case, so its pid is kept in `killed`. */
-static void end_one(struct launched *worker) {
+/* The process may die later, if it is in the middle of a write to the disk. It must be reaped in
+ * any case, so its pid is kept in `killed`. */
+void launch_stop(struct launched *worker) {
     struct launch *launch = worker->launch;
-    if (!worker->pid)
-        return;
-    if (!worker->adopted) {
+    if (worker->pid && !worker->adopted) {
         end_process(worker, SIGKILL);
         launch->killed =
             memory_resize(launch->killed, launch->killed_count + 1, sizeof *launch->killed);
         launch->killed[launch->killed_count++] = worker->pid;
-    } else if (is_ours(worker)) {
+    } else if (worker->pid && is_ours(worker)) {
         kill(worker->pid, SIGKILL);
     }
     worker->pid = 0;
-}
-
-void launch_stop(struct launched *worker) {
-    end_one(worker);
     await_no_line(worker);
     worker->adopted = false;
     assert(!worker->pid && !worker->starting);

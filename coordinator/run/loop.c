@@ -88,27 +88,26 @@ static void end_child(pid_t child, int number) {
     process_group_ended(child, CHILD_END_MS);
 }
 
-/* Ends the process without a return to main(): a thread may be at work beside the loop and cannot
- * be stopped from here; it ends with the process. _exit() and not exit(), because handlers of
- * exit() would run while that thread still uses what they release. Nothing on the disk needs care:
- * every file is written so that a kill at any instant leaves it whole or temporary. */
-static _Noreturn void end_process(struct loop *loop, int number, const char *why) {
+/* Without `stop` this ends the process without a return to main(): a thread may be at work beside
+ * the loop and cannot be stopped from here; it ends with the process. _exit() and not exit(),
+ * because handlers of exit() would run while that thread still uses what they release. Nothing on
+ * the disk needs care: every file is written so that a kill at any instant leaves it whole or
+ * temporary. */
+void loop_stop(struct loop *loop, int signal, const char *why) {
+    if (loop->stop) {
+        log_info("%s: stopping", why);
+        loop->stop(loop->context);
+        return;
+    }
     progress_close();
     if (loop->child)
-        end_child(loop->child, number);
+        end_child(loop->child, signal);
     if (loop->leave)
         loop->leave(loop->context, why);
     char text[160];
     snprintf(text, sizeof text, "dml-coordinator: %s; the same command goes on from here\n", why);
     log_last(text);
     _exit(-ERROR_AGAIN);
-}
-
-void loop_stop(struct loop *loop, int signal, const char *why) {
-    if (!loop->stop)
-        end_process(loop, signal, why);
-    log_info("%s: stopping", why);
-    loop->stop(loop->context);
 }
 
 static void on_signal(evutil_socket_t number, short what, void *context) {

@@ -81,16 +81,6 @@ void training_release_plugin(struct training *run) {
 
 /* ---- any model ---- */
 
-/* The exponents of the layout. A linear model has those of the columns of its set. */
-static void find_exponents(struct training *run) {
-    const struct set_info *info = set_info(run->set);
-    free(run->exponents);
-    run->exponents =
-        family_of(&run->shape)->rounds_chunks
-            ? objective_exponents(&run->shape, info->exponent, set_training_chunks(info))
-            : NULL;
-}
-
 static int refuse_size(const struct training *run) {
     const struct job_family *family = job_family(run->session->job);
     if (!family->too_large)
@@ -199,7 +189,12 @@ int training_shape(struct training *run) {
         code = training_check_columns(run);
     if (code)
         return code;
-    find_exponents(run);
+    /* The exponents of the layout; those of a linear model are in its set, with the columns. */
+    free(run->exponents);
+    run->exponents =
+        family_of(&run->shape)->rounds_chunks
+            ? objective_exponents(&run->shape, info->exponent, set_training_chunks(info))
+            : NULL;
     tell_sizes(run);
     uint64_t parameters = layout_parameters(&run->parameters);
     code = sizing_precondition(session->job, info, &run->shape, &run->preconditioner);
@@ -215,16 +210,6 @@ int training_shape(struct training *run) {
 }
 
 /* ---- Downpour ---- */
-
-/* A minibatch larger than the data is no error: tomorrow there may be more rows. */
-static void warn_of_size(const struct job *job, uint64_t rows) {
-    uint32_t batch = job_batch_most(job);
-    uint64_t first = (uint64_t)batch * job->downpour.schedule.value[0];
-    if (first >= rows && !job_steps_least(job))
-        log_warning("there are %llu rows, so an epoch is one minibatch of them all: set "
-                    "downpour.batch (%u) lower for more steps",
-                    (unsigned long long)rows, batch);
-}
 
 /* Derivatives of a row by the margins of classes are at most 1; values are about 1 in units. */
 #define ROW_FLOOR 0.2
@@ -248,7 +233,12 @@ struct downpour_settings training_downpour(const struct training *run) {
     const double steps_most =
         fmax(PARAMETERS_AN_EPOCH, products) / (double)layout_parameters(&run->parameters);
     assert(layout_parameters(&run->parameters) > 0);
-    warn_of_size(job, data->rows);
+    /* A minibatch larger than the data is no error: tomorrow there may be more rows. */
+    const uint32_t batch = job_batch_most(job);
+    if ((uint64_t)batch * job->downpour.schedule.value[0] >= data->rows && !job_steps_least(job))
+        log_warning("there are %llu rows, so an epoch is one minibatch of them all: set "
+                    "downpour.batch (%u) lower for more steps",
+                    (unsigned long long)data->rows, batch);
     return (struct downpour_settings){
         .epochs = job->downpour.epochs,
         .batch = job->downpour.batch,

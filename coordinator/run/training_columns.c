@@ -35,18 +35,6 @@ int training_find_squares(struct training *run) {
     return moments_squares(run->set, cpus_usable(), &run->moments, run->squares);
 }
 
-/* Whether l2 alone tells the gap. */
-static int ask_l2(struct training *run, double l2) {
-    const struct set_info *info = set_info(run->set);
-    bool may = info->features >= info->rows && !info->strip_columns && !run->scaling.columns &&
-               !job_has_orthants(run->session->job);
-    double square = 0;
-    int code = may ? set_mean_square(run->set, cpus_usable(), &square) : 0;
-    if (!code && may && gap_is_by_l2(&run->estimates, info, l2, square))
-        run->estimates.mean_square = square;
-    return code;
-}
-
 /* For the estimate of the gap. */
 static int measure_columns(struct training *run) {
     struct session *session = run->session;
@@ -62,7 +50,13 @@ static int measure_columns(struct training *run) {
         gap_measure(info, &run->moments, run->scaling.columns);
     if (run->scaling.columns && !run->scaling.plain)
         return 0;
-    code = ask_l2(run, l2);
+    /* Where l2 alone tells the gap, squares of columns are not asked. */
+    bool may_be_by_l2 = info->features >= info->rows && !info->strip_columns &&
+                        !run->scaling.columns && !job_has_orthants(session->job);
+    double square = 0;
+    code = may_be_by_l2 ? set_mean_square(run->set, cpus_usable(), &square) : 0;
+    if (!code && may_be_by_l2 && gap_is_by_l2(&run->estimates, info, l2, square))
+        run->estimates.mean_square = square;
     if (code || run->estimates.mean_square > 0)
         return code;
     code = training_find_squares(run);

@@ -58,21 +58,6 @@ struct recalling {
     struct dataset *data;
 };
 
-static void read_sources(const char *text, struct dataset_sources *sources) {
-    json_t *list = json_loads(text, 0, NULL), *source;
-    size_t i;
-    json_array_foreach(list, i, source) {
-        struct dataset_source read = {.path = (char *)(uintptr_t)member_text(source, "path"),
-                                      .use = USE_TRAINING};
-        while (read.use < USE_TEST && strcmp(uses[read.use], member_text(source, "use")))
-            read.use++;
-        snprintf(read.fingerprint, sizeof read.fingerprint, "%s",
-                 member_text(source, "fingerprint"));
-        dataset_add_source(sources, &read);
-    }
-    json_decref(list);
-}
-
 static int work_on_recalling(void *context) {
     struct recalling *recalling = context;
     int code = dataset_recall(recalling->job, &recalling->sources, recalling->data);
@@ -86,7 +71,18 @@ static int work_on_recalling(void *context) {
 int sweep_recall(struct session *session, const char *sources, const char *fingerprint,
                  struct dataset *data) {
     struct recalling recalling = {.job = session->job, .fingerprint = fingerprint, .data = data};
-    read_sources(sources, &recalling.sources);
+    json_t *list = json_loads(sources, 0, NULL), *source;
+    size_t i;
+    json_array_foreach(list, i, source) {
+        struct dataset_source read = {.path = (char *)(uintptr_t)member_text(source, "path"),
+                                      .use = USE_TRAINING};
+        while (read.use < USE_TEST && strcmp(uses[read.use], member_text(source, "use")))
+            read.use++;
+        snprintf(read.fingerprint, sizeof read.fingerprint, "%s",
+                 member_text(source, "fingerprint"));
+        dataset_add_source(&recalling.sources, &read);
+    }
+    json_decref(list);
     int code = loop_beside(&session->loop, STAGE_PACKING, work_on_recalling, &recalling);
     dataset_sources_release(&recalling.sources);
     return code;
@@ -198,14 +194,6 @@ static int take_winner(struct sweep *sweep, const struct sweep_record *record,
     return code;
 }
 
-/* Whether full fits that have not begun are to start from the model that the first one had. */
-static bool needs_start(const struct sweep *sweep, const struct sweep_record *record) {
-    bool begins = false;
-    for (uint32_t i = 0; i < sweep->shape.values; i++)
-        begins |= !sweep->runs.members[i].run;
-    return begins && sweep->shape.apart && *record->start_model && !sweep->start_from;
-}
-
 /* The run whose model the sweep was begun from: that which is live still, or what the record of its
  * first run says. Another one may have the same model, but not the same curvature beside it. */
 static int find_start_run(struct sweep *sweep, const struct sweep_record *record, int64_t *run) {
@@ -225,25 +213,31 @@ static int find_start_run(struct sweep *sweep, const struct sweep_record *record
     return code;
 }
 
-/* Whoever goes on with a sweep need not name the model that it was begun from. `start_from` stays
- * NULL if that is not here. */
+/* Whoever goes on with a sweep need not name the model that it was begun from, which full fits that
+ * have not begun are to start from as the first one did. A new sweep starts if it is not here. */
 static int find_start(struct sweep *sweep, const struct sweep_record *record) {
+    bool begins = false;
     int64_t run;
+    assert(sweep->number == record->sweep && !sweep->begun_from);
+    for (uint32_t i = 0; i < sweep->shape.values; i++)
+        begins |= !sweep->runs.members[i].run;
+    if (!begins || !sweep->shape.apart || !*record->start_model || sweep->start_from)
+        return 0;
     int code = find_start_run(sweep, record, &run);
+    if (code)
+        return code;
     char *folder = run_model_folder(sweep->training->session->job->state, run);
-    if (!code && run && access(folder, F_OK) == 0)
+    if (run && access(folder, F_OK) == 0) {
         sweep->start_from = sweep->begun_from = folder;
-    else
-        free(folder);
-    return code;
-}
-
-static void leave_unfinished(struct sweep *sweep) {
+        return 0;
+    }
+    free(folder);
     log_info("sweep %lld is unfinished, but the model that it started from is not here any more: a "
              "new sweep starts",
              (long long)sweep->number);
     sweep->number = 0;
     sweep_runs_release(&sweep->runs);
+    return 0;
 }
 
 /* Goes on with the sweep of the record, or takes its winner, if either can be. */
@@ -257,12 +251,7 @@ static int go_on(struct sweep *sweep, const struct sweep_record *record,
             sweep_next(&sweep->shape, sweep->runs.members, &member) == SWEEP_CHOOSE)
             log_info("sweep %lld has ended; another of its models may be chosen now",
                      (long long)record->sweep);
-        if (!needs_start(sweep, record))
-            return 0;
-        code = find_start(sweep, record);
-        if (!code && !sweep->start_from)
-            leave_unfinished(sweep);
-        return code;
+        return find_start(sweep, record);
     }
     if (code)
         return code;
@@ -307,26 +296,6 @@ static int begin(struct sweep *sweep) {
 }
 
 /* ---- a member ---- */
-
-static void announce(const struct sweep *sweep, uint32_t member) {
-    struct sweep_place place = sweep_place(&sweep->shape, member);
-    char fold[48] = "", *value = job_grid_words(sweep->training->session->job, place.value);
-    if (place.fold)
-        snprintf(fold, sizeof fold, ", fold %u of %u", place.fold, sweep->shape.folds);
-    log_info("sweep %lld, run %u of %u: %s%s", (long long)sweep->number, member + 1,
-             sweep->runs.count, value, fold);
-    free(value);
-}
-
-/* The folder of the model that the member starts from; NULL: from none. Only full fits start from
- * the live model: that may have been trained on the rows of any fold. Free it. */
-static char *start_folder(const struct sweep *sweep, uint32_t member) {
-    uint32_t before = sweep_start_of(&sweep->shape, member);
-    bool live = sweep->start_from && !sweep_place(&sweep->shape, member).fold;
-    if (before == SWEEP_NO_MEMBER)
-        return live ? memory_copy_string(sweep->start_from) : NULL;
-    return run_model_folder(sweep->training->session->job->state, sweep->runs.members[before].run);
-}
 
 /* The first member's time begins with the command: what came before is counted to it. */
 static void prepare(struct sweep *sweep, uint32_t member, const char *start) {
@@ -393,13 +362,27 @@ static int choose_data(struct sweep *sweep, uint32_t fold, struct dataset *data)
 
 static int train_member(struct sweep *sweep, uint32_t member) {
     struct training *training = sweep->training;
+    struct job *job = training->session->job;
     struct sweep_place place = sweep_place(&sweep->shape, member);
-    char *start = start_folder(sweep, member);
-    announce(sweep, member);
     struct dataset data;
     struct job_grid_lists lists;
+    assert(member < sweep->runs.count && place.fold <= sweep->shape.folds);
+    /* Only full fits start from the live model: that may have been trained on the rows of any fold.
+     */
+    const uint32_t before = sweep_start_of(&sweep->shape, member);
+    char *start = NULL;
+    if (before != SWEEP_NO_MEMBER)
+        start = run_model_folder(job->state, sweep->runs.members[before].run);
+    else if (sweep->start_from && !place.fold)
+        start = memory_copy_string(sweep->start_from);
+    char fold[48] = "", *value = job_grid_words(job, place.value);
+    if (place.fold)
+        snprintf(fold, sizeof fold, ", fold %u of %u", place.fold, sweep->shape.folds);
+    log_info("sweep %lld, run %u of %u: %s%s", (long long)sweep->number, member + 1,
+             sweep->runs.count, value, fold);
+    free(value);
     int code = choose_data(sweep, place.fold, &data);
-    job_grid_enter(training->session->job, place.value, &lists);
+    job_grid_enter(job, place.value, &lists);
     prepare(sweep, member, start);
     progress_open(!training->session->options->quiet);
     if (!code)
@@ -408,7 +391,7 @@ static int train_member(struct sweep *sweep, uint32_t member) {
         code = training_conclude(training);
     training_release(training, code);
     training->member = (struct training_member){0};
-    job_grid_leave(training->session->job, &lists);
+    job_grid_leave(job, &lists);
     free(start);
     return code;
 }
@@ -421,6 +404,7 @@ static int remove_models_of_folds(struct sweep *sweep) {
     const struct sweep_runs *members = &sweep->runs;
     int64_t *runs = memory_new(members->count, sizeof *runs);
     size_t count = 0;
+    assert(sweep->shape.values <= members->count);
     for (uint32_t i = sweep->shape.values; i < members->count; i++)
         if (members->members[i].state == MEMBER_DONE && !members->removed[i])
             runs[count++] = members->members[i].run;
@@ -440,6 +424,7 @@ static int conclude(struct sweep *sweep, struct sweep_outcome *outcome) {
         log_warning("sweep %lld: no value has the figure %s on %s, so %s decides",
                     (long long)sweep->number, sweep->shape.rule.by->name,
                     sweep->shape.folds ? "all folds" : "the holdout", by->name);
+    assert(winner < sweep->shape.values);
     outcome->winner = sweep->runs.members[winner].run;
     outcome->result = sweep_result(sweep->number, &sweep->shape, &sweep->runs);
     char *text = json_dumps(outcome->result, JSON_COMPACT);
@@ -489,6 +474,7 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
                           .identity = job_identity(session->job),
                           .judged = sweep_judged_by(data)};
     *outcome = (struct sweep_outcome){0};
+    assert(job_has_sweep(session->job) && !session->sweep);
     int code = read_start(&sweep);
     if (!code && !fresh)
         code = take_up(&sweep, outcome);
