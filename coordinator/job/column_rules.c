@@ -68,27 +68,11 @@ bool bounds_rule_fits(const char *text) {
 
 /* ---- columns ---- */
 
-/* For each column of the set, the column of the table from which it was made. */
-static uint32_t *owners_of(const struct set_info *data) {
-    uint32_t *owners = memory_new(data->features, sizeof *owners);
-    for (uint64_t j = 0; data->table && j < data->features; j++)
-        owners[j] = table_column_of(data->table, data->feature_id[j],
-                                    data->feature_names ? data->feature_names[j] : "");
-    return owners;
-}
-
 /* What a rule is about: a column of the table, or ids first … last. */
 struct reach {
     uint32_t column;
     uint64_t first, last;
 };
-
-static bool reaches(const struct reach *reach, const struct set_info *data, const uint32_t *owners,
-                    uint64_t j) {
-    if (data->table)
-        return owners[j] == reach->column;
-    return data->feature_id[j] >= reach->first && data->feature_id[j] <= reach->last;
-}
 
 static int find_column(const struct table *table, const char *name, struct reach *reach) {
     char text[COLUMN_TEXT];
@@ -126,10 +110,6 @@ static int find_ids(const char *name, struct reach *reach) {
                      name);
 }
 
-static int find_reach(const struct table *table, const char *name, struct reach *reach) {
-    return table ? find_column(table, name, reach) : find_ids(name, reach);
-}
-
 static int given_twice(const char *name) {
     return error_set(ERROR_CONFIG, "\"%s\" is given twice; allowed: once", name);
 }
@@ -145,46 +125,33 @@ struct reading {
     bool bounds; /* of `bounds`, else of `penalty` */
 };
 
-/* The value of a rule, which was read when the job was. */
-struct rule_value {
-    double factor, low, high;
-};
-
-static bool read_value(const struct reading *reading, const char *text, size_t *length,
-                       struct rule_value *value) {
-    const char *written = split_rule(text, length);
-    return reading->bounds ? read_bounds(written, &value->low, &value->high)
-                           : read_factor(written, &value->factor);
-}
-
-static void put_value(const struct reading *reading, uint64_t j, const struct rule_value *value) {
-    reading->taken[j] = true;
-    if (reading->bounds) {
-        reading->rules->low[j] = value->low;
-        reading->rules->high[j] = value->high;
-    } else {
-        reading->rules->factor[j] = value->factor;
-    }
-}
-
+/* A rule was checked when the job was read, so its value fits. */
 static int read_rule(const struct reading *reading, const char *text) {
+    const struct set_info *data = reading->data;
+    struct column_rules *rules = reading->rules;
     size_t length = 0, found = 0;
     struct reach reach = {0};
-    struct rule_value value = {0};
-    bool fits = read_value(reading, text, &length, &value);
+    double factor = 1, low = 0, high = 0;
+    const char *value = split_rule(text, &length);
+    bool fits = reading->bounds ? read_bounds(value, &low, &high) : read_factor(value, &factor);
     assert(fits);
-    if (!fits)
-        return ERROR_INTERNAL;
     char *name = memory_format("%.*s", (int)length, text);
-    int code = find_reach(reading->data->table, name, &reach);
+    int code = data->table ? find_column(data->table, name, &reach) : find_ids(name, &reach);
     if (!code && reading->bounds)
-        code = check_free(reading->data->table, &reach, name);
-    for (uint64_t j = 0; !code && j < reading->data->features; j++) {
-        if (!reaches(&reach, reading->data, reading->owners, j))
+        code = check_free(data->table, &reach, name);
+    for (uint64_t j = 0; !code && j < data->features; j++) {
+        const uint64_t id = data->feature_id[j];
+        if (data->table ? reading->owners[j] != reach.column : id < reach.first || id > reach.last)
             continue;
         if (reading->taken[j])
             code = given_twice(name);
-        put_value(reading, j, &value);
+        reading->taken[j] = true;
+        if (reading->bounds) {
+            rules->low[j] = low;
+            rules->high[j] = high;
+        } else {
+            rules->factor[j] = factor;
+        }
         found++;
     }
     if (!code && !found)
@@ -246,7 +213,11 @@ int column_rules_find(const struct job *job, const struct set_info *data,
     *rules = (struct column_rules){0};
     if (!job_has_penalties(job) && !job_has_bounds(job))
         return 0;
-    uint32_t *owners = owners_of(data);
+    /* For each column of the set, the column of the table from which it was made. */
+    uint32_t *owners = memory_new(data->features, sizeof *owners);
+    for (uint64_t j = 0; data->table && j < data->features; j++)
+        owners[j] = table_column_of(data->table, data->feature_id[j],
+                                    data->feature_names ? data->feature_names[j] : "");
     struct reading reading = {.data = data, .owners = owners, .rules = rules};
     int code = 0;
     if (job_has_penalties(job)) {

@@ -240,24 +240,22 @@ static int check_response(const struct job *job) {
     return 0;
 }
 
-/* The list of values of a grid that would take for ever is refused before it begins. */
-static int check_grid(const struct job *job) {
-    uint32_t values = job_grid_size(job);
-    if (values <= GRID_MAX)
-        return 0;
-    return error_set(ERROR_CONFIG,
-                     "%s: key `l1`: %u values with %u of `l2` are %u models; allowed: at most %u",
-                     job->file, job->l1.count, job->l2.count, values, GRID_MAX);
-}
-
-/* Rows are needed to choose among the models of several values. */
+/* Rows are needed to choose among the models of several values, and a list of values that would
+ * take for ever is refused before it begins. */
 static int check_path(const struct job *job) {
-    if (job_grid_size(job) < 2 || job->folds || job->holdout[0])
-        return check_grid(job);
-    return error_set(ERROR_CONFIG,
-                     "%s: key `%s`: a list of values needs rows to choose among their models; also "
-                     "set `holdout`, for example holdout = 0.1, or `folds`, for example folds = 5",
-                     job->file, job->l1.count > 1 ? "l1" : "l2");
+    const uint32_t values = job_grid_size(job);
+    if (values > 1 && !job->folds && !job->holdout[0])
+        return error_set(ERROR_CONFIG,
+                         "%s: key `%s`: a list of values needs rows to choose among their models; "
+                         "also set `holdout`, for example holdout = 0.1, or `folds`, for example "
+                         "folds = 5",
+                         job->file, job->l1.count > 1 ? "l1" : "l2");
+    if (values > GRID_MAX)
+        return error_set(ERROR_CONFIG,
+                         "%s: key `l1`: %u values with %u of `l2` are %u models; allowed: at most "
+                         "%u",
+                         job->file, job->l1.count, job->l2.count, values, GRID_MAX);
+    return 0;
 }
 
 /* The figure that a model of the objective is said not to have; `directed` as of

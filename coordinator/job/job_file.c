@@ -435,45 +435,21 @@ const char *job_question(const char *path, bool or_state) {
     return file_question(path, (const char *const[]){".conf", or_state ? ".state" : NULL, NULL});
 }
 
-/* Adds to the error whether another job file is meant. */
-static int refuse_missing(const char *path) {
-    char *why = memory_copy_string(error_text());
-    error_clear();
-    error_set(ERROR_CONFIG, "%s%s", why, job_question(path, false));
-    free(why);
-    return ERROR_CONFIG;
-}
-
-/* A table in the place of a job file, by its name. */
-static bool is_named_as_data(const char *path) {
-    static const char *const endings[] = {".csv",   ".tsv",    ".tab",  ".txt",
-                                          ".jsonl", ".ndjson", ".json", ".parquet",
-                                          ".gz",    ".libsvm", ".svm",  ".zst"};
-    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
-        if (name_ends(path, endings[i]))
-            return true;
-    return false;
-}
-
-static int refuse_data(const char *path) {
-    char *word = shell_word(path);
-    error_clear();
-    int code = error_set(ERROR_CONFIG,
-                         "%s is no job file but, by its name, data; this writes a job file for it: "
-                         "dml-coordinator init %s",
-                         path, word);
-    free(word);
-    return code;
-}
-
 static int read_and_parse(struct job *job) {
     char *text = NULL;
     size_t length;
     int code = file_read(job->file, JOB_FILE_BYTES_MAX, &text, &length);
     if (code == ERROR_PERMISSION)
         return code;
-    if (code)
-        return access(job->file, F_OK) ? refuse_missing(job->file) : ERROR_CONFIG;
+    if (code && !access(job->file, F_OK))
+        return ERROR_CONFIG;
+    if (code) { /* perhaps another job file is meant */
+        char *why = memory_copy_string(error_text());
+        error_clear();
+        code = error_set(ERROR_CONFIG, "%s%s", why, job_question(job->file, false));
+        free(why);
+        return code;
+    }
     if (strlen(text) != length)
         code = error_set(ERROR_CONFIG, "%s: is not a text file", job->file);
     if (!code)
@@ -486,12 +462,25 @@ static int read_and_parse(struct job *job) {
     return code;
 }
 
+/* A file that cannot be read as a job file, and by its name is a table, may be meant as data. */
 int job_file_read(struct job *job) {
+    static const char *const endings[] = {".csv",   ".tsv",    ".tab",  ".txt",
+                                          ".jsonl", ".ndjson", ".json", ".parquet",
+                                          ".gz",    ".libsvm", ".svm",  ".zst"};
+    bool is_data = false;
     int code = read_and_parse(job);
-    return code && code != ERROR_PERMISSION && !access(job->file, F_OK) &&
-                   is_named_as_data(job->file)
-               ? refuse_data(job->file)
-               : code;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        is_data |= name_ends(job->file, endings[i]);
+    if (!code || !is_data || code == ERROR_PERMISSION || access(job->file, F_OK))
+        return code;
+    char *word = shell_word(job->file);
+    error_clear();
+    code = error_set(ERROR_CONFIG,
+                     "%s is no job file but, by its name, data; this writes a job file for it: "
+                     "dml-coordinator init %s",
+                     job->file, word);
+    free(word);
+    return code;
 }
 
 /* Applies KEY=VALUE. A value that begins with { or a quote is read as in a file. Any other value is

@@ -132,26 +132,22 @@ static void complete_state(struct job *job, const char *state) {
     job->state = place;
 }
 
-/* An l1 chooses the weights by itself, a few epochs come to no optimum that they had to be kept
- * from, standard errors are those of an unpenalised fit unless the job says otherwise, and what the
- * tensors of a plug-in are nobody knows here. */
-static void complete_l2_without_data(struct job *job) {
-    const struct key *key = key_find("l2");
-    bool none = job->summary || job->l1.value > 0 || job->optimizer == JOB_DOWNPOUR ||
-                job_family(job)->family->own_tensors;
-    if (!job->l2.automatic || !none)
-        return;
-    key_clear(key, job);
-    if (key_assign(key, job, "0", "default"))
-        abort();
-}
-
 /* Fills in the defaults that follow from other keys, and checks the whole. */
 static int complete(struct job *job) {
     int code = job_family(job)->complete(job);
     if (code)
         return code;
-    complete_l2_without_data(job);
+    /* An l1 chooses the weights by itself, a few epochs come to no optimum that they had to be kept
+     * from, standard errors are those of an unpenalised fit unless the job says otherwise, and what
+     * the tensors of a plug-in are nobody knows here. */
+    const struct key *l2 = key_find("l2");
+    bool none = job->summary || job->l1.value > 0 || job->optimizer == JOB_DOWNPOUR ||
+                job_family(job)->family->own_tensors;
+    if (job->l2.automatic && none) {
+        key_clear(l2, job);
+        code = key_assign(l2, job, "0", "default");
+        assert(!code);
+    }
     if (objective_of(job->objective)->labels == LABEL_LISTS)
         job->source.separator = job->separator[0]; /* so much of reading depends on it */
     code = job_check(job);
@@ -223,20 +219,17 @@ static bool is_settled_by_model(const struct key *key) {
     return false;
 }
 
-/* Whether the key names files beside the data that are read with it. */
-static bool is_beside(const struct key *key, enum reading_for use) {
+static bool is_about_reading(const struct key *key, enum reading_for use) {
+    size_t first = offsetof(struct job, source), end = first + sizeof(struct source_options);
+    /* Files beside the data that are read with it. */
     bool of_figures =
         key->offset == offsetof(struct job, weights) || key->offset == offsetof(struct job, labels);
     bool of_margins = key->offset == offsetof(struct job, offsets) ||
                       key->offset == offsetof(struct job, exposures);
-    return (of_margins && use != READING_FOR_JOB) || (of_figures && use == READING_TO_JUDGE);
-}
-
-static bool is_about_reading(const struct key *key, enum reading_for use) {
-    size_t first = offsetof(struct job, source), end = first + sizeof(struct source_options);
     if (use != READING_FOR_JOB && is_settled_by_model(key))
         return false;
-    return (key->offset >= first && key->offset < end) || is_beside(key, use);
+    return (key->offset >= first && key->offset < end) || (of_margins && use != READING_FOR_JOB) ||
+           (of_figures && use == READING_TO_JUDGE);
 }
 
 static int refuse_unless_reading(const char *setting, enum reading_for use) {
@@ -278,21 +271,6 @@ int job_set_reading(const char *const *settings, uint32_t count, enum reading_fo
     return code;
 }
 
-/* Whether one of the settings is of this key. */
-static bool is_set(const struct key *key, const char *const *settings, uint32_t count) {
-    size_t length = strlen(key->name);
-    for (uint32_t i = 0; i < count; i++)
-        if (!strncmp(settings[i], key->name, length) && settings[i][length] == '=')
-            return true;
-    return false;
-}
-
-static bool is_in(const char *name, const char *const *list) {
-    while (*list && strcmp(*list, name) != 0)
-        list++;
-    return *list;
-}
-
 void job_print_reading(const char *const *settings, uint32_t count,
                        const struct source_options *options, const char *section,
                        const char *const *but, FILE *out) {
@@ -300,9 +278,15 @@ void job_print_reading(const char *const *settings, uint32_t count,
     const size_t length = strlen(section);
     for (size_t i = 0; i < keys_count; i++) {
         const struct key *key = &keys[i];
-        if (!is_about_reading(key, READING_FOR_JOB) || key_section(key) != length ||
-            strncmp(key->name, section, length) != 0 || is_in(key->name, but) ||
-            !is_set(key, settings, count) || key_is_default(key, &job))
+        const size_t name = strlen(key->name);
+        bool is_set = false, is_left_out = false;
+        for (uint32_t k = 0; k < count; k++)
+            is_set |= !strncmp(settings[k], key->name, name) && settings[k][name] == '=';
+        for (const char *const *other = but; *other; other++)
+            is_left_out |= !strcmp(*other, key->name);
+        if (!is_set || is_left_out || !is_about_reading(key, READING_FOR_JOB) ||
+            key_section(key) != length || strncmp(key->name, section, length) != 0 ||
+            key_is_default(key, &job))
             continue;
         fprintf(out, length ? "    %s = " : "%-9s = ", key_own_name(key));
         key_print(key, &job, out);
@@ -345,17 +329,6 @@ static char *state_as_written(const struct job *job) {
     return path;
 }
 
-/* Begins the section of a key, unless it is that of the key before. */
-static void print_section(const struct key *key, const struct key *before) {
-    size_t length = key_section(key), last = before ? key_section(before) : 0;
-    if (length == last && (!length || strncmp(key->name, before->name, length) == 0))
-        return;
-    if (last)
-        puts("}");
-    if (length)
-        printf("%.*s {\n", (int)length, key->name);
-}
-
 void job_print(const struct job *job) {
     struct job written = *job;
     const struct key *before = NULL;
@@ -367,9 +340,15 @@ void job_print(const struct job *job) {
         json_decref(value);
         if (unset || !key_applies(key, job))
             continue;
-        print_section(key, before);
+        const size_t length = key_section(key), last = before ? key_section(before) : 0;
+        if (length != last || (length && strncmp(key->name, before->name, length) != 0)) {
+            if (last)
+                puts("}");
+            if (length)
+                printf("%.*s {\n", (int)length, key->name);
+        }
         const char *mark = key->tells && !job->given[i] ? "# " : "";
-        printf(key_section(key) ? "    %s%-14s = " : "%s%-18s = ", mark, key_own_name(key));
+        printf(length ? "    %s%-14s = " : "%s%-18s = ", mark, key_own_name(key));
         key_print(key, &written, stdout);
         putchar('\n');
         before = key;

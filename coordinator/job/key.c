@@ -53,19 +53,12 @@ static bool is_whole(const struct key *key) {
     return key->type == KEY_COUNT32 || key->type == KEY_COUNT64 || key->type == KEY_COUNTS;
 }
 
-static void write_range(const struct key *key, char *text, size_t size) {
-    char multiple[32];
-    snprintf(multiple, sizeof multiple, "multiple of %u", key->multiple);
-    const char *kind = key->multiple ? multiple : is_whole(key) ? "whole number" : "number";
-    const char *more = key_is_list(key) ? ", or a list of them in braces, like { 3, 2 }" : "";
-    if (key->most < (is_whole(key) ? 1e15 : NUMBER_MAX))
-        snprintf(text, size, "a %s from %.15g to %.15g%s", kind, key->least, key->most, more);
-    else
-        snprintf(text, size, "a %s of at least %.15g%s", kind, key->least, more);
-}
-
 void key_allowed(const struct key *key, char text[KEY_ALLOWED_BYTES]) {
     const size_t size = KEY_ALLOWED_BYTES;
+    const bool whole = is_whole(key);
+    char multiple[32];
+    const char *kind = key->multiple ? multiple : whole ? "whole number" : "number";
+    const char *more = key_is_list(key) ? ", or a list of them in braces, like { 3, 2 }" : "";
     size_t used = 0;
     if (key->word)
         used = (size_t)snprintf(text, size, "%s, or ", key->word);
@@ -80,7 +73,12 @@ void key_allowed(const struct key *key, char text[KEY_ALLOWED_BYTES]) {
     case KEY_NUMBERS:
     case KEY_COUNTS:
     case KEY_SERIES:
-        write_range(key, text + used, size - used);
+        snprintf(multiple, sizeof multiple, "multiple of %u", key->multiple);
+        if (key->most < (whole ? 1e15 : NUMBER_MAX))
+            snprintf(text + used, size - used, "a %s from %.15g to %.15g%s", kind, key->least,
+                     key->most, more);
+        else
+            snprintf(text + used, size - used, "a %s of at least %.15g%s", kind, key->least, more);
         break;
     case KEY_FLAG:
         snprintf(text + used, size - used, "true or false");
@@ -408,17 +406,11 @@ json_t *key_value(const struct key *key, const struct job *job) {
     return is_whole(key) ? json_integer((json_int_t)value) : json_real(value);
 }
 
-/* The key's default, as key_value() says it. A new reference. */
-static json_t *key_default(const struct key *key) {
-    struct job job = {0};
-    key_reset(key, &job);
-    json_t *value = key_value(key, &job);
-    key_release(key, &job);
-    return value;
-}
-
 bool key_is_default(const struct key *key, const struct job *job) {
-    json_t *value = key_value(key, job), *initial = key_default(key);
+    struct job of_defaults = {0};
+    key_reset(key, &of_defaults);
+    json_t *value = key_value(key, job), *initial = key_value(key, &of_defaults);
+    key_release(key, &of_defaults);
     bool same = json_equal(value, initial);
     json_decref(value);
     json_decref(initial);

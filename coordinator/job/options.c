@@ -155,12 +155,6 @@ static int refuse_option(int answer, char **argv) {
     return refuse_unknown(name);
 }
 
-/* Nothing in place of a file, folder or address, as of a variable that a script did not set. */
-static int refuse_empty(const struct option_row *row) {
-    return error_set(ERROR_USAGE, "option `--%s` needs an argument, %s, and has an empty one",
-                     row->name, row->argument);
-}
-
 static int parse_options(int argc, char **argv, struct options *options, unsigned *used) {
     struct option longs[ROWS + 1];
     char shorts[2 * ROWS + 2];
@@ -173,8 +167,12 @@ static int parse_options(int argc, char **argv, struct options *options, unsigne
             return refuse_option(answer, argv);
         const struct option_row *row = &option_rows[row_of(answer)];
         *used |= row->taken;
+        /* Nothing in place of a file, folder or address, as of a variable that a script did not
+         * set. */
         if (optarg && !*optarg && !option_is_alone(row) && row->taken != OPTION_LABEL)
-            return refuse_empty(row);
+            return error_set(ERROR_USAGE,
+                             "option `--%s` needs an argument, %s, and has an empty one", row->name,
+                             row->argument);
         if (!row->argument)
             *(bool *)((char *)options + row->offset) = true;
         else if (strcmp(row->name, "set") == 0)
@@ -199,17 +197,6 @@ static const char *command_question(const char *name, const struct command *comm
     if (name_ends(name, ".conf"))
         return nearest_question(&(struct nearest){.word = "run JOBFILE"}, "");
     return nearest_question(&nearest, "");
-}
-
-static int find_command(const char *name, const struct command *commands,
-                        const struct command **found) {
-    for (const struct command *command = commands; command->name; command++)
-        if (strcmp(command->name, name) == 0) {
-            *found = command;
-            return 0;
-        }
-    return error_set(ERROR_USAGE, "there is no command `%s`; `" PROGRAM " --help` lists them%s",
-                     name, command_question(name, commands));
 }
 
 /* Checks that the command takes the options and operands that it was given. */
@@ -275,7 +262,14 @@ int options_parse(int argc, char **argv, const struct command *commands, struct 
     if (code)
         return code;
     if (optind < argc) {
-        code = find_command(argv[optind], commands, &options->command);
+        const char *name = argv[optind];
+        for (const struct command *command = commands; command->name; command++)
+            if (strcmp(command->name, name) == 0)
+                options->command = command;
+        if (!options->command)
+            code = error_set(ERROR_USAGE,
+                             "there is no command `%s`; `" PROGRAM " --help` lists them%s", name,
+                             command_question(name, commands));
         for (int i = optind + 1; i < argc; i++)
             options->operands[options->operands_count++] = argv[i];
     }

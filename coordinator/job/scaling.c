@@ -22,22 +22,18 @@
  * in each row. It is known without reading the set. */
 #define MEAN_LARGE 100.0
 
-/* The column of the least exponent has the largest sum. */
-static bool has_large_numbers(const struct set_info *data) {
-    int16_t least = INT16_MAX;
-    for (uint64_t j = 0; j < data->features; j++)
-        least = data->exponent[j] < least ? data->exponent[j] : least;
-    return data->features && fixed_absolute_sum(least) >= MEAN_LARGE * (double)data->rows;
-}
-
 static bool may_be_diagonal(const struct job *job, const struct set_info *data,
                             enum precondition form) {
     if (job->precondition == PRECONDITION_DIAGONAL || form == PRECONDITION_HEAVY)
         return true;
-    return job->precondition == PRECONDITION_AUTO && job_family(job)->family->scales_columns &&
-           form != PRECONDITION_FULL &&
-           ((double)data->values >= VALUES_A_COLUMN * (double)data->features ||
-            has_large_numbers(data));
+    if (job->precondition != PRECONDITION_AUTO || !job_family(job)->family->scales_columns ||
+        form == PRECONDITION_FULL)
+        return false;
+    int16_t least = INT16_MAX; /* the column of the least exponent has the largest sum */
+    for (uint64_t j = 0; j < data->features; j++)
+        least = data->exponent[j] < least ? data->exponent[j] : least;
+    return (double)data->values >= VALUES_A_COLUMN * (double)data->features ||
+           (data->features && fixed_absolute_sum(least) >= MEAN_LARGE * (double)data->rows);
 }
 
 static bool may_be_sized(const struct job *job, const struct set_info *data) {
@@ -102,12 +98,6 @@ static char *name_of_column(const struct set_info *data, uint64_t j) {
                : memory_format("feature %llu", (unsigned long long)data->feature_id[j]);
 }
 
-static void scale_by_power(struct column_scaling *column) {
-    double power = ldexp(1, ilogb(column->scale)), ratio = power / column->scale;
-    column->scale = power;
-    column->penalty *= ratio * ratio;
-}
-
 static int find_columns(const struct set_info *data, const struct column *wanted,
                         const struct moments *moments, const struct column_rules *rules,
                         struct column_scaling *columns) {
@@ -120,8 +110,12 @@ static int find_columns(const struct set_info *data, const struct column *wanted
         column.variance = moments->variance[j];
         column.density = (double)moments->nonzero[j] / (double)moments->rows;
         columns[j] = column_scaling_of(&column);
-        if (rules && rules->low && (isfinite(rules->low[j]) || isfinite(rules->high[j])))
-            scale_by_power(&columns[j]);
+        if (rules && rules->low && (isfinite(rules->low[j]) || isfinite(rules->high[j]))) {
+            /* A power of 2 scales bounds exactly. */
+            double power = ldexp(1, ilogb(columns[j].scale)), ratio = power / columns[j].scale;
+            columns[j].scale = power;
+            columns[j].penalty *= ratio * ratio;
+        }
         if (!column_scaling_is_valid(&columns[j])) {
             char *name = name_of_column(data, j);
             int code =
@@ -177,14 +171,6 @@ static void warn_of_scales(const struct job *job, const struct set_info *data,
     free(column);
 }
 
-/* As columns of codes are. */
-static bool are_as_they_are(const struct column_scaling *columns, uint64_t count) {
-    for (uint64_t j = 0; j < count; j++)
-        if (columns[j].mean != 0 || columns[j].scale != 1)
-            return false;
-    return true;
-}
-
 int scaling_choose(const struct job *job, const struct set_info *data,
                    const struct objective_shape *shape, enum precondition form,
                    const struct moments *moments, const struct column_rules *rules,
@@ -216,8 +202,10 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         code = needed ? find_columns(data, &plain, moments, rules, scaling->columns) : 0;
     }
     scaling->sized = wanted.sized && !scaling->diagonal;
-    if (code || (!needed && !scaling->diagonal) ||
-        (scaling->sized && are_as_they_are(scaling->columns, data->features)))
+    bool any_differs = false; /* columns of codes are as they are */
+    for (uint64_t j = 0; j < data->features && !code && scaling->sized; j++)
+        any_differs |= scaling->columns[j].mean != 0 || scaling->columns[j].scale != 1;
+    if (code || (!needed && !scaling->diagonal) || (scaling->sized && !any_differs))
         scaling_release(scaling);
     if (!code)
         warn_of_scales(job, data, moments);
@@ -234,24 +222,22 @@ static void scale_plainly(const struct set_info *data, struct scaling *scaling) 
         scaling->columns[j] = (struct column_scaling){.scale = 1, .penalty = 1};
 }
 
-/* Before penalties are multiplied: l1 acts on the weight as l2 would without a factor. */
-static struct column_limit limit_of(const struct column_rules *rules, bool l1,
-                                    const struct column_scaling *column, uint64_t j) {
-    double factor = !l1 ? 0 : rules->factor ? rules->factor[j] : 1;
-    double scale = column ? column->scale : 1, penalty = column ? column->penalty : 1;
-    return (struct column_limit){.lasso = factor * sqrt(penalty),
-                                 .low = rules->low ? rules->low[j] / scale : -INFINITY,
-                                 .high = rules->high ? rules->high[j] / scale : INFINITY};
-}
-
 void scaling_add_rules(const struct set_info *data, const struct column_rules *rules, bool l1,
                        struct scaling *scaling) {
     if (rules->factor && !scaling->columns)
         scale_plainly(data, scaling);
     if (rules->low || (rules->factor && l1))
         scaling->limits = memory_new(data->features, sizeof *scaling->limits);
-    for (uint64_t j = 0; scaling->limits && j < data->features; j++)
-        scaling->limits[j] = limit_of(rules, l1, scaling->columns ? &scaling->columns[j] : NULL, j);
+    /* Before penalties are multiplied: l1 acts on the weight as l2 would without a factor. */
+    for (uint64_t j = 0; scaling->limits && j < data->features; j++) {
+        const struct column_scaling as_it_is = {.scale = 1, .penalty = 1};
+        const struct column_scaling *column = scaling->columns ? &scaling->columns[j] : &as_it_is;
+        const double factor = !l1 ? 0 : rules->factor ? rules->factor[j] : 1;
+        scaling->limits[j] =
+            (struct column_limit){.lasso = factor * sqrt(column->penalty),
+                                  .low = rules->low ? rules->low[j] / column->scale : -INFINITY,
+                                  .high = rules->high ? rules->high[j] / column->scale : INFINITY};
+    }
     for (uint64_t j = 0; rules->factor && j < data->features; j++)
         scaling->columns[j].penalty *= rules->factor[j];
 }

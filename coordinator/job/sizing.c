@@ -288,14 +288,6 @@ uint64_t sizing_block(const struct objective_shape *shape,
  * The lengths of texts differ more. */
 #define DEVIATION_OF_A_TABLE (1.0 / 3)
 
-/* Terms that a row adds on average to a block of the prefix: t(t + 1)/2, t = values + intercept.
- */
-static double terms_of(const struct prefix_counts *counts, uint32_t prefix, double intercept) {
-    double rows = (double)counts->rows, sum = counts->sum[prefix] / rows;
-    double square = counts->square[prefix] / rows + 2 * intercept * sum + intercept * intercept;
-    return (square + sum + intercept) / 2;
-}
-
 /* Or their numbers of values beyond the largest block vary little more than those of independent
  * columns, whose variance is the mean at most. The scaled Hessian of columns of one scale has an
  * eigenvalue as large as this ratio, where its others are about 1. */
@@ -332,7 +324,12 @@ static bool is_cheap(const struct set_info *data, const struct objective_shape *
                      const struct prefix_counts *counts, uint32_t prefix,
                      struct preconditioner_settings *settings) {
     struct layout layout = objective_layout(shape);
-    double terms = terms_of(counts, prefix, shape->intercept);
+    /* Terms that a row adds on average to a block of the prefix: t(t + 1)/2, t = values +
+     * intercept. */
+    double rows = (double)counts->rows, sum = counts->sum[prefix] / rows;
+    double intercept = shape->intercept;
+    double square = counts->square[prefix] / rows + 2 * intercept * sum + intercept * intercept;
+    double terms = (square + sum + intercept) / 2;
     settings->block_columns = counts->columns[prefix];
     set_prices(data, shape, (double)layout_heavy_block(&layout, settings->block_columns), terms,
                settings);

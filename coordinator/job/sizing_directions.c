@@ -52,39 +52,27 @@
 #define MATRICES_A_STEP 0.4
 #define READS_OF_A_DIRECTION 2
 
-/* Bytes of a set: a value with its column, or a dense value; as they are stored, about. */
-static double bytes_of_values(const struct set_info *data) {
-    size_t each = value_bytes(data->type) + (data->dense ? 0 : sizeof(uint32_t));
-    return (double)each * (double)data->values;
-}
-
-static double product_ns(const struct set_info *data, double outputs) {
-    if (data->dense)
-        return outputs > 1 ? PRODUCT_OF_MATRICES_NS : PRODUCT_DENSE_NS;
-    return outputs > 1 ? PRODUCT_BESIDE_NS : PRODUCT_APART_NS;
-}
-
-/* Nanoseconds of a step in the span for a number of a vector of rows. Of many rows the matrix is of
- * a sample (optimizer/span.c). */
-static double span_ns(const struct set_info *data, double outputs, uint32_t count) {
-    double trial = 2 * count * STORED_NS + ROW_LOSS_NS;
-    double second = (double)count * count / 2 * ROW_SECOND_NS * (outputs > 1 ? 2 : 1);
-    second *= span_rate(count, data->rows, (uint32_t)outputs);
-    return TRIALS_A_STEP * trial + MATRICES_A_STEP * second;
-}
-
 /* Whether steps in the span of so many directions beside `few` pairs are, rather than those along
  * lines with `pairs`. */
 static bool is_worth_it(const struct set_info *data, const struct objective_shape *shape,
                         uint32_t count, uint32_t few, uint32_t pairs) {
+    const bool several = shape->outputs > 1;
     double outputs = shape->outputs, parameters = (double)objective_parameters(shape);
-    double pass = 2 * product_ns(data, outputs) * (double)data->values * outputs;
+    double product = data->dense ? several ? PRODUCT_OF_MATRICES_NS : PRODUCT_DENSE_NS
+                     : several   ? PRODUCT_BESIDE_NS
+                                 : PRODUCT_APART_NS;
+    double pass = 2 * product * (double)data->values * outputs;
+    /* A step in the span, for a number of a vector of rows. Of many rows the matrix is of a sample
+     * (optimizer/span.c). */
+    double trial = 2 * count * STORED_NS + ROW_LOSS_NS;
+    double second = (double)count * count / 2 * ROW_SECOND_NS * (several ? 2 : 1);
+    second *= span_rate(count, data->rows, shape->outputs);
+    double span = TRIALS_A_STEP * trial + MATRICES_A_STEP * second;
     double common = pass + parameters * PARAMETER_NS;
     double reads = READS_OF_A_PAIR * few + READS_OF_A_DIRECTION * count;
     double line = common + parameters * STORED_NS * READS_OF_A_PAIR * pairs;
-    double step = common + parameters * STORED_NS * reads +
-                  (double)data->rows * outputs * span_ns(data, outputs, count);
-    return step <= line * (outputs > 1 ? SPAN_STEP_SEVERAL : SPAN_STEP);
+    double step = common + parameters * STORED_NS * reads + (double)data->rows * outputs * span;
+    return step <= line * (several ? SPAN_STEP_SEVERAL : SPAN_STEP);
 }
 
 /* How many pairs are kept beside directions, of the `pairs` that a run with line searches would
@@ -94,15 +82,6 @@ static uint32_t pairs_beside(const struct objective_shape *shape, uint32_t pairs
     uint32_t few =
         shape->outputs > 1 ? HISTORY_BESIDE_DIRECTIONS_SEVERAL : HISTORY_BESIDE_DIRECTIONS;
     return cost && pairs > few ? few : pairs;
-}
-
-/* Whether margins are what the data's rows and a point make alone, and their losses are known to
- * shards. */
-static bool can_have_directions(const struct job *job, const struct set_info *data,
-                                const struct objective_shape *shape) {
-    const struct objective *objective = objective_of(shape->kind);
-    return family_of(shape) == &family_linear && objective->second && objective->convex &&
-           data->labels != LABEL_LISTS && !job_has_orthants(job) && !job_has_minibatches(job);
 }
 
 /* The number of directions for data in tiles, whose steps are always in their span. */
@@ -138,7 +117,9 @@ static uint32_t directions_auto(const struct set_info *data, const struct object
     /* Margins of the directions take as much as the set and the pairs of a run without at most. */
     double element = (double)history_size(type_beside(data, shape, form, sizing->history_type));
     double pairs = 2.0 * sizing->history * element * (double)objective_parameters(shape);
-    double fit = (bytes_of_values(data) + pairs) / (numbers * element);
+    /* A value of the set, as it is stored, about: with its column unless rows are dense. */
+    size_t value = value_bytes(data->type) + (data->dense ? 0 : sizeof(uint32_t));
+    double fit = ((double)value * (double)data->values + pairs) / (numbers * element);
     uint32_t count = (uint32_t)fmin(fit, most_directions(data, shape, form, element));
     uint32_t least = form == PRECONDITION_HEAVY ? DIRECTIONS_LEAST_WITH_BLOCK : DIRECTIONS_LEAST;
     uint32_t few = pairs_beside(shape, sizing->history);
@@ -150,7 +131,12 @@ static uint32_t directions_auto(const struct set_info *data, const struct object
 static uint32_t directions_of(const struct job *job, const struct set_info *data,
                               const struct objective_shape *shape, enum precondition form,
                               const struct sizing *sizing) {
-    if (!can_have_directions(job, data, shape) || job_inverts(job))
+    /* Margins must be what the data's rows and a point make alone, and their losses be known to
+     * shards. */
+    const struct objective *objective = objective_of(shape->kind);
+    if (family_of(shape) != &family_linear || !objective->second || !objective->convex ||
+        data->labels == LABEL_LISTS || job_has_orthants(job) || job_has_minibatches(job) ||
+        job_inverts(job))
         return 0;
     if (job->directions != DIRECTIONS_AUTO)
         return job->directions;

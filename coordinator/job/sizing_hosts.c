@@ -1,5 +1,6 @@
 #include "coordinator/job/sizing.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "base/limits.h"
@@ -13,23 +14,6 @@
 #define STREAM_NS 1.4   /* for a byte between hosts, through TLS */
 #define MESSAGE_NS 500. /* of the coordinator, for one message that lists many flushes */
 
-/* A host with sparse rows fetches and sends only the columns that its rows have: at most one for
- * each value. What is sent names them. */
-static double bytes_of_parameter(const struct set_info *data, uint32_t hosts) {
-    const double dense = 2 * sizeof(double), sparse = dense + sizeof(uint32_t);
-    double columns = (double)data->features * hosts;
-    double share = data->dense || !(columns > 0) ? 1 : fmin((double)data->values / columns, 1);
-    return fmin(dense, sparse * share);
-}
-
-static uint32_t shards_on_hosts(const struct set_info *data, uint64_t parameters, uint32_t hosts) {
-    double bytes = (double)parameters * bytes_of_parameter(data, hosts);
-    double best = sqrt(bytes * STREAM_NS / (2 * MESSAGE_NS));
-    uint64_t blocks = (parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
-    double most = fmin(fmin(hosts, SHARDS_MAX), (double)blocks);
-    return (uint32_t)fmax(fmin(best, most), 1);
-}
-
 /* What is lost with a host, the work since its last flush, must not cost more than it saves: while
  * nobody is lost, at most this share of the shards' time goes into such flushes. */
 #define FLUSH_SHARE 0.05
@@ -42,7 +26,17 @@ uint32_t sizing_flush_ms(const struct job *job, uint64_t parameters, const struc
 
 void sizing_on_hosts(const struct job *job, const struct set_info *data, uint64_t parameters,
                      uint32_t hosts, struct sizing *sizing) {
-    sizing->shards = job->shards ? job->shards : shards_on_hosts(data, parameters, hosts);
+    /* A host with sparse rows fetches and sends only the columns that its rows have: at most one
+     * for each value. What is sent names them. */
+    const double dense = 2 * sizeof(double), sparse = dense + sizeof(uint32_t);
+    double columns = (double)data->features * hosts;
+    double share = data->dense || !(columns > 0) ? 1 : fmin((double)data->values / columns, 1);
+    double bytes = (double)parameters * fmin(dense, sparse * share);
+    double best = sqrt(bytes * STREAM_NS / (2 * MESSAGE_NS));
+    uint64_t blocks = (parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    double most = fmin(fmin(hosts, SHARDS_MAX), (double)blocks);
+    assert(hosts > 0);
+    sizing->shards = job->shards ? job->shards : (uint32_t)fmax(fmin(best, most), 1);
     sizing->replicas = job->replicas ? job->replicas : hosts;
     sizing->threads = job->threads;
 }
