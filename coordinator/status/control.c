@@ -195,13 +195,6 @@ int control_new(struct event_base *base, const char *state_folder,
     return 0;
 }
 
-/* Whoever took over from this process has a socket of its own there. */
-static bool is_ours(const struct control *control) {
-    struct stat there;
-    return !lstat(control->path, &there) && there.st_ino == control->bound.st_ino &&
-           there.st_dev == control->bound.st_dev;
-}
-
 void control_free(struct control *control) {
     if (!control)
         return;
@@ -209,7 +202,10 @@ void control_free(struct control *control) {
         evconnlistener_free(control->listener);
     if (control->resumer)
         event_free(control->resumer);
-    if (is_ours(control))
+    /* Whoever took over from this process has a socket of its own there. */
+    struct stat there;
+    if (!lstat(control->path, &there) && there.st_ino == control->bound.st_ino &&
+        there.st_dev == control->bound.st_dev)
         unlink(control->path);
     free(control->path);
     free(control);

@@ -295,21 +295,18 @@ struct figure_source figures_of_live(const struct live *live) {
     return source;
 }
 
-static json_t *figure_json(const struct figure *figure, const struct figure_source *source) {
-    if (figure->type == FIGURE_JSON)
-        return figure->json(source);
-    double value = figure->number(source);
-    if (figure->type == FIGURE_NUMBER || isnan(value))
-        return number_json(value);
-    return figure->type == FIGURE_FLAG ? json_boolean(value != 0) : json_integer((json_int_t)value);
-}
-
 json_t *figures_json(enum figure_place place, const struct figure_source *source) {
     json_t *object = json_object();
     for (size_t i = 0; i < figure_count; i++) {
         const struct figure *figure = &figure_table[i];
         assert(!figure->number == (figure->type == FIGURE_JSON));
-        json_t *value = figure->places & (unsigned)place ? figure_json(figure, source) : NULL;
+        if (!(figure->places & (unsigned)place))
+            continue;
+        const double number = figure->number ? figure->number(source) : NAN;
+        json_t *value = figure->type == FIGURE_JSON                      ? figure->json(source)
+                        : figure->type == FIGURE_NUMBER || isnan(number) ? number_json(number)
+                        : figure->type == FIGURE_FLAG                    ? json_boolean(number != 0)
+                                                      : json_integer((json_int_t)number);
         if (value)
             json_object_set_new(object, figure->key, value);
     }

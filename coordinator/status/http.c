@@ -390,18 +390,6 @@ static void find_own_names(const char *address, int descriptor, struct host_chec
     host_check_init(check, address, number, machine);
 }
 
-/* How many connections there may be at once. The limit leaves enough descriptors for workers,
- * checkpoints and the store. */
-static uint32_t places_allowed(void) {
-    struct rlimit limit;
-    if (getrlimit(RLIMIT_NOFILE, &limit))
-        return PLACES_LEAST;
-    rlim_t share = limit.rlim_cur / DESCRIPTORS_SHARE;
-    return share < PLACES_LEAST  ? PLACES_LEAST
-           : share > PLACES_MOST ? PLACES_MOST
-                                 : (uint32_t)share;
-}
-
 int http_new(const char *address, struct http **http) {
     const char *wanted = getenv("DML_HTTP_DEADLINE_MS");
     long deadline_ms = wanted ? strtol(wanted, NULL, 10) : DEADLINE_MS;
@@ -414,7 +402,13 @@ int http_new(const char *address, struct http **http) {
     (*http)->descriptor = descriptor;
     (*http)->url = memory_format("http://%s/", bound);
     (*http)->deadline_ns = (deadline_ms > 0 ? deadline_ms : DEADLINE_MS) * NS_PER_MS;
-    (*http)->places = places_allowed();
+    /* How many connections there may be at once: the limit leaves enough descriptors for workers,
+     * checkpoints and the store. */
+    struct rlimit limit;
+    rlim_t share = getrlimit(RLIMIT_NOFILE, &limit) ? 0 : limit.rlim_cur / DESCRIPTORS_SHARE;
+    (*http)->places = share < PLACES_LEAST  ? PLACES_LEAST
+                      : share > PLACES_MOST ? PLACES_MOST
+                                            : (uint32_t)share;
     find_own_names(address, descriptor, &(*http)->host_check);
     (*http)->limit =
         (struct rate_limit){.per_second = REQUESTS_PER_SECOND, .at_once_most = REQUESTS_AT_ONCE};

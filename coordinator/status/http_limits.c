@@ -65,26 +65,23 @@ static struct cached_response **place_for(struct response_cache *cache,
     return oldest;
 }
 
-static int64_t age_for(int64_t made_in_ns) {
-    int64_t age_ns = made_in_ns * CACHE_SHARE;
-    return age_ns < CACHE_AGE_MIN_MS * NS_PER_MS   ? CACHE_AGE_MIN_MS * NS_PER_MS
-           : age_ns > CACHE_AGE_MAX_MS * NS_PER_MS ? CACHE_AGE_MAX_MS * NS_PER_MS
-                                                   : age_ns;
-}
-
 struct cached_response *response_cache_put(struct response_cache *cache,
                                            const struct request *request,
                                            const struct http_answer *answer, int64_t begun_ns,
                                            int64_t now_ns) {
     struct cached_response **place = place_for(cache, request);
     assert(now_ns >= begun_ns && answer->status > 0);
+    int64_t age_ns = (now_ns - begun_ns) * CACHE_SHARE;
+    age_ns = age_ns < CACHE_AGE_MIN_MS * NS_PER_MS   ? CACHE_AGE_MIN_MS * NS_PER_MS
+             : age_ns > CACHE_AGE_MAX_MS * NS_PER_MS ? CACHE_AGE_MAX_MS * NS_PER_MS
+                                                     : age_ns;
     cached_response_drop(*place);
     *place = memory_new(1, sizeof **place);
     **place = (struct cached_response){.path = memory_copy_string(request->path),
                                        .query = memory_copy_string(request->query),
                                        .answer = *answer,
                                        .made_ns = now_ns,
-                                       .good_until_ns = now_ns + age_for(now_ns - begun_ns),
+                                       .good_until_ns = now_ns + age_ns,
                                        .holders = 1};
     return *place;
 }

@@ -202,20 +202,15 @@ static double started_ticks(void) {
     return (double)ticks;
 }
 
-static double resident_bytes(void) {
-    unsigned long long pages = 0;
-    FILE *file = fopen("/proc/self/statm", "re");
-    if (file) {
-        if (fscanf(file, "%*u %llu", &pages) != 1)
-            pages = 0;
-        fclose(file);
-    }
-    return (double)pages * (double)sysconf(_SC_PAGESIZE);
-}
-
 static void write_process(FILE *out) {
     struct timespec since_boot;
     struct rusage usage;
+    unsigned long long pages = 0; /* that are resident */
+    FILE *memory = fopen("/proc/self/statm", "re");
+    if (memory && fscanf(memory, "%*u %llu", &pages) != 1)
+        pages = 0;
+    if (memory)
+        fclose(memory);
     clock_gettime(CLOCK_BOOTTIME, &since_boot);
     getrusage(RUSAGE_SELF, &usage);
     double uptime = (double)since_boot.tv_sec + (double)since_boot.tv_nsec / 1e9;
@@ -228,7 +223,7 @@ static void write_process(FILE *out) {
     write_one(out, "process_cpu_seconds_total", METRIC_COUNTER, "Time it spent on processors.",
               cpu_seconds);
     write_one(out, "process_resident_memory_bytes", METRIC_GAUGE, "Its resident memory.",
-              resident_bytes());
+              (double)pages * (double)sysconf(_SC_PAGESIZE));
 }
 
 char *metrics_text(const struct live *live, const struct http_counts *http, size_t *length) {

@@ -71,14 +71,6 @@ static void put_date(long long wall_ms, FILE *out) {
 
 /* ---- what an entry shows ---- */
 
-/* A name of the JSON has _ between words. */
-static void put_figure(const char *name, const char *over, double value, FILE *out) {
-    fputs("<div><dt>", out);
-    for (; *name; name++)
-        putc(*name == '_' ? ' ' : *name, out);
-    fprintf(out, ", %s</dt><dd>%.5g</dd></div>", over, value);
-}
-
 static void put_figures(const json_t *run, const char *over, FILE *out) {
     const json_t *figures = json_object_get(run, over);
     const char *name;
@@ -87,20 +79,13 @@ static void put_figures(const json_t *run, const char *over, FILE *out) {
         return;
     fputs("<dl>", out);
     for (unsigned shown = 0; shown < FIGURES_MOST && (name = figures_in_line(figures, &at));
-         shown++)
-        put_figure(name, over, member_number(figures, name), out);
+         shown++) {
+        fputs("<div><dt>", out);
+        for (const char *at_name = name; *at_name; at_name++) /* in the JSON _ is between words */
+            putc(*at_name == '_' ? ' ' : *at_name, out);
+        fprintf(out, ", %s</dt><dd>%.5g</dd></div>", over, member_number(figures, name));
+    }
     fputs("</dl>", out);
-}
-
-/* The figure by which a sweep has chosen this run. */
-static void put_chosen(const json_t *chosen, const json_t *run, FILE *out) {
-    if (!json_is_number(json_object_get(chosen, "mean")) ||
-        member_count(chosen, "run") != member_count(run, "run"))
-        return;
-    fputs("<dl><div><dt>", out);
-    put_text(member_text(chosen, "choose_by"), out);
-    fprintf(out, ", the best of a sweep</dt><dd>%.5g</dd></div></dl>",
-            member_number(chosen, "mean"));
 }
 
 static void put_live(const struct index_entry *entry, FILE *out) {
@@ -123,7 +108,15 @@ static void put_live(const struct index_entry *entry, FILE *out) {
     fputs("</p>", out);
     put_figures(live, "holdout", out);
     put_figures(live, "test", out);
-    put_chosen(json_object_get(entry->status, "chosen"), live, out);
+    /* The figure by which a sweep has chosen this run. */
+    const json_t *chosen = json_object_get(entry->status, "chosen");
+    if (!json_is_number(json_object_get(chosen, "mean")) ||
+        member_count(chosen, "run") != member_count(live, "run"))
+        return;
+    fputs("<dl><div><dt>", out);
+    put_text(member_text(chosen, "choose_by"), out);
+    fprintf(out, ", the best of a sweep</dt><dd>%.5g</dd></div></dl>",
+            member_number(chosen, "mean"));
 }
 
 static void put_refusals(const json_t *decisions, FILE *out) {

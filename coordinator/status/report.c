@@ -117,22 +117,6 @@ static int take_winner(void *context, const struct store_sweep *sweep) {
     return 0;
 }
 
-/* The run of a sweep's member stands for the sweep once that has ended: the run that was chosen. */
-static int stand_for_sweep(struct store *store, struct store_run *run) {
-    const int64_t sweep = run->sweep;
-    int64_t winner = 0;
-    bool found = true;
-    int code = sweep && run->ended_ms ? store_sweep_find(store, sweep, take_winner, &winner) : 0;
-    if (!code && winner && winner != run->run) {
-        store_run_release(run);
-        code = store_run_find(store, winner, run, &found);
-    }
-    if (!code && !found)
-        code = error_set(ERROR_IO, "there is no record of run %lld, which sweep %lld has chosen",
-                         (long long)winner, (long long)sweep);
-    return code;
-}
-
 /* What is known of the sweep that the run is of. */
 static int add_sweep(struct store *store, const struct store_run *run, json_t *status) {
     struct sweep_search search = {.store = store, .list = json_array()};
@@ -188,24 +172,30 @@ static int add_publication(struct store *store, int64_t run, json_t *status) {
     return code;
 }
 
-/* There is no run, and perhaps a reason for that. */
-static int refuse_without_run(const json_t *last) {
-    char *words = last ? invocation_words(last) : NULL, when[CLOCK_MINUTE];
-    clock_minute(member_count(last, "began_ms"), when);
-    int code = words ? error_set(ERROR_UNAVAILABLE,
-                                 "nothing was run there yet; last command: %s %s", when, words)
-                     : error_set(ERROR_UNAVAILABLE, "nothing was run there yet");
-    free(words);
-    return code;
-}
-
 /* Reads the newest run, or, of a sweep that has ended, the one that was chosen. */
 static int read_newest(struct store *store, const json_t *last, struct store_run *run) {
     bool found;
     int code = store_run_last(store, run, &found);
+    if (!code && !found) { /* perhaps the last command says why */
+        char *words = last ? invocation_words(last) : NULL, when[CLOCK_MINUTE];
+        clock_minute(member_count(last, "began_ms"), when);
+        code = words ? error_set(ERROR_UNAVAILABLE,
+                                 "nothing was run there yet; last command: %s %s", when, words)
+                     : error_set(ERROR_UNAVAILABLE, "nothing was run there yet");
+        free(words);
+    }
+    const int64_t sweep = code ? 0 : run->sweep;
+    int64_t winner = 0;
+    if (sweep && run->ended_ms)
+        code = store_sweep_find(store, sweep, take_winner, &winner);
+    if (code || !winner || winner == run->run)
+        return code;
+    store_run_release(run);
+    code = store_run_find(store, winner, run, &found);
     if (!code && !found)
-        code = refuse_without_run(last);
-    return code ? code : stand_for_sweep(store, run);
+        code = error_set(ERROR_IO, "there is no record of run %lld, which sweep %lld has chosen",
+                         (long long)winner, (long long)sweep);
+    return code;
 }
 
 int report_status(struct store *store, json_t **status) {

@@ -186,13 +186,6 @@ static void print_devices(const json_t *result) {
     putchar('\n');
 }
 
-static void print_loss(const json_t *result) {
-    printf("%-12s %.12g", "loss", member_number(result, "loss"));
-    if (json_is_number(json_object_get(result, "gap_estimate")))
-        printf(" (by estimate %.2g above its minimum)", member_number(result, "gap_estimate"));
-    putchar('\n');
-}
-
 /* With l1: how many weights are left, and how good the point is. */
 static void print_sparsity(const json_t *result) {
     if (!json_is_integer(json_object_get(result, "nonzero")))
@@ -298,16 +291,6 @@ static void print_path_head(const struct path_columns *columns, FILE *out) {
     fprintf(out, " %5s %5s\n", "run", "evals");
 }
 
-/* Behind the figures: what is special about the value. */
-static void print_path_marks(const json_t *row, FILE *out) {
-    bool chosen = json_is_true(json_object_get(row, "chosen"));
-    bool failed = json_is_false(json_object_get(row, "converged"));
-    if (chosen || failed)
-        fprintf(out, "  %s%s%s", chosen ? "chosen" : "", chosen && failed ? ", " : "",
-                failed ? member_text(row, "reason") : "");
-    putc('\n', out);
-}
-
 static void print_path_row(const json_t *row, const struct path_columns *columns, FILE *out) {
     const json_t *score = json_object_get(row, "score");
     fprintf(out, "%9.4g", member_number(row, "l2"));
@@ -322,7 +305,13 @@ static void print_path_row(const json_t *row, const struct path_columns *columns
     bool live = !strcmp(member_text(row, "publication"), "live"); /* marked as `jobs` marks it */
     fprintf(out, " %5lld%c%5lld", member_count(row, "run"), live ? '*' : ' ',
             member_count(row, "evaluations"));
-    print_path_marks(row, out);
+    /* What is special about the value. */
+    bool chosen = json_is_true(json_object_get(row, "chosen"));
+    bool failed = json_is_false(json_object_get(row, "converged"));
+    if (chosen || failed)
+        fprintf(out, "  %s%s%s", chosen ? "chosen" : "", chosen && failed ? ", " : "",
+                failed ? member_text(row, "reason") : "");
+    putc('\n', out);
 }
 
 void path_show(const json_t *path, const char *by, FILE *out) {
@@ -366,7 +355,10 @@ static void print_end(const json_t *result) {
     printf("%-12s %s%s\n", "ended", member_text(result, "reason"),
            json_is_false(json_object_get(result, "converged")) ? ": not converged" : "");
     if (json_is_number(json_object_get(result, "loss"))) { /* else there is no point */
-        print_loss(result);
+        printf("%-12s %.12g", "loss", member_number(result, "loss"));
+        if (json_is_number(json_object_get(result, "gap_estimate")))
+            printf(" (by estimate %.2g above its minimum)", member_number(result, "gap_estimate"));
+        putchar('\n');
         printf("%-12s %.3g (largest component)\n", "gradient",
                member_number(result, "gradient_max"));
     }

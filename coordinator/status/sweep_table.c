@@ -248,21 +248,15 @@ json_t *sweep_chosen(const json_t *sweep) {
 
 /* ---- as the store has it ---- */
 
-/* Describes a sweep that has ended, from its result, in which path and choice are separate
- * members. */
-static json_t *json_of_result(const char *text) {
-    json_t *result = json_loads(text, 0, NULL), *sweep = json_object();
-    json_object_update(sweep, json_object_get(result, "sweep"));
-    copy_member(sweep, result, "path");
-    json_object_set_new(sweep, "chosen", sweep_chosen(result));
-    json_decref(result);
-    return sweep;
-}
-
 int sweep_read_json(struct store *store, const struct store_sweep *sweep, json_t **json) {
     struct sweep_runs runs = {0};
-    if (sweep->result) {
-        *json = json_of_result(sweep->result);
+    if (sweep->result) { /* it has ended */
+        json_t *result = json_loads(sweep->result, 0, NULL);
+        *json = json_object();
+        json_object_update(*json, json_object_get(result, "sweep"));
+        copy_member(*json, result, "path");
+        json_object_set_new(*json, "chosen", sweep_chosen(result));
+        json_decref(result);
         return 0;
     }
     json_t *settings = json_loads(sweep->settings, 0, NULL);
