@@ -80,18 +80,14 @@ static void log_visit(const struct failpoint_row *row) {
         close(descriptor);
 }
 
-/* The number of this visit as the rule counts visits; 0 if it does not count. */
-static unsigned long count_visit(const struct failpoint_rule *rule, unsigned long visit) {
-    if (rule->after == NOWHERE)
-        return visit;
-    if (!atomic_load(&visits[rule->after]))
-        return 0;
-    return atomic_fetch_add(&visits_after[rule - rules], 1) + 1;
-}
-
 static bool applies(const struct failpoint_rule *rule, unsigned failpoint, unsigned long visit) {
-    return rule->failpoint == failpoint && count_visit(rule, visit) == rule->visit &&
-           (!*rule->role || !strcmp(rule->role, own_role)) &&
+    if (rule->failpoint != failpoint)
+        return false;
+    if (rule->after != NOWHERE) /* the rule counts visits after the first one there */
+        visit = atomic_load(&visits[rule->after])
+                    ? atomic_fetch_add(&visits_after[rule - rules], 1) + 1
+                    : 0;
+    return visit == rule->visit && (!*rule->role || !strcmp(rule->role, own_role)) &&
            (rule->index < 0 || rule->index == atomic_load(&own_index));
 }
 
@@ -196,15 +192,6 @@ static bool read_number(const char *text, long *number) {
     return text && !errno && end != text && !*end && *number > 0;
 }
 
-static bool read_action(const char *name, struct failpoint_rule *rule) {
-    for (unsigned i = 0; name && i < sizeof action_names / sizeof *action_names; i++)
-        if (!strcmp(name, action_names[i])) {
-            rule->action = (enum action)i;
-            return true;
-        }
-    return false;
-}
-
 /* rows_count() if there is none. */
 static unsigned failpoint_number(const char *name) {
     unsigned failpoint = 0;
@@ -241,8 +228,13 @@ static int read_rule(const char *text, char *copy) {
     if (!read_number(visit, &number))
         return failpoint_refuse(text, "visits count from 1");
     rule->visit = (unsigned long)number;
-    if (!read_action(action, rule))
+    const unsigned actions = sizeof action_names / sizeof *action_names;
+    unsigned found = 0;
+    while (found < actions && (!action || strcmp(action, action_names[found])))
+        found++;
+    if (found == actions)
         return failpoint_refuse(text, "not an action");
+    rule->action = (enum action)found;
     enum failpoint_kind kind = row_of(rule->failpoint)->kind;
     bool fails = rule->action == ACTION_EIO || rule->action == ACTION_ENOSPC;
     if (fails ? kind != FAILPOINT_WRITE

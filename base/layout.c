@@ -13,20 +13,6 @@ enum { ELEMENTS_A_BEAT = 1 << 20 };
 
 /* ---- making one ---- */
 
-static bool is_name(const char *name) {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
-    size_t length = strnlen(name, TENSOR_NAME_BYTES);
-    return length && length < TENSOR_NAME_BYTES && strspn(name, letters) == length;
-}
-
-/* Whether the elements of all tensors stay within PARAMETERS_MAX. Sizes come off the wire, so this
- * divides where a product could wrap. */
-static bool has_room(const struct layout *layout, const struct layout_tensor *tensor) {
-    uint64_t left = PARAMETERS_MAX - layout_parameters(layout);
-    return layout->count < TENSORS_MAX && tensor->columns && tensor->rows <= PARAMETERS_MAX &&
-           tensor->columns <= PARAMETERS_MAX && tensor->rows <= left / tensor->columns;
-}
-
 static bool has_rules(const struct layout_tensor *tensor) {
     if (tensor->exponents > LAYOUT_ONE_EXPONENT || !isfinite(tensor->bound))
         return false;
@@ -43,8 +29,16 @@ static bool has_rules(const struct layout_tensor *tensor) {
 }
 
 bool layout_add(struct layout *layout, const struct layout_tensor *tensor) {
-    if (!is_name(tensor->name) || layout_find(layout, tensor->name) || !has_room(layout, tensor) ||
-        !has_rules(tensor))
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
+    const size_t length = strnlen(tensor->name, TENSOR_NAME_BYTES);
+    if (!length || length == TENSOR_NAME_BYTES || strspn(tensor->name, letters) != length ||
+        layout_find(layout, tensor->name) || !has_rules(tensor))
+        return false;
+    /* The elements of all tensors stay within PARAMETERS_MAX. Sizes come off the wire, so this
+     * divides where a product could wrap. */
+    const uint64_t left = PARAMETERS_MAX - layout_parameters(layout);
+    if (layout->count == TENSORS_MAX || !tensor->columns || tensor->rows > PARAMETERS_MAX ||
+        tensor->columns > PARAMETERS_MAX || tensor->rows > left / tensor->columns)
         return false;
     struct layout_tensor *added = &layout->tensor[layout->count];
     *added = *tensor;
@@ -224,26 +218,20 @@ uint32_t layout_spans(const struct layout *layout, bool regularized, uint64_t fi
 
 /* ---- the start ---- */
 
-/* 53 random bits, as an integer around 0 so that all before the product by the bound is exact. */
-static double uniform(uint64_t key, uint64_t element, double bound) {
-    int64_t bits =
-        (int64_t)(random_mix(key + RANDOM_STEP * (element + 1)) >> 11) - (INT64_C(1) << 52);
-    return (double)bits * 0x1p-52 * bound;
-}
-
-/* Element `i` of `count`. One alone is in the middle. */
-static double falling(uint64_t i, uint64_t count, double bound) {
-    return count < 2 ? 0 : bound * (((double)(count - 1) - 2 * (double)i) / (double)(count - 1));
-}
-
 static double start_of(const struct layout_tensor *tensor, uint64_t key, uint64_t i) {
+    const double bound = tensor->bound;
+    const uint64_t count = elements_of(tensor);
+    int64_t bits;
     switch (tensor->start) {
     case LAYOUT_START_UNIFORM:
-        return uniform(key, i, tensor->bound);
-    case LAYOUT_START_FALLING:
-        return falling(i, tensor->rows * tensor->columns, tensor->bound);
+        /* 53 random bits, as an integer around 0 so that all before the product is exact. */
+        bits = (int64_t)(random_mix(key + RANDOM_STEP * (i + 1)) >> 11) - (INT64_C(1) << 52);
+        return (double)bits * 0x1p-52 * bound;
+    case LAYOUT_START_FALLING: /* one element alone is in the middle */
+        return count < 2 ? 0
+                         : bound * (((double)(count - 1) - 2 * (double)i) / (double)(count - 1));
     default:
-        return tensor->bound;
+        return bound;
     }
 }
 
@@ -363,15 +351,6 @@ void scaling_walk_end(struct scaling_walk *walk) {
     *walk = (struct scaling_walk){0};
 }
 
-/* Σ_j m_j·w_jk of weight k of a feature, all columns being through. */
-static double shift_of(const struct scaling_walk *walk, uint64_t k) {
-    uint64_t outputs = walk->layout->tensor[0].columns;
-    double sum = 0;
-    for (unsigned lane = 0; lane < SHIFT_LANES; lane++)
-        sum += walk->shift[lane * outputs + k];
-    return sum;
-}
-
 /* Elements begin… of the weights, `count` of them. */
 static void walk_weights(struct scaling_walk *walk, uint64_t begin, uint64_t count,
                          bool from_scaled, const double *in, double *out) {
@@ -407,7 +386,11 @@ static void walk_piece(struct scaling_walk *walk, uint64_t first, uint64_t count
         return;
     part = layout_part(bias, first, count);
     for (uint64_t i = part.first; i < part.first + part.count; i++) {
-        double shift = shift_of(walk, (first + i - bias->first) % weights->columns);
+        /* Σ_j m_j·w_jk of weight k of a feature, all columns being through. */
+        const uint64_t outputs = weights->columns, k = (first + i - bias->first) % outputs;
+        double shift = 0;
+        for (unsigned lane = 0; lane < SHIFT_LANES; lane++)
+            shift += walk->shift[lane * outputs + k];
         out[i] += from_scaled ? -shift : shift;
     }
 }

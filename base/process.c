@@ -188,15 +188,16 @@ struct attempt {
     char *text;
 };
 
-static int attempt_code(struct attempt *attempt) {
+/* After a failure the other parts are left out. An error belongs to the thread that records it:
+ * that of the caller is told of it later. */
+static void try_part(void *context, unsigned part) {
+    struct attempt *attempt = context;
     pthread_mutex_lock(&attempt->mutex);
-    int code = attempt->code;
+    const bool failed = attempt->code;
     pthread_mutex_unlock(&attempt->mutex);
-    return code;
-}
-
-/* An error belongs to the thread that records it: that of the caller is told of it later. */
-static void attempt_failed(struct attempt *attempt, int code) {
+    int code = failed ? 0 : attempt->work(attempt->context, part);
+    if (!code)
+        return;
     pthread_mutex_lock(&attempt->mutex);
     if (!attempt->code) {
         attempt->code = code;
@@ -204,13 +205,6 @@ static void attempt_failed(struct attempt *attempt, int code) {
     }
     pthread_mutex_unlock(&attempt->mutex);
     error_clear();
-}
-
-static void try_part(void *context, unsigned part) {
-    struct attempt *attempt = context;
-    int code = attempt_code(attempt) ? 0 : attempt->work(attempt->context, part);
-    if (code)
-        attempt_failed(attempt, code);
 }
 
 int threads_try(unsigned threads, unsigned parts, int (*work)(void *context, unsigned part),

@@ -72,25 +72,10 @@ static size_t utf8_length(const char *text) {
     return length;
 }
 
-/* ASCII's control characters; and those from 0x80 to 0x9f, which some terminals obey as bytes and
- * others as characters of UTF-8. */
-static bool is_control(const char *text, size_t length) {
-    unsigned char c = (unsigned char)*text;
-    if (length > 1)
-        return c == 0xc2 && (unsigned char)text[1] < 0xa0;
-    return c < 0x20 || (c >= 0x7f && c < 0xa0);
-}
-
-static void escape_byte(char to[ESCAPE_BYTES], char byte) {
-    static const char short_form[] = "\nn\tt\rr";
-    const char *found = byte ? strchr(short_form, byte) : NULL;
-    if (found && byte < ' ')
-        snprintf(to, ESCAPE_BYTES, "\\%c", found[1]);
-    else
-        snprintf(to, ESCAPE_BYTES, "\\x%02x", (unsigned)(unsigned char)byte);
-}
-
+/* Escapes ASCII's control characters; and those from 0x80 to 0x9f, which some terminals obey as
+ * bytes and others as characters of UTF-8. */
 size_t escape_controls(char *to, size_t size, const char *from) {
+    static const char short_form[] = "\nn\tt\rr";
     size_t used = 0;
     assert(size > 0);
     while (*from) {
@@ -98,10 +83,16 @@ size_t escape_controls(char *to, size_t size, const char *from) {
         size_t length = utf8_length(from);
         if (!length)
             length = 1;
-        if (is_control(from, length))
-            for (size_t i = 0; i < length; i++)
-                escape_byte(piece + strlen(piece), from[i]);
-        else
+        const unsigned char first = (unsigned char)*from, second = (unsigned char)from[1];
+        bool control = length > 1 ? first == 0xc2 && second < 0xa0
+                                  : first < 0x20 || (first >= 0x7f && first < 0xa0);
+        const char *found = first < ' ' ? strchr(short_form, *from) : NULL;
+        if (control && found)
+            snprintf(piece, sizeof piece, "\\%c", found[1]);
+        for (size_t i = 0; control && !found && i < length; i++)
+            snprintf(piece + strlen(piece), ESCAPE_BYTES, "\\x%02x",
+                     (unsigned)(unsigned char)from[i]);
+        if (!control)
             memcpy(piece, from, length);
         size_t bytes = strlen(piece);
         if (used + bytes >= size)
@@ -246,28 +237,16 @@ static bool is_continuation(char byte) {
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
-static int count_characters(const char *text) {
-    int count = 0;
-    for (; *text; text++)
-        count += !is_continuation(*text);
-    return count;
-}
-
-/* The bytes of the first `count` characters, at most all. */
-static size_t bytes_of(const char *text, int count) {
-    size_t length = 0;
-    while (text[length] && (count > 0 || is_continuation(text[length]))) {
-        count -= !is_continuation(text[length]);
-        length++;
-    }
-    return length;
-}
-
 int terminal_put_cut(FILE *out, bool colors, enum style style, const char *text, int columns) {
     char *escaped = escape_copy(text);
-    int characters = count_characters(escaped);
+    int characters = 0;
+    for (const char *at = escaped; *at; at++)
+        characters += !is_continuation(*at);
     bool cut = characters > columns;
-    size_t length = bytes_of(escaped, cut ? columns - 1 : columns);
+    size_t length = 0; /* the bytes of the characters that are put */
+    for (int left = cut ? columns - 1 : columns;
+         escaped[length] && (left > 0 || is_continuation(escaped[length])); length++)
+        left -= !is_continuation(escaped[length]);
     begin_style(out, colors, style);
     fprintf(out, "%.*s%s", (int)length, escaped, cut ? "…" : "");
     end_style(out, colors, style);

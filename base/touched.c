@@ -56,13 +56,6 @@ size_t touched_total(const struct touched *touched) {
     return total;
 }
 
-/* The bits of the word that *at lies in, from there on and below `end`. */
-static uint64_t bits_at(const struct touched *touched, size_t at, size_t end) {
-    uint64_t bits = touched->words[at / WORD] & (~UINT64_C(0) << at % WORD);
-    size_t left = end - at / WORD * WORD;
-    return left < WORD ? bits & ~(~UINT64_C(0) << left) : bits;
-}
-
 /* Some element of a word without bits. */
 static uint32_t first_bit(size_t word, uint64_t bits) {
     const uint64_t last = UINT64_C(1) << (WORD - 1);
@@ -79,7 +72,10 @@ size_t touched_next(const struct touched *touched, size_t *at, size_t end, uint3
     assert(touched->some && end <= touched->count && most >= WORD);
     while (*at < end && found + WORD <= most) {
         const size_t word = *at / WORD;
-        uint64_t bits = bits_at(touched, *at, end);
+        const size_t left = end - word * WORD;
+        uint64_t bits = touched->words[word] & (~UINT64_C(0) << *at % WORD);
+        if (left < WORD)
+            bits &= ~(~UINT64_C(0) << left);
         for (int i = 0; i < MOSTLY; i++, bits &= bits - 1) {
             elements[found] = first_bit(word, bits);
             found += bits != 0;

@@ -128,23 +128,19 @@ static int preview_upgrade(struct store *store, int version, struct store **prev
     return code;
 }
 
-/* An older program refuses the database from then on. So what has to be looked at first is looked
- * at in a preview: a run that only an older program can end must not be locked out of both. */
-static int ask_before_upgrade(struct store *store, int version, store_may_upgrade *may) {
-    struct store *preview = NULL;
-    int code = preview_upgrade(store, version, &preview);
-    if (!code)
-        code = may(preview);
-    store_close(preview);
-    return code;
-}
-
-/* Makes the tables of a new database, and those that an older one lacks. */
+/* Makes the tables of a new database, and those that an older one lacks. An older program refuses
+ * the database from then on. So what has to be looked at first is looked at in a preview: a run
+ * that only an older program can end must not be locked out of both. */
 static int prepare_schema(struct store *store, store_may_upgrade *may) {
+    struct store *preview = NULL;
     int version = 0;
     int code = read_known_version(store, &version);
-    if (!code && version && version < STORE_VERSION && may)
-        code = ask_before_upgrade(store, version, may);
+    if (!code && version && version < STORE_VERSION && may) {
+        code = preview_upgrade(store, version, &preview);
+        if (!code)
+            code = may(preview);
+        store_close(preview);
+    }
     if (code || version == STORE_VERSION)
         return code;
     code = store_begin_durably(store);
@@ -169,17 +165,6 @@ static int prepare_to_read(struct store **store) {
 }
 
 /* ---- a new database ---- */
-
-/* With its tables, as a log in front of it takes it. */
-static int fill_new(struct store *store) {
-    int code = execute(store, "PRAGMA journal_mode = OFF;"
-                              "PRAGMA synchronous = OFF;"
-                              "PRAGMA locking_mode = EXCLUSIVE;"
-                              "BEGIN");
-    if (!code)
-        code = bring_up_to_date(store, 0);
-    return code ? code : execute(store, "COMMIT; PRAGMA journal_mode = WAL");
-}
 
 /* A log or journal of a database that is there no more: SQLite would play it back. */
 static void remove_beside(const char *file) {
@@ -213,7 +198,16 @@ static int make_database(struct store *store, const char *file) {
     remove_beside(file);
     int result =
         sqlite3_open_v2(made, &store->database, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, NULL);
-    int code = result == SQLITE_OK ? fill_new(store) : store_failed(store, result);
+    int code = result == SQLITE_OK ? 0 : store_failed(store, result);
+    if (!code)
+        code = execute(store, "PRAGMA journal_mode = OFF;"
+                              "PRAGMA synchronous = OFF;"
+                              "PRAGMA locking_mode = EXCLUSIVE;"
+                              "BEGIN");
+    if (!code)
+        code = bring_up_to_date(store, 0);
+    if (!code) /* as a log in front of it takes it */
+        code = execute(store, "COMMIT; PRAGMA journal_mode = WAL");
     sqlite3_close(store->database);
     store->database = NULL;
     if (!code)
@@ -222,10 +216,6 @@ static int make_database(struct store *store, const char *file) {
         unlink(made);
     free(made);
     return code;
-}
-
-static bool is_to_make(const struct store *store, const char *file, int flags) {
-    return (flags & SQLITE_OPEN_CREATE) && !store->network && access(file, F_OK) && errno == ENOENT;
 }
 
 /* ---- opening and closing ---- */
@@ -237,12 +227,6 @@ struct left {
     sqlite3 *database;
     struct left *before;
 };
-
-static bool has_log(const struct store *store) {
-    struct stat status;
-    const char *file = sqlite3_db_filename(store->database, "main");
-    return file && *file && !stat(sqlite3_filename_wal(file), &status) && status.st_size > 0;
-}
 
 /* To move the log into the file takes three syncs, which is too much for a command that had nothing
  * to do, or only read: the log is as good, and whoever writes more moves all of it. An empty log is
@@ -257,7 +241,11 @@ static void close_database(struct store *store) {
     }
     for (int i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(store->statements[i]);
-    if (store->database && !store->moves_log && has_log(store))
+    struct stat status;
+    const char *file = store->database ? sqlite3_db_filename(store->database, "main") : NULL;
+    const bool has_log =
+        file && *file && !stat(sqlite3_filename_wal(file), &status) && status.st_size > 0;
+    if (has_log && !store->moves_log)
         sqlite3_db_config(store->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(store->database);
 }
@@ -269,17 +257,6 @@ static void release(struct store *store) {
     free(store);
 }
 
-static int connect_to(struct store *store, const char *file, int flags) {
-    int result = sqlite3_open_v2(file, &store->database, flags, NULL);
-    if (result != SQLITE_OK)
-        return store_failed(store, result);
-    sqlite3_extended_result_codes(store->database, 1);
-    sqlite3_busy_timeout(store->database, store->network ? BUSY_NETWORK_MS : BUSY_MS);
-    return failpoint_write(FAILPOINT_store_open)
-               ? error_set_errno(ERROR_IO, "cannot open %s", store->path)
-               : 0;
-}
-
 /* Locks the database and checks the structure of its file. *store is to be released in any case. */
 static int open_locked(const char *state_folder, const char *files, int flags,
                        struct store **opened) {
@@ -287,10 +264,19 @@ static int open_locked(const char *state_folder, const char *files, int flags,
     char *file = memory_format("%s/dml.db", files);
     store->path = memory_format("%s/dml.db", state_folder);
     store->network = filesystem_is_network(files);
-    int code = is_to_make(store, file, flags) ? make_database(store, file) : 0;
-    if (!code)
-        code = connect_to(store, file, flags);
+    const bool missing = access(file, F_OK) && errno == ENOENT;
+    int code =
+        missing && (flags & SQLITE_OPEN_CREATE) && !store->network ? make_database(store, file) : 0;
+    const int result = code ? SQLITE_OK : sqlite3_open_v2(file, &store->database, flags, NULL);
     free(file);
+    if (result != SQLITE_OK)
+        code = store_failed(store, result);
+    if (code)
+        return code;
+    sqlite3_extended_result_codes(store->database, 1);
+    sqlite3_busy_timeout(store->database, store->network ? BUSY_NETWORK_MS : BUSY_MS);
+    if (failpoint_write(FAILPOINT_store_open))
+        code = error_set_errno(ERROR_IO, "cannot open %s", store->path);
     if (!code)
         code = execute(store, store->network ? network_settings : local_settings);
     if (!code)
@@ -397,22 +383,20 @@ int store_flush(struct store *store) {
     return code;
 }
 
-/* A commit with synchronous = NORMAL is in the log file, but perhaps not on the disk. */
-static int sync_log(struct store *store) {
-    if (store->network)
-        return 0; /* every commit is on the disk */
-    sqlite3_file *log = NULL;
-    int result = sqlite3_file_control(store->database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
-    if (result == SQLITE_OK)
-        result =
-            log && log->pMethods ? log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) : SQLITE_IOERR;
-    return result == SQLITE_OK ? 0 : store_failed(store, result);
-}
-
 int store_commit_durably(struct store *store) {
     int code = commit(store, FAILPOINT_store_commit_full);
-    if (!code)
-        code = sync_log(store);
+    /* A commit with synchronous = NORMAL is in the log file, but perhaps not on the disk. On a
+     * network file system every commit is. */
+    if (!code && !store->network) {
+        sqlite3_file *log = NULL;
+        int result =
+            sqlite3_file_control(store->database, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+        if (result == SQLITE_OK)
+            result =
+                log && log->pMethods ? log->pMethods->xSync(log, SQLITE_SYNC_NORMAL) : SQLITE_IOERR;
+        if (result != SQLITE_OK)
+            code = store_failed(store, result);
+    }
     if (!code)
         failpoint(FAILPOINT_store_committed_full);
     return code;

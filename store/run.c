@@ -212,20 +212,16 @@ static int delete_journal(struct store *store, int64_t run) {
     return store_collect(store, STATEMENT_JOURNAL_DELETE, VALUES(integer(run)));
 }
 
-/* Finds the checksum of the last entry of the run's journal; it is in memory while the same run
- * goes on writing. */
-static int find_chain(struct store *store, int64_t run) {
-    if (store->chain_run == run)
-        return 0;
-    store->chain_run = run;
-    store->chain = 0;
-    return store_run_statement(store, STATEMENT_JOURNAL_LAST, VALUES(integer(run)),
-                               store_take_number, &store->chain);
-}
-
 int store_journal(struct store *store, int64_t run, const void *data, size_t length, bool begins) {
     assert(run > 0); /* chain_run 0 means that no chain is known */
-    int code = begins ? delete_journal(store, run) : find_chain(store, run);
+    int code = begins ? delete_journal(store, run) : 0;
+    /* The checksum of the journal's last entry is in memory while the same run goes on writing. */
+    if (!code && store->chain_run != run) {
+        store->chain_run = run;
+        store->chain = 0;
+        code = store_run_statement(store, STATEMENT_JOURNAL_LAST, VALUES(integer(run)),
+                                   store_take_number, &store->chain);
+    }
     if (!code) {
         store->chain = store_journal_checksum(run, store->chain, data, length);
         code = store_collect(store, STATEMENT_JOURNAL_INSERT,
@@ -284,18 +280,11 @@ static int move_saved(struct store *store, int64_t from, int64_t to,
                 : store_collect(store, STATEMENT_DURABLE_UNDO, VALUES(integer(from), integer(-1)));
 }
 
-static int copy_rows(struct store *store, int64_t from, int64_t to) {
+int store_run_continue(struct store *store, const struct store_run *from,
+                       const struct store_saved *saved, struct store_run *run) {
     static const enum statement copies[] = {STATEMENT_SOURCES_COPY, STATEMENT_STEPS_COPY,
                                             STATEMENT_EVALUATIONS_COPY,
                                             STATEMENT_DOWNPOUR_EPOCHS_COPY};
-    int code = 0;
-    for (size_t i = 0; i < sizeof copies / sizeof copies[0] && !code; i++)
-        code = store_collect(store, copies[i], VALUES(integer(to), integer(from)));
-    return code;
-}
-
-int store_run_continue(struct store *store, const struct store_run *from,
-                       const struct store_saved *saved, struct store_run *run) {
     assert(from->ended_ms && saved->step_count);
     int64_t number = 0;
     int code = store_begin_durably(store);
@@ -310,8 +299,8 @@ int store_run_continue(struct store *store, const struct store_run *from,
                                     integer(from->run)));
     if (!code)
         code = move_saved(store, from->run, number, saved);
-    if (!code)
-        code = copy_rows(store, from->run, number);
+    for (size_t i = 0; i < sizeof copies / sizeof copies[0] && !code; i++)
+        code = store_collect(store, copies[i], VALUES(integer(number), integer(from->run)));
     code = store_end_durably(store, code);
     if (!code)
         run->run = number;
