@@ -10,7 +10,7 @@
 
 static _Thread_local char text[4096];
 
-static void describe(const char *format, va_list arguments) {
+static void error_describe(const char *format, va_list arguments) {
     char raw[sizeof text];
     vsnprintf(raw, sizeof raw, format, arguments);
     escape_controls(text, sizeof text, raw);
@@ -20,7 +20,7 @@ int error_set(int code, const char *format, ...) {
     if (text[0] == '\0') {
         va_list arguments;
         va_start(arguments, format);
-        describe(format, arguments);
+        error_describe(format, arguments);
         va_end(arguments);
     }
     return code;
@@ -47,7 +47,7 @@ int error_set_errno(int code, const char *format, ...) {
     if (text[0] == '\0') {
         va_list arguments;
         va_start(arguments, format);
-        describe(format, arguments);
+        error_describe(format, arguments);
         va_end(arguments);
         /* "Too many open files" alone does not say what to do: add the limit and the command. */
         size_t length = strlen(text);

@@ -185,7 +185,7 @@ static bool read_role(char **name, struct failpoint_rule *rule) {
     return end == dot;
 }
 
-static bool read_number(const char *text, long *number) {
+static bool read_rule_number(const char *text, long *number) {
     char *end;
     errno = 0;
     *number = text ? strtol(text, &end, 10) : 0;
@@ -225,7 +225,7 @@ static int read_rule(const char *text, char *copy) {
         return failpoint_refuse(text, "not a place");
     if (read_place(text, name, rule))
         return ERROR_USAGE;
-    if (!read_number(visit, &number))
+    if (!read_rule_number(visit, &number))
         return failpoint_refuse(text, "visits count from 1");
     rule->visit = (unsigned long)number;
     const unsigned actions = sizeof action_names / sizeof *action_names;
@@ -240,7 +240,7 @@ static int read_rule(const char *text, char *copy) {
     if (fails ? kind != FAILPOINT_WRITE
               : (rule->action == ACTION_HIT) != (kind == FAILPOINT_SWITCH))
         return failpoint_refuse(text, "this failpoint cannot do that");
-    if (delay && (rule->action != ACTION_DELAY || !read_number(delay, &rule->delay_ms)))
+    if (delay && (rule->action != ACTION_DELAY || !read_rule_number(delay, &rule->delay_ms)))
         return failpoint_refuse(text, "only `delay` takes a number more, of milliseconds");
     rule_count++;
     return 0;

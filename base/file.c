@@ -243,7 +243,7 @@ static const struct mapped *find_mapped(const char *address) {
     return NULL;
 }
 
-static void put(const char *text) {
+static void put_on_stderr(const char *text) {
     ssize_t written = write(STDERR_FILENO, text, strlen(text));
     (void)written;
 }
@@ -256,9 +256,10 @@ static void on_bus_error(int number, siginfo_t *info, void *context) {
         signal(number, SIG_DFL); /* the touch is repeated, and ends the process */
         return;
     }
-    put("dml: ");
-    put(mapped->path);
-    put(" was cut short while it was used, or its disk does not give it (bus error): a file of "
+    put_on_stderr("dml: ");
+    put_on_stderr(mapped->path);
+    put_on_stderr(
+        " was cut short while it was used, or its disk does not give it (bus error): a file of "
         "packs "
         "that is not whole is made again by the same command; put any other back\n");
     _exit(-ERROR_IO);
@@ -384,6 +385,13 @@ void names_free(char **names) {
     for (char **name = names; name && *name; name++)
         free(*name);
     free(names);
+}
+
+uint32_t names_count(char *const *names) {
+    uint32_t count = 0;
+    while (names && names[count])
+        count++;
+    return count;
 }
 
 uint64_t file_bytes(const char *path) {

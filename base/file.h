@@ -75,6 +75,9 @@ int folder_sync(const char *path);
 int folder_names(const char *path, char ***names);
 void names_free(char **names);
 
+/* How many names a list has that ends with NULL; 0 for NULL. */
+uint32_t names_count(char *const *names);
+
 /* The bytes of a file, or of all files in a folder and its folders; 0 for what is missing. */
 uint64_t file_bytes(const char *path);
 

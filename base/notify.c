@@ -44,13 +44,14 @@ void notify_stopping(void) {
     send_state("STOPPING=1");
 }
 
-static uint64_t number_of(const char *name) {
+static uint64_t number_in_environment(const char *name) {
     const char *text = getenv(name);
     return text ? strtoull(text, NULL, 10) : 0;
 }
 
 uint64_t notify_interval_ms(void) {
-    uint64_t watched = number_of("WATCHDOG_PID"), limit_us = number_of("WATCHDOG_USEC");
+    uint64_t watched = number_in_environment("WATCHDOG_PID"),
+             limit_us = number_in_environment("WATCHDOG_USEC");
     if (!limit_us || (watched && watched != (uint64_t)getpid()))
         return 0;
     uint64_t interval_ms = limit_us / 2000;

@@ -209,7 +209,7 @@ static void evaluate(struct coordinator *c, const struct optimizer_request *requ
 
 /* START puts s into t and y into h; the program forms the pair from them and measures its products.
  * The next pair overwrites t and h, so it is sent when the program has run. */
-static void load(struct coordinator *c, uint32_t number, struct output *out) {
+static void load_pair(struct coordinator *c, uint32_t number, struct output *out) {
     const double *pair = c->settings.start_pairs + 2 * number * c->parameters;
     assert(c->settings.start_pairs && !c->recovery.restoring);
     assert(number < c->settings.start_pair_count);
@@ -319,7 +319,7 @@ static void follow(struct coordinator *c, const struct optimizer_request *reques
         driver_send_program(c, out);
         break;
     case OPTIMIZER_LOAD:
-        load(c, request->pair, out);
+        load_pair(c, request->pair, out);
         break;
     case OPTIMIZER_FINISH:
         d->finishing = true;

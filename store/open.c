@@ -251,7 +251,7 @@ static void close_database(struct store *store) {
 }
 
 /* What is not committed is rolled back. */
-static void release(struct store *store) {
+static void store_release(struct store *store) {
     close_database(store);
     free(store->path);
     free(store);
@@ -294,7 +294,7 @@ static int finish_opening(struct store *store, int code, struct store **opened) 
     if (!code)
         code = check(store, CHECK_REFERENCES);
     if (code) {
-        release(store);
+        store_release(store);
         return code;
     }
     failpoint(FAILPOINT_store_opened);
@@ -352,7 +352,7 @@ int store_close(struct store *store) {
     if (!store)
         return 0;
     int code = store_flush(store);
-    release(store);
+    store_release(store);
     return code;
 }
 

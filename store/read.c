@@ -148,8 +148,8 @@ static int take_one_run(void *context, sqlite3_stmt *row) {
 }
 
 /* The run of a statement that has one row, or none. */
-static int find_run(struct store *store, enum statement statement, const struct value *values,
-                    size_t values_count, struct store_run *run, bool *found) {
+static int read_one_run(struct store *store, enum statement statement, const struct value *values,
+                        size_t values_count, struct store_run *run, bool *found) {
     *run = (struct store_run){0};
     int code = store_run_statement(store, statement, values, values_count, take_one_run, run);
     if (code)
@@ -159,16 +159,16 @@ static int find_run(struct store *store, enum statement statement, const struct 
 }
 
 int store_run_last(struct store *store, struct store_run *run, bool *found) {
-    return find_run(store, STATEMENT_RUN_LAST, NULL, 0, run, found);
+    return read_one_run(store, STATEMENT_RUN_LAST, NULL, 0, run, found);
 }
 
 int store_run_find(struct store *store, int64_t number, struct store_run *run, bool *found) {
-    return find_run(store, STATEMENT_RUN, VALUES(integer(number)), run, found);
+    return read_one_run(store, STATEMENT_RUN, VALUES(integer(number)), run, found);
 }
 
 int store_run_last_of(struct store *store, const char *identity, struct store_run *run,
                       bool *found) {
-    return find_run(store, STATEMENT_RUN_LAST_OF, VALUES(text(identity)), run, found);
+    return read_one_run(store, STATEMENT_RUN_LAST_OF, VALUES(text(identity)), run, found);
 }
 
 static int drop_ended(int code, bool (*can_resume)(const char *reason), struct store_run *run,
@@ -182,16 +182,16 @@ static int drop_ended(int code, bool (*can_resume)(const char *reason), struct s
 int store_run_unfinished(struct store *store, const char *identity, const char *data,
                          bool (*can_resume)(const char *reason), struct store_run *run,
                          bool *found) {
-    int code =
-        find_run(store, STATEMENT_RUN_UNFINISHED, VALUES(text(identity), text(data)), run, found);
+    int code = read_one_run(store, STATEMENT_RUN_UNFINISHED, VALUES(text(identity), text(data)),
+                            run, found);
     return drop_ended(code, can_resume, run, found);
 }
 
 int store_run_of_member(struct store *store, int64_t sweep, uint32_t member,
                         bool (*can_resume)(const char *reason), struct store_run *run,
                         bool *found) {
-    int code =
-        find_run(store, STATEMENT_RUN_OF_MEMBER, VALUES(integer(sweep), count(member)), run, found);
+    int code = read_one_run(store, STATEMENT_RUN_OF_MEMBER, VALUES(integer(sweep), count(member)),
+                            run, found);
     return drop_ended(code, can_resume, run, found);
 }
 

@@ -142,7 +142,8 @@ static int refuse_mute(const char *state) {
                      state, state_lock_holder(state).text, CONTROL_ANSWER_MS / 1000);
 }
 
-static int receive(const char *state, int descriptor, int64_t deadline_ns, struct bytes *answer) {
+static int receive_answer(const char *state, int descriptor, int64_t deadline_ns,
+                          struct bytes *answer) {
     for (;;) {
         char part[4096];
         struct pollfd entry = {.fd = descriptor, .events = POLLIN};
@@ -184,7 +185,7 @@ static int converse(const char *state, int descriptor, const char *question, str
     }
     if (send(descriptor, question, strlen(question), MSG_NOSIGNAL) != (ssize_t)strlen(question))
         return refuse_mute(state);
-    return receive(state, descriptor, deadline_ns, answer);
+    return receive_answer(state, descriptor, deadline_ns, answer);
 }
 
 int control_ask(const char *state, const char *question, char **answer) {
@@ -345,9 +346,7 @@ static void ask_folder(void *context, uint32_t i) {
 /* Stores are read one by one: that takes no waiting. */
 struct asked *ask_folders(char *const *states, enum question question) {
     struct folders folders = {.states = states, .question = question};
-    uint32_t count = 0;
-    while (states[count])
-        count++;
+    const uint32_t count = names_count(states);
     folders.asked = memory_new(count, sizeof *folders.asked);
     ask_each(count, ask_folder, &folders);
     for (uint32_t i = 0; i < count; i++) {

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
@@ -22,9 +23,7 @@
 #include "coordinator/sweep/sweep.h"
 
 static void print_count(const char *before, char *const *paths, const char *kind) {
-    unsigned count = 0;
-    while (paths[count])
-        count++;
+    const uint32_t count = names_count(paths);
     printf("%s%u %s file%s", before, count, kind, count == 1 ? "" : "s");
 }
 

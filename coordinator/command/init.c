@@ -46,7 +46,7 @@ static void put_columns(const struct proposal *proposal, const char *key, enum u
 }
 
 /* A key with a text, if there is one. */
-static void put_text(const char *key, const char *text, FILE *file) {
+static void put_text_key(const char *key, const char *text, FILE *file) {
     if (!text)
         return;
     fprintf(file, "    %s = ", key);
@@ -351,8 +351,8 @@ static void put_table(const struct proposal *proposal, FILE *file) {
         put_column(profile, profile->report.label_column - 1, file);
         fputs("\n", file);
     }
-    put_text("delimiter", proposal->reading.delimiter, file);
-    put_text("decimal", proposal->reading.decimal, file);
+    put_text_key("delimiter", proposal->reading.delimiter, file);
+    put_text_key("decimal", proposal->reading.decimal, file);
     if (proposal->reading.missing) {
         fputs("    missing = { ", file);
         for (const char *const *word = proposal->reading.missing; *word; word++) {
@@ -367,7 +367,8 @@ static void put_table(const struct proposal *proposal, FILE *file) {
     const char *format = proposal->reading.date_format ? proposal->reading.date_format
                                                        : date_formats_first(proposal->dates);
     put_columns(proposal, "dates", USE_AS_DATE, file);
-    put_text("date_format", format && strcmp(format, DATE_FORMAT_ISO) != 0 ? format : NULL, file);
+    put_text_key("date_format", format && strcmp(format, DATE_FORMAT_ISO) != 0 ? format : NULL,
+                 file);
     put_columns(proposal, "text", USE_AS_TEXT, file);
     put_columns(proposal, "skip", USE_NOT, file);
     put_settings(proposal, "csv", file);
@@ -379,7 +380,7 @@ static void put_table(const struct proposal *proposal, FILE *file) {
 /* Fewer rows may leave none on one of the sides. */
 #define HOLDOUT_ROWS 50
 
-static void put_rows(const struct proposal *proposal, FILE *file) {
+static void put_row_keys(const struct proposal *proposal, FILE *file) {
     const struct profile *profile = &proposal->profile;
     bool few = profile->report.rows < HOLDOUT_ROWS;
     uint64_t bad = profile->unlabelled + profile->report.rejected;
@@ -444,7 +445,7 @@ static int write_job(void *context, FILE *file) {
     fputs(". Words behind # are remarks; dml.conf(5) has all keys.\n\ndata      = { ", file);
     key_print_text(proposal->data, file);
     fputs(" }\n", file);
-    put_rows(proposal, file);
+    put_row_keys(proposal, file);
     if (profile->report.table)
         put_times(proposal, file);
     put_exposure(proposal, file);

@@ -32,21 +32,14 @@ struct scoring {
 static const char *const property_keys[ROW_NUMBERS] = {
     [ROW_WEIGHT] = "weights", [ROW_OFFSET] = "offsets", [ROW_EXPOSURE] = "exposures"};
 
-static uint32_t count_paths(char *const *paths) {
-    uint32_t count = 0;
-    while (paths[count])
-        count++;
-    return count;
-}
-
 /* Finds the files of `what`, "weights" or "labels", that are beside those of the data. */
 static int find_beside(const struct scoring *scoring, const char *what, char *const *patterns,
                        char ***paths) {
-    uint32_t files = count_paths(scoring->paths), count;
+    uint32_t files = names_count(scoring->paths), count;
     if (!patterns || !*patterns)
         return 0;
     int code = source_paths_all(".", (const char *const *)patterns, paths);
-    if (code || (count = count_paths(*paths)) == files)
+    if (code || (count = names_count(*paths)) == files)
         return code;
     return error_set(ERROR_USAGE,
                      "--set %s: %u file%s of %s for %u file%s of data; allowed: one for each, in "

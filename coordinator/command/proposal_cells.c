@@ -234,7 +234,7 @@ static void note_amounts(struct proposal *proposal, uint32_t i, const struct col
 }
 
 /* Decides what columns are, of which all cells were read as texts. */
-static void decide(struct proposal *proposal, struct survey *survey) {
+static void decide_columns(struct proposal *proposal, struct survey *survey) {
     const struct profile *profile = &proposal->profile;
     const struct table *table = profile->report.table;
     const bool commas = proposal_has_commas(proposal);
@@ -287,7 +287,7 @@ void proposal_forget(struct proposal *proposal) {
 }
 
 /* Takes the columns of numbers for texts, of which all are read, and settles what columns are. */
-static int settle(struct proposal *proposal, struct survey *survey) {
+static int settle_columns(struct proposal *proposal, struct survey *survey) {
     struct table *table = NULL;
     const char *const *given = proposal->reading.categories;
     const enum log_level level = log_level_now;
@@ -316,10 +316,10 @@ static int settle(struct proposal *proposal, struct survey *survey) {
         proposal_forget(proposal);
         proposal->reading.header = CSV_HEADER_YES;
         code = proposal_find_label(proposal);
-        return code ? code : settle(proposal, survey);
+        return code ? code : settle_columns(proposal, survey);
     }
     if (!code && proposal->profile.columns == table->columns) {
-        decide(proposal, survey);
+        decide_columns(proposal, survey);
         if (survey->unclear)
             code = refuse_unclear(proposal, survey->number);
         else
@@ -359,7 +359,7 @@ static int read_cells(struct proposal *proposal) {
         return code;
     char *why = memory_copy_string(error_text());
     error_clear();
-    int again = settle(proposal, &survey);
+    int again = settle_columns(proposal, &survey);
     if (!again)
         again = proposal_look(proposal);
     if (again && code && !survey.unclear) { /* what was told first is nearer to the file */

@@ -189,7 +189,7 @@ static int tell_refusals(struct retrain *r) {
 
 /* ---- one task ---- */
 
-static int decide(struct retrain *r) {
+static int decide_last_run(struct retrain *r) {
     const struct options *options = r->session.options;
     const struct job *job = r->session.job;
     int64_t run = r->last.run;
@@ -241,7 +241,7 @@ static int do_task(struct retrain *r, enum task task) {
     if (!code && task != TASK_DECIDE)
         code = look_back(r);
     progress_open(progress); /* the training has closed it */
-    return code ? code : decide(r);
+    return code ? code : decide_last_run(r);
 }
 
 /* A label is of the run that a command makes. Who says the same every night is not told so. */
@@ -302,7 +302,7 @@ static int prune(struct retrain *r) {
     return code ? code : packs_prune(loop, job->state, &r->now.sources);
 }
 
-static int work(struct retrain *r) {
+static int retrain_and_prune(struct retrain *r) {
     const struct job *job = r->session.job;
     int code = session_open(&r->session);
     r->publisher = (struct publisher){.loop = &r->session.loop,
@@ -373,7 +373,7 @@ int command_retrain(const struct options *options) {
         return code;
     r.identity = job_identity(r.session.job);
     progress_open(!quiet.quiet);
-    code = work(&r);
+    code = retrain_and_prune(&r);
     progress_close();
     code = conclude(&r, code);
     score_figures_release(&r.figures);

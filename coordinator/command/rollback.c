@@ -23,7 +23,7 @@ static int find_before(struct go_live *live) {
 }
 
 /* A rollback that was cut off is completed when it is repeated, and does not go back once more. */
-static int work(struct go_live *live) {
+static int go_back(struct go_live *live) {
     const char *to = live->options->to;
     char *what = memory_format("--to %s", to ? to : "");
     int code = to ? go_live_find(live, to, what, &live->to) : 0;
@@ -51,7 +51,7 @@ int command_rollback(const struct options *options) {
     struct go_live live;
     int code = go_live_open(options, 0, &live);
     if (!code)
-        code = work(&live);
+        code = go_back(&live);
     go_live_close(&live);
     return code;
 }

@@ -120,9 +120,9 @@ static int train_many(struct training *training, const struct dataset *data, str
 
 /* ---- what becomes of the model ---- */
 
-static int decide(struct training *training, const struct publisher *publisher,
-                  const struct dataset *data, const struct chosen *chosen,
-                  struct outcome *outcome) {
+static int decide_chosen(struct training *training, const struct publisher *publisher,
+                         const struct dataset *data, const struct chosen *chosen,
+                         struct outcome *outcome) {
     const struct options *options = training->session->options;
     const struct job *job = training->session->job;
     int64_t live = history_current(job->state), run = chosen->run;
@@ -204,7 +204,7 @@ static int train(struct training *training, struct dataset *data, struct outcome
     if (!code)
         code = store_run_label(session->store, chosen.run, options->tag, options->note);
     if (!code)
-        code = decide(training, &publisher, data, &chosen, outcome);
+        code = decide_chosen(training, &publisher, data, &chosen, outcome);
     if (!code)
         code = conclude(training, outcome);
     if (!code)

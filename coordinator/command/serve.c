@@ -35,7 +35,7 @@ struct serving {
     bool stopped;
 };
 
-static void refuse(struct http_answer *answer, int status, const char *text) {
+static void refuse_request(struct http_answer *answer, int status, const char *text) {
     answer->status = status;
     answer->type = "text/plain; charset=utf-8";
     answer->body = answer->owned = memory_format("%s\n", text);
@@ -163,7 +163,7 @@ static void answer_about(struct serving *serving, struct recorded *record,
                          const struct request *request, struct http_answer *answer) {
     int code = recorded_refresh(record);
     if (code && !record->status)
-        refuse(answer, 503, error_text());
+        refuse_request(answer, 503, error_text());
     else {
         if (api_is_about_model(request->path))
             recorded_read_model(record);
@@ -186,7 +186,7 @@ static void on_request(void *context, const struct request *request, struct http
     else if (strcmp(request->path, "/") == 0)
         answer_index(serving, answer);
     else
-        refuse(answer, 404, "there is no such page; / lists the state folders");
+        refuse_request(answer, 404, "there is no such page; / lists the state folders");
 }
 
 static void on_stop(void *context) {
@@ -197,7 +197,7 @@ static bool has_stopped(const void *context) {
     return ((const struct serving *)context)->stopped;
 }
 
-static int serve(struct serving *serving, const char *address) {
+static int serve_folders(struct serving *serving, const char *address) {
     struct http_callbacks callbacks = {.answer = on_request, .context = serving};
     int code = loop_open(&serving->loop);
     serving->loop.stop = on_stop;
@@ -228,12 +228,11 @@ int command_serve(const struct options *options) {
     int code = places_of(options, &serving.states);
     if (code)
         return code;
-    while (serving.states[serving.count])
-        serving.count++;
+    serving.count = names_count(serving.states);
     serving.records = memory_new(serving.count, sizeof *serving.records);
     for (uint32_t i = 0; i < serving.count; i++)
         serving.records[i] = (struct recorded){.state = serving.states[i]};
-    code = serve(&serving, options->http);
+    code = serve_folders(&serving, options->http);
     http_free(serving.http);
     loop_close(&serving.loop);
     for (uint32_t i = 0; i < serving.count; i++)

@@ -22,7 +22,7 @@ static void print(const struct options *options, const json_t *status) {
 
 /* Replaces what was drawn before, in one write, so that the screen is never empty in between. Text
  * that is too wide or too high is cut: a line that wraps or scrolls would not be replaced. */
-static void draw(const char *text) {
+static void draw_screen(const char *text) {
     int rows, columns, lines = 0;
     terminal_size(STDOUT_FILENO, &rows, &columns);
     fputs("\033[?7l\033[H", stdout);
@@ -43,7 +43,7 @@ static void draw_status(const json_t *status) {
         return;
     report_print_status(status, memory, terminal_colors(STDOUT_FILENO));
     fclose(memory);
-    draw(text);
+    draw_screen(text);
     free(text);
 }
 
@@ -54,7 +54,7 @@ static void print_silence(const struct options *options, bool redraws) {
         report_print_json(answer);
         json_decref(answer);
     } else if (redraws) {
-        draw(error_text());
+        draw_screen(error_text());
     } else {
         puts(error_text());
     }

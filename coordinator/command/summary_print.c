@@ -120,8 +120,8 @@ static void put_row(const json_t *row, const struct layout_of_text *layout, FILE
     putc('\n', out);
 }
 
-static void put_rows(const json_t *table, const struct layout_of_text *layout, FILE *out,
-                     bool colors) {
+static void put_estimates(const json_t *table, const struct layout_of_text *layout, FILE *out,
+                          bool colors) {
     size_t i;
     json_t *row;
     const char *class = "";
@@ -169,7 +169,7 @@ static void put_ratios(const json_t *table, const struct layout_of_text *layout,
 
 /* ---- above and below ---- */
 
-static void put_head(const json_t *table, FILE *out) {
+static void put_fit_head(const json_t *table, FILE *out) {
     static const struct {
         const char *name, *words;
     } errors[] = {{"model", "errors from second derivatives"},
@@ -255,8 +255,8 @@ void summary_print(const json_t *table, FILE *out, bool colors) {
     json_t *note;
     bool has_ratio = json_is_string(json_object_get(table, "ratio"));
     struct layout_of_text layout = plan(json_object_get(table, "rows"), has_ratio);
-    put_head(table, out);
-    put_rows(table, &layout, out, colors);
+    put_fit_head(table, out);
+    put_estimates(table, &layout, out, colors);
     if (has_ratio && !layout.ratios && strcmp(text_of(table, "errors"), "none") != 0)
         put_ratios(table, &layout, out, colors);
     put_fit(json_object_get(table, "fit"), out);

@@ -421,7 +421,7 @@ void commit_replay(struct dispatch *d, const struct bytes *log, struct output *o
 }
 
 /* To be released. A shard says each once; what comes twice counts as once. */
-static struct flush_index index_of(const struct blob *ids) {
+static struct flush_index index_of_flushes(const struct blob *ids) {
     struct flush_index index = {0};
     struct cursor cursor = cursor_over(ids->data, ids->length);
     while (cursor_left(&cursor)) {
@@ -439,7 +439,8 @@ bool dispatch_fits(const struct bytes *log, const struct message_holding *holdin
     struct cursor entries = cursor_over(log->data, log->length);
     struct bytes encoded;
     struct commit_entry entry;
-    struct flush_index folded = index_of(&holding->folded), staged = index_of(&holding->staged);
+    struct flush_index folded = index_of_flushes(&holding->folded),
+                       staged = index_of_flushes(&holding->staged);
     uint32_t journalled_folds = 0;
     bool all_there = true;
     while (all_there && commit_next(&entries, &encoded, &entry)) {

@@ -33,7 +33,7 @@ static bool read_factor(const char *value, double *factor) {
 }
 
 /* A number up to `end`, with blanks around it. */
-static bool read_number(const char *text, const char *end, double *number) {
+static bool read_bound(const char *text, const char *end, double *number) {
     text += strspn(text, " \t");
     while (end > text && strchr(" \t", end[-1]))
         end--;
@@ -50,7 +50,7 @@ static bool read_bounds(const char *value, double *low, double *high) {
     const char *comma = length > 2 ? strchr(value, ',') : NULL;
     if (!comma || *value != '[' || value[length - 1] != ']')
         return false;
-    return read_number(value + 1, comma, low) && read_number(comma + 1, value + length - 1, high) &&
+    return read_bound(value + 1, comma, low) && read_bound(comma + 1, value + length - 1, high) &&
            *low <= *high && *low<INFINITY && * high> - INFINITY;
 }
 
@@ -287,7 +287,7 @@ int column_rules_check_columns(const struct job *job, const struct table *table)
 
 /* ---- beside other keys ---- */
 
-static int refuse(const struct job *job, const char *key, const char *why) {
+static int refuse_rules(const struct job *job, const char *key, const char *why) {
     return error_set(ERROR_CONFIG, "%s: key `%s`: %s", job->file, key, why);
 }
 
@@ -295,16 +295,18 @@ int column_rules_check(const struct job *job) {
     bool linear = job_family(job)->family == &family_linear;
     const char *needs = "is for linear models, whose columns have weights of their own; remove it";
     if (job_has_penalties(job) && !linear)
-        return refuse(job, "penalty", needs);
+        return refuse_rules(job, "penalty", needs);
     const char *key = job_has_monotone(job) ? "monotone" : "bounds";
     if (job_has_bounds(job) && !linear)
-        return refuse(job, key, needs);
+        return refuse_rules(job, key, needs);
     if (job_has_monotone(job) && !job->bins)
-        return refuse(job, key, "is for numbers in bins; set csv.bins, for example csv.bins = 16");
+        return refuse_rules(job, key,
+                            "is for numbers in bins; set csv.bins, for example csv.bins = 16");
     if (job_has_bounds(job) && job_has_minibatches(job))
-        return refuse(job, key,
-                      "does not go together with training on minibatches, whose steps keep to no "
-                      "bounds; remove one of them");
+        return refuse_rules(
+            job, key,
+            "does not go together with training on minibatches, whose steps keep to no "
+            "bounds; remove one of them");
     if (job_has_penalties(job) && !job->l2.automatic && job->l2.value == 0 && job->l1.value == 0)
         log_warning("%s: key `penalty`: has no effect without l2 and l1", job->file);
     return 0;

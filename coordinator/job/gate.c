@@ -144,7 +144,7 @@ bool gate_suits(const struct gate_condition *condition, enum objective_kind obje
 
 /* ---- checking ---- */
 
-static double limit_of(const struct gate_outcome *outcome) {
+static double limit_of_condition(const struct gate_outcome *outcome) {
     const struct gate_condition *condition = &outcome->condition;
     double product = condition->relative ? condition->factor * outcome->live : 0;
     return product + condition->offset;
@@ -174,8 +174,8 @@ struct gate_outcome gate_check(const char *text, const struct score_figures *new
     outcome.new = score_figure_value(new, outcome.condition.figure);
     outcome.live = live ? score_figure_value(live, outcome.condition.figure) : NAN;
     outcome.unpublished = outcome.condition.relative && !live;
-    outcome.holds = outcome.unpublished ||
-                    compares(outcome.condition.comparison, outcome.new, limit_of(&outcome));
+    outcome.holds = outcome.unpublished || compares(outcome.condition.comparison, outcome.new,
+                                                    limit_of_condition(&outcome));
     return outcome;
 }
 
@@ -202,7 +202,7 @@ char *gate_explain(const struct gate_outcome *outcome) {
     return memory_format("%s %s: the new model's %s %.6g is %s%s %.6g%s", outcome->text,
                          outcome->holds ? "holds" : "does not hold", figure, outcome->new,
                          outcome->holds ? "" : "not ", comparisons[outcome->condition.comparison],
-                         limit_of(outcome), live);
+                         limit_of_condition(outcome), live);
 }
 
 json_t *gate_outcome_json(const struct gate_outcome *outcome) {

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/text.h"
 #include "base/memory.h"
 
@@ -179,7 +180,7 @@ static int assign_number_word(const struct key *key, struct job *job, const char
     return 0;
 }
 
-static double number_of(const struct key *key, const struct job *job) {
+static double number_of_key(const struct key *key, const struct job *job) {
     if (key->type == KEY_COUNT32)
         return *(const uint32_t *)field_of(key, job);
     if (key->type == KEY_COUNT64)
@@ -278,9 +279,7 @@ static int assign_text(const struct key *key, struct job *job, const char *text,
         return 0;
     }
     char ***list = field(key, job);
-    size_t count = 0;
-    while ((*list)[count])
-        count++;
+    const uint32_t count = names_count(*list);
     *list = memory_resize(*list, count + 2, sizeof **list);
     (*list)[count] = address_shown(text); /* no secret becomes a setting */
     (*list)[count + 1] = NULL;
@@ -400,7 +399,7 @@ json_t *key_value(const struct key *key, const struct job *job) {
     case KEY_COUNTS:
         return counts_value(at);
     }
-    double value = number_of(key, job);
+    double value = number_of_key(key, job);
     if (key->word && value == key->word_value)
         return json_string(key->word);
     return is_whole(key) ? json_integer((json_int_t)value) : json_real(value);

@@ -15,7 +15,7 @@
 #include "data/text/date.h"
 #include "data/set/set.h"
 
-static bool is_name(const char *text) {
+static bool is_file_name(const char *text) {
     return !strchr(text, '/') && strcmp(text, ".") && strcmp(text, "..");
 }
 
@@ -190,7 +190,7 @@ _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 
 /* clang-format off */
 const struct key keys[] = {
-    {"name", KEY_TEXT, AT(name), .fits = is_name, .allowed = "a name without /",
+    {"name", KEY_TEXT, AT(name), .fits = is_file_name, .allowed = "a name without /",
      .help = "the name of the job; by default that of the file without .conf"},
     {"state", KEY_TEXT, AT(state), .allowed = "the path of a folder", CHANGES,
      .help = "the state folder; by default NAME.state beside the job file"},

@@ -98,9 +98,9 @@ static char *name_of_column(const struct set_info *data, uint64_t j) {
                : memory_format("feature %llu", (unsigned long long)data->feature_id[j]);
 }
 
-static int find_columns(const struct set_info *data, const struct column *wanted,
-                        const struct moments *moments, const struct column_rules *rules,
-                        struct column_scaling *columns) {
+static int scale_columns(const struct set_info *data, const struct column *wanted,
+                         const struct moments *moments, const struct column_rules *rules,
+                         struct column_scaling *columns) {
     assert(moments->kind == MOMENTS_EXACT);
     for (uint64_t j = 0; j < data->features; j++) {
         struct column column = *wanted;
@@ -190,7 +190,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
                                 .standardised = wanted.standardised,
                                 .bytes = wanted.bytes,
                                 .diagonal = wanted.diagonal};
-    int code = find_columns(data, &wanted, moments, rules, scaling->columns);
+    int code = scale_columns(data, &wanted, moments, rules, scaling->columns);
     bool needed = unit_values || job->standardise || wanted.sized ||
                   (!automatic && (wanted.diagonal || !job_has_penalties(job)));
     bool gains = job_has_orthants(job) && !job->standardise;
@@ -199,7 +199,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         error_clear();
         struct column plain = wanted;
         plain.diagonal = scaling->diagonal = false;
-        code = needed ? find_columns(data, &plain, moments, rules, scaling->columns) : 0;
+        code = needed ? scale_columns(data, &plain, moments, rules, scaling->columns) : 0;
     }
     scaling->sized = wanted.sized && !scaling->diagonal;
     bool any_differs = false; /* columns of codes are as they are */

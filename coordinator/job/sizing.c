@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/resources.h"
@@ -47,17 +48,10 @@ uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum h
     return pairs < (double)parameters ? (uint32_t)pairs : (uint32_t)parameters;
 }
 
-static uint32_t length_of(char *const *list) {
-    uint32_t length = 0;
-    while (list && list[length])
-        length++;
-    return length;
-}
-
 /* The number of addresses; without addresses the number in the job, else the automatic one. */
 static int count_workers(const char *key, uint32_t wanted, char *const *addresses,
                          uint32_t automatic, uint32_t *count) {
-    uint32_t given = length_of(addresses);
+    uint32_t given = names_count(addresses);
     if (given && wanted && wanted != given)
         return error_set(ERROR_CONFIG, "key `%s` is %u, but there are %u addresses; leave `%s` out",
                          key, wanted, given, key);
@@ -80,7 +74,7 @@ int sizing_workers(const struct job *job, uint64_t parameters, uint32_t cpus,
         return code;
     assert(sizing->shards > 0 && sizing->replicas > 0);
     sizing->threads = job->threads;
-    if (!sizing->threads && !length_of(job->replica_addresses)) {
+    if (!sizing->threads && !names_count(job->replica_addresses)) {
         uint32_t share = cpus / sizing->replicas;
         sizing->threads = share ? least(share, THREADS_MAX) : 1;
     }
@@ -426,8 +420,8 @@ struct memory_need memory_need_of(const struct job *job, uint64_t parameters,
     };
     double shards = need.shard * need.shards, replicas = replica * need.replicas;
     need.all = need.coordinator + shards + replicas;
-    need.here = need.coordinator + (length_of(job->shard_addresses) ? 0 : shards) +
-                (length_of(job->replica_addresses) ? 0 : replicas);
+    need.here = need.coordinator + (names_count(job->shard_addresses) ? 0 : shards) +
+                (names_count(job->replica_addresses) ? 0 : replicas);
     return need;
 }
 

@@ -213,7 +213,7 @@ static struct blob finer_of(const struct coordinator *c) {
 
 /* What a shard must know of rows, where it keeps vectors of them. Those of a network in tiles are
  * of its first layer, and replicas find the losses. */
-static void add_rows(const struct coordinator *c, struct message_shard_setup *setup) {
+static void add_row_setup(const struct coordinator *c, struct message_shard_setup *setup) {
     const struct optimizer_settings *optimizer = &c->settings.optimizer;
     setup->objective = "";
     if (!has_products(c))
@@ -278,7 +278,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .device = device_for(c, link),
         .finer = finer_of(c),
     };
-    add_rows(c, &message.shard_setup);
+    add_row_setup(c, &message.shard_setup);
     roster_send(&c->roster, link, message, out);
     free(folder);
     bytes_release(&layout);

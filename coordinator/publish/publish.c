@@ -82,7 +82,7 @@ static bool is_own(const char *variable) {
 
 static void environment_init(struct environment *environment, const struct publisher *publisher,
                              const struct history_item *item, const char *sha256) {
-    size_t count = 0, kept = 0;
+    size_t count = names_count(environ), kept = 0;
     set_variable(environment, 0, memory_copy_string(publisher->job));
     set_variable(environment, 1, memory_format("%lld", (long long)item->run));
     set_variable(environment, 2, memory_copy_string(decision_text(item->decision)));
@@ -93,8 +93,6 @@ static void environment_init(struct environment *environment, const struct publi
                  item->previous_run
                      ? absolute(run_model_folder(publisher->state, item->previous_run))
                      : memory_copy_string(""));
-    while (environ[count])
-        count++;
     environment->all = memory_new(VARIABLES + count + 1, sizeof(char *));
     for (; kept < VARIABLES; kept++)
         environment->all[kept] = environment->own[kept];
@@ -186,7 +184,7 @@ static int switch_to(const struct publisher *publisher, int64_t run) {
 /* "Settled" is committed last, also when on_publish has failed: to run a failing command again in
  * every night would not help, and the error is reported. Versions are pruned after that, never
  * before: until then `current` may still point to the version before. */
-static int settle(const struct publisher *publisher, const struct history_item *item) {
+static int settle_decision(const struct publisher *publisher, const struct history_item *item) {
     int announced = 0, code = 0;
     assert(item->publication && item->run > 0);
     loop_poll(
@@ -211,7 +209,7 @@ static int settle_pending(const struct publisher *publisher, struct history_item
     if (pending) {
         *settled = *pending;
         settled->text = NULL; /* that goes with the history */
-        code = settle(publisher, pending);
+        code = settle_decision(publisher, pending);
     }
     history_release(&history);
     return code;

@@ -9,12 +9,12 @@
 #include "base/text.h"
 
 /* The column of a weight. */
-static uint64_t column_of(const struct active_bounds_settings *settings, uint64_t element) {
+static uint64_t column_of_weight(const struct active_bounds_settings *settings, uint64_t element) {
     return element / settings->layout->tensor[0].columns;
 }
 
 static double scale_of(const struct active_bounds_settings *settings, uint64_t element) {
-    return settings->scaling ? settings->scaling[column_of(settings, element)].scale : 1;
+    return settings->scaling ? settings->scaling[column_of_weight(settings, element)].scale : 1;
 }
 
 void active_bounds_take_point(struct active_bounds *active,
@@ -26,7 +26,7 @@ void active_bounds_take_point(struct active_bounds *active,
         active->count = active->next = active->known = 0;
     assert(!active->count || active->items[active->count - 1].element < first);
     for (uint64_t i = 0; i < count && first + i < weights; i++) {
-        const struct column_limit *limit = &settings->limits[column_of(settings, first + i)];
+        const struct column_limit *limit = &settings->limits[column_of_weight(settings, first + i)];
         if (values[i] > limit->low && values[i] < limit->high)
             continue;
         MEMORY_ROOM(active->items, active->count, active->capacity);
@@ -39,7 +39,8 @@ void active_bounds_take_point(struct active_bounds *active,
  * kink at the bound, the side beyond it counts. */
 static double multiplier_of(const struct active_bounds_settings *settings,
                             const struct active_bound *bound, double gradient) {
-    const struct column_limit *limit = &settings->limits[column_of(settings, bound->element)];
+    const struct column_limit *limit =
+        &settings->limits[column_of_weight(settings, bound->element)];
     double l1 = settings->l1 * limit->lasso, x = bound->point;
     double below = gradient + (x > 0 ? l1 : -l1), above = gradient + (x >= 0 ? l1 : -l1);
     double falls = fmax(x <= limit->low ? below : 0, x >= limit->high ? -above : 0);
@@ -71,7 +72,7 @@ static int by_multiplier(const void *left, const void *right) {
 
 static json_t *bound_json(const struct active_bounds_settings *settings,
                           const struct set_info *data, const struct active_bound *bound) {
-    uint64_t column = column_of(settings, bound->element);
+    uint64_t column = column_of_weight(settings, bound->element);
     const struct column_limit *limit = &settings->limits[column];
     bool low = bound->point <= limit->low, high = bound->point >= limit->high;
     assert(low || high);

@@ -198,7 +198,7 @@ void links_check_missing(struct cluster *cluster) {
 
 /* ---- connecting ---- */
 
-static void on_message(void *context, struct peer *peer, const struct message *message) {
+static void on_worker_message(void *context, struct peer *peer, const struct message *message) {
     struct worker_link *link = context;
     struct cluster *cluster = link->cluster;
     (void)peer;
@@ -230,7 +230,8 @@ static void not_connected(struct worker_link *link, int code) {
 }
 
 static void on_connected(void *context, int code, struct channel *channel) {
-    static const struct peer_callbacks callbacks = {.message = on_message, .closed = on_closed};
+    static const struct peer_callbacks callbacks = {.message = on_worker_message,
+                                                    .closed = on_closed};
     struct worker_link *link = context;
     struct cluster *cluster = link->cluster;
     link->dial = NULL;

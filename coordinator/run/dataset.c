@@ -54,13 +54,6 @@ int dataset_make_state(const struct job *job) {
     return code;
 }
 
-static unsigned count_paths(char *const *paths) {
-    unsigned count = 0;
-    while (paths[count])
-        count++;
-    return count;
-}
-
 static double seconds_since(int64_t start_ns) {
     return (double)(clock_monotonic_ns() - start_ns) / (double)NS_PER_S;
 }
@@ -170,7 +163,7 @@ static int pack_next(const struct packing *packing, const struct source_options 
 
 static int pack_all(const struct packing *packing, const struct source_options *options,
                     char *const *paths, struct pack_list *list) {
-    uint32_t count = count_paths(paths);
+    uint32_t count = names_count(paths);
     struct source_options reading = *options;
     reading.may_be_empty = count > 1; /* one alone is refused by whoever reads it */
     list->packs = memory_new(count, sizeof(struct pack *));
@@ -403,7 +396,7 @@ static int pack_files(const struct job *job, const struct table *order, const ch
                       const struct dataset_paths *paths, struct packs *packs,
                       struct source_shape *shape) {
     struct source_options data = job->source;
-    dataset_choose_missing(&data, count_paths(paths->data));
+    dataset_choose_missing(&data, names_count(paths->data));
     data.order = order;
     struct packing packing = {folder, &paths->beside_data, shape};
     int code = pack_data(&packing, &data, job, paths->data, &packs->data);

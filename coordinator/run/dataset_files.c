@@ -10,13 +10,6 @@
 #include "base/text.h"
 #include "coordinator/run/dataset.h"
 
-static unsigned count_paths(char *const *paths) {
-    unsigned count = 0;
-    while (paths[count])
-        count++;
-    return count;
-}
-
 static int find_by(int (*search)(const char *, const char *const *, char ***),
                    const struct job *job, const char *key, char *const *patterns, char ***paths) {
     if (!patterns[0]) {
@@ -27,7 +20,8 @@ static int find_by(int (*search)(const char *, const char *const *, char ***),
     return code ? job_refuse_key(job, key, code) : 0;
 }
 
-static int find(const struct job *job, const char *key, char *const *patterns, char ***paths) {
+static int find_files(const struct job *job, const char *key, char *const *patterns,
+                      char ***paths) {
     return find_by(source_paths, job, key, patterns, paths);
 }
 
@@ -35,7 +29,7 @@ static int find(const struct job *job, const char *key, char *const *patterns, c
 static int find_all(const struct job *job, const char *what, const char *key, char *const *patterns,
                     const char *of, char *const *files, char ***paths) {
     int code = find_by(source_paths_all, job, key, patterns, paths);
-    unsigned count = code ? 0 : count_paths(*paths), wanted = count_paths(files);
+    unsigned count = code ? 0 : names_count(*paths), wanted = names_count(files);
     if (code || !count || count == wanted)
         return code;
     return error_set(ERROR_CONFIG,
@@ -122,11 +116,11 @@ int dataset_find(const struct job *job, const struct table *order, struct datase
     struct source_options options = job->source;
     options.order = order;
     *paths = (struct dataset_paths){0};
-    int code = find(job, "data", job->data, &paths->data);
+    int code = find_files(job, "data", job->data, &paths->data);
     if (!code)
-        code = find(job, "test", job->test, &paths->test);
+        code = find_files(job, "test", job->test, &paths->test);
     if (!code)
-        code = find(job, "holdout", job_holdout_paths(job), &paths->holdout);
+        code = find_files(job, "holdout", job_holdout_paths(job), &paths->holdout);
     if (!code)
         code = find_beside(job, paths);
     if (!code)
@@ -310,7 +304,7 @@ int dataset_check_kind(const char *first, bool first_is_table, const char *path,
 }
 
 int dataset_refuse_empty(char *const *paths) {
-    const unsigned files = count_paths(paths);
+    const unsigned files = names_count(paths);
     assert(files > 0);
     if (files == 1)
         return error_set(ERROR_DATA, "%s has no rows: leave it out until it has some", *paths);
@@ -356,7 +350,7 @@ int dataset_check_columns(const struct job *job, const struct dataset_paths *pat
                           struct table **table) {
     struct source_options options = job->source;
     *table = NULL;
-    dataset_choose_missing(&options, count_paths(paths->data));
+    dataset_choose_missing(&options, names_count(paths->data));
     int code = check_files(&options, paths->data, &paths->beside_data, true, table);
     if (!code && *table && options.adds_columns)
         code = dataset_check_lists(job, *table);

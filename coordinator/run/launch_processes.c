@@ -43,9 +43,7 @@ int launch_spawn(const struct launch *launch, char **arguments, int output, int 
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attributes;
     const bool every = !launch->restarted || getenv("DML_FAILPOINT_ONCE");
-    size_t count = 0, kept = 0;
-    while (environ[count])
-        count++;
+    size_t count = names_count(environ), kept = 0;
     char **variables = memory_new(count + 1, sizeof *variables); /* the strings are not owned */
     for (size_t i = 0; i < count; i++)
         if (every || strncmp(environ[i], "DML_FAILPOINT=", 14) != 0)

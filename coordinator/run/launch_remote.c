@@ -69,8 +69,7 @@ static struct remote_command command_for(const struct launch *launch,
                                          const struct launched *worker) {
     struct remote_command command = {
         .words = launch_words(launch->remote.prefix, worker->host->name, worker->host->threads)};
-    while (command.words[command.count])
-        command.count++;
+    command.count = names_count(command.words);
     /* ssh joins its arguments with blanks, and a shell on the host takes them apart again. */
     const char *program = command.words[0];
     const char *slash = strrchr(program, '/');

@@ -60,7 +60,7 @@ struct splitting {
 /* ---- groups ---- */
 
 /* What a feature has as its value. */
-static double value_of(const struct splitting *s, uint64_t feature) {
+static double level_value(const struct splitting *s, uint64_t feature) {
     const struct table *table = s->layout->table;
     return s->group_of[feature] < table->columns ? 1 : table->cross_value;
 }
@@ -274,7 +274,7 @@ static void minimise(struct splitting *s, uint32_t k, double *parameters) {
     double *bias = parameters + layout->features * weights, steps = 0, moved = 0, change = INFINITY;
     for (uint64_t j = 0; j < layout->features; j++)
         if (s->group_of[j] != COLUMN_NOWHERE)
-            s->effect[j] = parameters[j * weights + k] * value_of(s, j);
+            s->effect[j] = parameters[j * weights + k] * level_value(s, j);
     for (int sweep = 0; sweep < SPLIT_SWEEPS_MAX && steps < SPLIT_STEPS && change > 0; sweep++) {
         double largest = 0;
         for (uint64_t j = 0; j < layout->features; j++)
@@ -291,7 +291,7 @@ static void minimise(struct splitting *s, uint32_t k, double *parameters) {
         centre(s, 0, &moved);
     for (uint64_t j = 0; j < layout->features; j++)
         if (s->group_of[j] != COLUMN_NOWHERE)
-            parameters[j * weights + k] = s->effect[j] / value_of(s, j);
+            parameters[j * weights + k] = s->effect[j] / level_value(s, j);
     for (uint32_t i = 0; i < layout->outputs; i++)
         if (layout->shared || i == k)
             bias[i] += moved;
@@ -299,7 +299,7 @@ static void minimise(struct splitting *s, uint32_t k, double *parameters) {
 
 /* ---- the model ---- */
 
-static int restate(struct splitting *s) {
+static int restate_split(struct splitting *s) {
     struct recorder *recorder = &s->run->recorder;
     const struct moments *moments = &s->run->moments;
     uint64_t count = model_parameters(s->layout);
@@ -314,7 +314,7 @@ static int restate(struct splitting *s) {
         if (s->group_of[j] == COLUMN_NOWHERE)
             continue;
         s->group[s->group_of[j]].rows += moments->nonzero[j];
-        s->share[j] = moments->mean[j] / value_of(s, j);
+        s->share[j] = moments->mean[j] / level_value(s, j);
     }
     if (find_candidates(s, may_be_within))
         code = see_rows(s);
@@ -373,7 +373,7 @@ int training_split_levels(struct training *run) {
         penalised || set_info(run->set)->strip_columns)
         return 0;
     struct splitting splitting = splitting_of(run);
-    int code = find_groups(&splitting) ? restate(&splitting) : 0;
+    int code = find_groups(&splitting) ? restate_split(&splitting) : 0;
     splitting_release(&splitting);
     return code;
 }

@@ -34,7 +34,7 @@ static const struct {
 
 /* ---- signals ---- */
 
-static unsigned index_of(int number) {
+static unsigned index_of_signal(int number) {
     unsigned i = 0;
     while (i < LOOP_SIGNALS && endings[i].number != number)
         i++;
@@ -46,7 +46,7 @@ static unsigned index_of(int number) {
 static void end_early(int number) {
     static const char before[] = "dml-coordinator: ",
                       behind[] = "; the same command goes on from here\n";
-    const char *why = endings[index_of(number)].why;
+    const char *why = endings[index_of_signal(number)].why;
     const struct iovec text[] = {{(char *)(uintptr_t)before, sizeof before - 1},
                                  {(char *)(uintptr_t)why, strlen(why)},
                                  {(char *)(uintptr_t)behind, sizeof behind - 1}};
@@ -113,7 +113,7 @@ void loop_stop(struct loop *loop, int signal, const char *why) {
 static void on_signal(evutil_socket_t number, short what, void *context) {
     (void)what;
     struct loop *loop = context;
-    unsigned i = index_of(number);
+    unsigned i = index_of_signal(number);
     if (!loop->ignored[i] || (loop->stop && number != SIGHUP))
         loop_stop(loop, number, endings[i].why);
 }

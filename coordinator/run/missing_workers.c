@@ -80,7 +80,7 @@ static const char *role_of(const struct missing_workers *missing, uint32_t link)
     return role_name(is_shard(missing, link) ? ROLE_SHARD : ROLE_REPLICA);
 }
 
-static uint32_t index_of(const struct missing_workers *missing, uint32_t link) {
+static uint32_t index_in_role(const struct missing_workers *missing, uint32_t link) {
     return is_shard(missing, link) ? link : link - missing->shards;
 }
 
@@ -88,14 +88,14 @@ static uint32_t index_of(const struct missing_workers *missing, uint32_t link) {
 typedef char *describe(const struct missing_workers *missing, uint32_t link);
 
 static char *describe_place(const struct missing_workers *missing, uint32_t link) {
-    return memory_format("%s %u at %s", role_of(missing, link), index_of(missing, link),
+    return memory_format("%s %u at %s", role_of(missing, link), index_in_role(missing, link),
                          missing->addresses[link]);
 }
 
 static char *describe_failure(const struct missing_workers *missing, uint32_t link) {
     const char *why = missing->workers[link].why;
     return memory_format("%s %u is not there (%s%s)", role_of(missing, link),
-                         index_of(missing, link), why ? why : missing->addresses[link],
+                         index_in_role(missing, link), why ? why : missing->addresses[link],
                          why ? "" : ": no answer");
 }
 

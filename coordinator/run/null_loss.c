@@ -12,8 +12,8 @@ struct sums {
     double loss, weight;
 };
 
-static void add_rows(const struct objective_shape *shape, double intercept, const struct rows *rows,
-                     struct sums *sums) {
+static void add_null_losses(const struct objective_shape *shape, double intercept,
+                            const struct rows *rows, struct sums *sums) {
     double *margins = memory_new(3 * (size_t)rows->count, sizeof *margins);
     double *loss = margins + rows->count, *work = loss + rows->count;
     for (uint32_t i = 0; i < rows->count; i++)
@@ -43,7 +43,7 @@ int null_loss_find(struct set *set, const struct objective_shape *shape, double 
             info->strip_columns ? set_tile(set, number, &rows) : set_chunk(set, number, &rows);
         if (code)
             return code;
-        add_rows(shape, objective_null_intercept(shape, info->targets), &rows, &sums);
+        add_null_losses(shape, objective_null_intercept(shape, info->targets), &rows, &sums);
     }
     *loss = sums.weight > 0 ? sums.loss / sums.weight : 0;
     return 0;

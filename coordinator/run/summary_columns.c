@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "base/resources.h"
 #include "coordinator/run/summary.h"
@@ -35,7 +36,7 @@ static void choose(struct choice *choice, uint64_t element) {
 }
 
 /* The place of an element in the order of model/summary.h, over the run's columns. */
-static uint64_t place_of(const struct model_layout *layout, uint64_t element) {
+static uint64_t place_in_table(const struct model_layout *layout, uint64_t element) {
     uint64_t weights = model_rows(layout);
     assert(element < model_parameters(layout));
     return element < weights * layout->features
@@ -48,7 +49,7 @@ static struct choice choose_named(const struct training *run, uint64_t *fitting)
     uint64_t count = layout_parameters(&run->parameters);
     struct choice choice = {0};
     for (uint64_t element = 0; element < count; element++) {
-        char *name = summary_name(&run->layout, place_of(&run->layout, element));
+        char *name = summary_name(&run->layout, place_in_table(&run->layout, element));
         bool any = false;
         for (size_t i = 0; run->session->job->summary_columns[i]; i++) {
             bool found = fnmatch(run->session->job->summary_columns[i], name, 0) == 0;
@@ -64,12 +65,10 @@ static struct choice choose_named(const struct training *run, uint64_t *fitting)
 
 int training_check_columns(const struct training *run) {
     char *const *pattern = run->session->job->summary_columns;
-    size_t patterns = 0;
+    const size_t patterns = names_count(pattern);
     int code = 0;
-    if (!pattern[0])
+    if (!patterns)
         return 0;
-    while (pattern[patterns])
-        patterns++;
     uint64_t *fitting = memory_new(patterns, sizeof *fitting);
     struct choice choice = choose_named(run, fitting);
     for (size_t i = 0; i < patterns && !code; i++)
@@ -148,18 +147,18 @@ static int by_number(const void *a, const void *b) {
 }
 
 /* Estimates without the levels that are known to follow from others. */
-static void restate(const struct model_layout *layout, const bool *aliased,
-                    const double *parameters, double *restated) {
+static void restate_estimates(const struct model_layout *layout, const bool *aliased,
+                              const double *parameters, double *restated) {
     uint64_t count = model_parameters(layout);
     double *placed = memory_new(count, sizeof *placed);
     bool *placed_aliased = memory_new(count, sizeof *placed_aliased);
     for (uint64_t i = 0; i < count; i++) {
-        placed[place_of(layout, i)] = parameters[i];
-        placed_aliased[place_of(layout, i)] = aliased[i];
+        placed[place_in_table(layout, i)] = parameters[i];
+        placed_aliased[place_in_table(layout, i)] = aliased[i];
     }
     summary_restate(layout, placed_aliased, placed);
     for (uint64_t i = 0; i < count; i++)
-        restated[i] = placed[place_of(layout, i)];
+        restated[i] = placed[place_in_table(layout, i)];
     free(placed);
     free(placed_aliased);
 }
@@ -175,7 +174,7 @@ static int find_errors(const struct training *run, const struct choice *choice, 
     uint64_t *element = memory_new(choice->count, sizeof *element);
     for (size_t i = 0; i < choice->count; i++)
         element[i] = choice->list[i].element;
-    restate(&run->layout, aliased, parameters, restated);
+    restate_estimates(&run->layout, aliased, parameters, restated);
     const struct single_point point = {parameters,     ridge,         aliased, restated,
                                        run->collinear, cpus_usable(), 0};
     code = single_errors_find(run->set, &run->layout, &point, element, choice->count, errors,
@@ -259,9 +258,7 @@ int summarise_columns(struct training *run) {
     bool *aliased = memory_new(layout_parameters(&run->parameters), sizeof *aliased);
     bool *runs_away = memory_new(layout_parameters(&run->parameters), sizeof *runs_away);
     double *restated = memory_new(layout_parameters(&run->parameters), sizeof *restated);
-    size_t patterns = 0;
-    while (run->session->job->summary_columns[patterns])
-        patterns++;
+    const size_t patterns = names_count(run->session->job->summary_columns);
     uint64_t *fitting = memory_new(patterns, sizeof *fitting);
     struct choice choice = choose_named(run, fitting);
     double *ridge = summary_ridge(run);

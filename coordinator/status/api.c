@@ -103,7 +103,7 @@ struct wanted_run {
 
 /* Sets `found` if the state folder has this run, and when its first step can have been: a run that
  * goes on from the end of another one has the steps of that, too. */
-static int find_run(const struct api *api, struct wanted_run *wanted) {
+static int find_wanted_run(const struct api *api, struct wanted_run *wanted) {
     bool begun = false;
     struct store_run record, first = {0};
     int code = store_run_find(api->store, wanted->run, &record, &wanted->found);
@@ -132,7 +132,7 @@ static void answer_list(const struct api *api, const struct request *request,
         answer_error(answer, 400, "the query may have since=N and run=N with whole numbers");
         return;
     }
-    int code = api->store ? find_run(api, &wanted) : 0;
+    int code = api->store ? find_wanted_run(api, &wanted) : 0;
     if (!code && api->store && !wanted.found) {
         answer_error(answer, 404, "there is no such run in this state folder");
         return;

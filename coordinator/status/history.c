@@ -99,7 +99,7 @@ int64_t history_current(const char *state) {
 }
 
 /* The index of `run` in the stack of versions; `depth` if it is not there. */
-static size_t find(const int64_t *stack, size_t depth, int64_t run) {
+static size_t find_in_stack(const int64_t *stack, size_t depth, int64_t run) {
     for (size_t i = depth; i; i--)
         if (stack[i - 1] == run)
             return i - 1;
@@ -116,12 +116,12 @@ int64_t history_before(const struct history *history, int64_t live) {
         if (!depth && item->previous_run) /* that model was live before this history begins */
             stack[depth++] = item->previous_run;
         if (item->decision == DECISION_ROLLED_BACK)
-            depth = find(stack, depth, item->run);
+            depth = find_in_stack(stack, depth, item->run);
         if (!depth || stack[depth - 1] != item->run)
             stack[depth++] = item->run;
     }
     assert(depth <= history->count + 1);
-    size_t place = find(stack, depth, live);
+    size_t place = find_in_stack(stack, depth, live);
     int64_t before = place ? stack[place - 1] : 0;
     free(stack);
     return before;

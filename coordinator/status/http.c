@@ -227,7 +227,7 @@ static void end_served(struct connection *connection) {
 
 /* Answers the requests that have come, one after another: each waits until the answer before it was
  * sent. False if one of them has to wait for its turn. */
-static bool serve(struct connection *connection) {
+static bool serve_connection(struct connection *connection) {
     enum served served;
     do
         served = serve_one(connection);
@@ -244,7 +244,7 @@ static void on_readable(struct bufferevent *stream, void *context) {
     if (connection->closing)
         discard(connection);
     else if (!evtimer_pending(connection->http->waker, NULL))
-        serve(connection);
+        serve_connection(connection);
 }
 
 static void on_turn(evutil_socket_t descriptor, short events, void *context) {
@@ -254,7 +254,7 @@ static void on_turn(evutil_socket_t descriptor, short events, void *context) {
     http->served = 0;
     for (uint32_t i = 0; i < http->places; i++) {
         struct connection *connection = &http->connections[http->turn % http->places];
-        if (connection->stream && !connection->closing && !serve(connection))
+        if (connection->stream && !connection->closing && !serve_connection(connection))
             return;
         http->turn++;
     }
@@ -264,7 +264,7 @@ static void on_written(struct bufferevent *stream, void *context) {
     struct connection *connection = context;
     (void)stream;
     if (connection->closing || !evtimer_pending(connection->http->waker, NULL))
-        serve(connection);
+        serve_connection(connection);
 }
 
 /* A client may half close the connection after its request: it still gets its answer. */
@@ -284,7 +284,7 @@ static void on_event(struct bufferevent *stream, short what, void *context) {
 /* ---- accepting ---- */
 
 /* A free place. If there is none, closes the connection that has been quiet longest. */
-static struct connection *make_room(struct http *http) {
+static struct connection *find_free_connection(struct http *http) {
     assert(http->places >= PLACES_LEAST && http->places <= PLACES_MOST);
     struct connection *quietest = &http->connections[0];
     for (uint32_t i = 0; i < http->places; i++) {
@@ -307,7 +307,7 @@ static void on_accept(struct evconnlistener *listener, evutil_socket_t descripto
     (void)address;
     (void)length;
     (void)setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on); /* else 40 ms a reply */
-    struct connection *connection = make_room(http);
+    struct connection *connection = find_free_connection(http);
     struct bufferevent *stream = bufferevent_socket_new(http->base, descriptor, 0);
     if (!stream) {
         close(descriptor);

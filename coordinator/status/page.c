@@ -31,7 +31,7 @@ static const char index_html[] = {
 static const char place_of_entries[] = "<!--entries-->\n";
 
 /* Writes a text from outside as text, never as markup. */
-static void put_text(const char *text, FILE *out) {
+static void put_escaped(const char *text, FILE *out) {
     json_t *clean = text_to_json(text);
     for (const char *at = json_string_value(clean); *at; at++)
         switch (*at) {
@@ -98,7 +98,7 @@ static void put_live(const struct index_entry *entry, FILE *out) {
     fprintf(out, "<p><b class=\"good\">★ run %lld is live</b>", member_count(live, "run"));
     if (json_is_string(json_object_get(live, "tag"))) {
         fputs(", ", out);
-        put_text(member_text(live, "tag"), out);
+        put_escaped(member_text(live, "tag"), out);
     }
     if (!isnan(ended_ms)) {
         fputs(", trained ", out);
@@ -114,7 +114,7 @@ static void put_live(const struct index_entry *entry, FILE *out) {
         member_count(chosen, "run") != member_count(live, "run"))
         return;
     fputs("<dl><div><dt>", out);
-    put_text(member_text(chosen, "choose_by"), out);
+    put_escaped(member_text(chosen, "choose_by"), out);
     fprintf(out, ", the best of a sweep</dt><dd>%.5g</dd></div></dl>",
             member_number(chosen, "mean"));
 }
@@ -127,7 +127,7 @@ static void put_refusals(const json_t *decisions, FILE *out) {
             count == 1 ? "" : "s");
     put_date(member_count(decisions, "refusals_since_ms"), out);
     fputs("</span>: ", out);
-    put_text(member_text(decisions, "refusal"), out);
+    put_escaped(member_text(decisions, "refusal"), out);
     fputs("</p>", out);
 }
 
@@ -135,10 +135,10 @@ static void put_last(const json_t *status, FILE *out) {
     fprintf(out, "<p class=\"muted\">last run %lld, begun ", member_count(status, "run"));
     put_date(member_count(status, "started_ms"), out);
     fputs(": ", out);
-    put_text(member_text(status, "state"), out);
+    put_escaped(member_text(status, "state"), out);
     if (json_is_string(json_object_get(status, "reason"))) {
         fputs(", ", out);
-        put_text(member_text(status, "reason"), out);
+        put_escaped(member_text(status, "reason"), out);
     }
     if (json_is_number(json_object_get(status, "loss")))
         fprintf(out, ", loss %.6g", member_number(status, "loss"));
@@ -155,7 +155,7 @@ static void put_invocation(const json_t *last, FILE *out) {
             wrong ? "✕ " : "");
     put_date(member_count(last, "began_ms"), out);
     fputs(", ", out);
-    put_text(words, out);
+    put_escaped(words, out);
     fputs("</p>", out);
     free(words);
 }
@@ -184,13 +184,13 @@ static void put_curve(const struct index_entry *entry, FILE *out) {
 
 static void put_entry(const struct index_entry *entry, uint32_t number, FILE *out) {
     fprintf(out, "<article><h2><a href=\"%u/\">", number);
-    put_text(entry->status ? member_text(entry->status, "job") : entry->folder, out);
+    put_escaped(entry->status ? member_text(entry->status, "job") : entry->folder, out);
     fputs("</a></h2><p class=\"muted\">", out);
-    put_text(entry->folder, out);
+    put_escaped(entry->folder, out);
     fputs("</p>", out);
     if (entry->trouble) {
         fputs("<p class=\"bad\">", out);
-        put_text(entry->trouble, out);
+        put_escaped(entry->trouble, out);
         fputs("</p>", out);
     }
     if (entry->runs)

@@ -117,14 +117,14 @@ const char *limit_key(enum reason reason) {
 }
 
 /* JSON has no infinity: without a value there is no limit. */
-static double limit_of(const json_t *settings, const char *key) {
+static double limit_in_settings(const json_t *settings, const char *key) {
     const json_t *value = json_object_get(settings, key);
     return json_is_number(value) ? json_number_value(value) : INFINITY;
 }
 
 bool limit_is_raised(enum reason reason, const json_t *before, const json_t *now) {
     const char *key = limit_key(reason);
-    return key && limit_of(now, key) > limit_of(before, key);
+    return key && limit_in_settings(now, key) > limit_in_settings(before, key);
 }
 
 bool limit_has_checkpoints(const char *state, int64_t origin) {

@@ -118,7 +118,7 @@ static json_t *spread_json(const double *figures, uint32_t count) {
                      number_json(score.deviation), "standard_error", number_json(score.error));
 }
 
-static json_t *numbers_json(const double *numbers, uint32_t count) {
+static json_t *number_list_json(const double *numbers, uint32_t count) {
     json_t *list = json_array();
     for (uint32_t i = 0; i < count; i++)
         json_array_append_new(list, number_json(numbers[i]));
@@ -132,7 +132,7 @@ static json_t *folds_json(const struct sweep_shape *shape, const struct sweep_ru
     double *numbers = memory_new(shape->folds, sizeof *numbers);
     read_figures(shape, runs, value, "loss", numbers);
     json_t *folds = spread_json(numbers, shape->folds), *figures = json_object(), *number;
-    json_object_set_new(folds, "losses", numbers_json(numbers, shape->folds));
+    json_object_set_new(folds, "losses", number_list_json(numbers, shape->folds));
     const json_t *first = runs->results[sweep_member_at(shape, value, 1)];
     const char *name;
     json_object_foreach(json_object_get(first, "holdout"), name, number) {
@@ -155,7 +155,7 @@ static json_t *score_json(const struct sweep_shape *shape, const struct sweep_ru
     struct sweep_score score = sweep_score(figures, count);
     json_t *object =
         json_pack("{s:o, s:o, s:o}", "mean", number_json(score.mean), "standard_error",
-                  number_json(score.error), "folds", numbers_json(figures, shape->folds));
+                  number_json(score.error), "folds", number_list_json(figures, shape->folds));
     free(figures);
     return object;
 }

@@ -275,7 +275,7 @@ static int take_up(struct sweep *sweep, struct sweep_outcome *outcome) {
     return code;
 }
 
-static int begin(struct sweep *sweep) {
+static int begin_sweep(struct sweep *sweep) {
     struct training *training = sweep->training;
     json_t *settings = job_settings(training->session->job);
     char *text = json_dumps(settings, JSON_COMPACT);
@@ -482,7 +482,7 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
     if (!code && begins) /* what a fold lacks is told before hours of training, not after */
         code = loop_beside(&session->loop, STAGE_PACKING, work_on_check, &sweep);
     if (!code && begins)
-        code = begin(&sweep);
+        code = begin_sweep(&sweep);
     if (!code && !outcome->winner)
         code = train_all(&sweep, outcome);
     if (code)
