@@ -100,14 +100,6 @@ static struct bounds bounds_over(const struct coordinator *c, const struct maxim
     return bounds;
 }
 
-/* The maxima of which each has this value. */
-static struct maxima maxima_of_all(const struct coordinator *c, double value) {
-    struct maxima maxima = {.count = layout_bounds(&c->settings.layout)};
-    for (uint32_t i = 0; i < maxima.count; i++)
-        maxima.value[i] = value;
-    return maxima;
-}
-
 /* The bounds of derivatives at the next point. Before the first evaluation they follow from the
  * data alone. */
 static struct bounds next_bounds(const struct coordinator *c) {
@@ -123,28 +115,22 @@ static struct bounds next_bounds(const struct coordinator *c) {
     return bounds_over(c, &c->driver->maxima_at_x, narrow ? LINEAR_ROOM : NETWORK_ROOM);
 }
 
-/* The bound of second derivatives. A sampled row weighs at most 1/floor. One bit more is for the
+/* Of products of scores the bound is that at x, whose derivatives are known; or, again, what was
+ * found. Of second derivatives a sampled row weighs at most 1/floor. One bit more is for the
  * rounding of the products. */
-static struct bounds curvature_bounds(const struct coordinator *c, double floor) {
-    double bound =
-        objective_second_bound(&c->settings.shape, maxima_largest(&c->driver->maxima_at_x),
-                               c->settings.data->label_max_abs);
-    assert(floor > 0 && floor <= 1);
-    return bounds_of_one(fixed_derivative_exponent(bound / floor) + 1);
-}
-
-/* The bound of products of scores: of x, whose derivatives are known; or, again, what was found. */
-static struct bounds scores_bounds(const struct coordinator *c, bool again) {
-    double largest = maxima_largest(&c->driver->maxima_at_x);
-    double bound = again ? maxima_largest(&c->dispatch.evaluation.maxima) : largest * largest;
-    return bounds_of_one(fixed_derivative_exponent(bound) + 1);
-}
-
 static struct bounds seconds_bounds(const struct coordinator *c,
                                     const struct optimizer_request *request) {
-    return kind_row(request->parts.items[0].kind)->hessian == HESSIAN_SCORES
-               ? scores_bounds(c, request->again)
-               : curvature_bounds(c, request->sampling.floor);
+    const double largest = maxima_largest(&c->driver->maxima_at_x);
+    const double floor = request->sampling.floor;
+    if (kind_row(request->parts.items[0].kind)->hessian == HESSIAN_SCORES) {
+        double found = maxima_largest(&c->dispatch.evaluation.maxima);
+        double bound = request->again ? found : largest * largest;
+        return bounds_of_one(fixed_derivative_exponent(bound) + 1);
+    }
+    assert(floor > 0 && floor <= 1);
+    double bound =
+        objective_second_bound(&c->settings.shape, largest, c->settings.data->label_max_abs);
+    return bounds_of_one(fixed_derivative_exponent(bound / floor) + 1);
 }
 
 /* ---- requests ---- */
@@ -175,9 +161,10 @@ void driver_send_program(struct coordinator *c, struct output *out) {
 static struct bounds told_bounds(const struct coordinator *c,
                                  const struct optimizer_request *request) {
     bool derivatives = parts_take_rows(&request->parts);
-    const struct maxima largest =
-        maxima_of_all(c, derivatives ? objective_bound_of(&c->settings.shape, request->largest)
-                                     : request->largest);
+    struct maxima largest = {.count = layout_bounds(&c->settings.layout)};
+    for (uint32_t i = 0; i < largest.count; i++)
+        largest.value[i] = derivatives ? objective_bound_of(&c->settings.shape, request->largest)
+                                       : request->largest;
     return bounds_over(c, &largest, 1);
 }
 

@@ -104,17 +104,8 @@ static struct chunk_range take_back(struct plan *plan, struct chunk_range *from,
     return taken;
 }
 
-static struct chunk_range *furthest_behind(struct plan *plan) {
-    struct chunk_range *most = &plan->left[0];
-    for (uint32_t i = 1; i < plan->homes; i++)
-        if (plan->left[i].count > most->count)
-            most = &plan->left[i];
-    assert(most->count > 0);
-    return most;
-}
-
-/* Looks in one place: in what came back, else in the home range, else in another one. The range is
- * empty if no chunk of that place waits any more. */
+/* Looks in one place: in what came back, else in the home range, else in that which is furthest
+ * behind. The range is empty if no chunk of that place waits any more. */
 static struct chunk_range take_once(struct plan *plan, uint32_t home, uint32_t chunks_max) {
     assert(plan->waiting > 0 && home < plan->homes);
     if (plan->returned_count) {
@@ -125,7 +116,12 @@ static struct chunk_range take_once(struct plan *plan, uint32_t home, uint32_t c
     }
     if (plan->left[home].count)
         return take_front(plan, &plan->left[home], chunks_max);
-    return take_back(plan, furthest_behind(plan), chunks_max);
+    struct chunk_range *most = &plan->left[0];
+    for (uint32_t i = 1; i < plan->homes; i++)
+        if (plan->left[i].count > most->count)
+            most = &plan->left[i];
+    assert(most->count > 0);
+    return take_back(plan, most, chunks_max);
 }
 
 bool plan_take(struct plan *plan, uint32_t home, uint32_t chunks_max, struct chunk_range *range) {
@@ -163,16 +159,12 @@ static void add_wanted(struct plan *plan, uint32_t home, const struct evaluation
         add_returned(plan, range);
 }
 
-/* Kinds of tiles cover one strip, all of them, or one more for networks. A kind always covers the
- * same. */
-static uint32_t shared_chunks(const struct plan *plan, const struct evaluation_parts *parts) {
-    const struct evaluation_part *last = &parts->items[parts->count - 1];
-    return plan->strip < plan->chunks ? last->first + last->count : plan->chunks;
-}
-
 void plan_begin(struct plan *plan, const struct evaluation_parts *parts) {
     assert(parts->count > 0 && parts->count <= EVALUATION_PARTS_MAX);
-    plan->shared = shared_chunks(plan, parts);
+    /* Kinds of tiles cover one strip, all of them, or one more for networks. A kind always covers
+     * the same. */
+    const struct evaluation_part *last = &parts->items[parts->count - 1];
+    plan->shared = plan->strip < plan->chunks ? last->first + last->count : plan->chunks;
     plan->wanted = *parts;
     plan->wanted_chunks = 0;
     plan->returned_count = 0;
@@ -226,16 +218,15 @@ void plan_return(struct plan *plan, const struct chunk_ranges *ranges) {
     assert(plan->counted_chunks + plan->waiting <= plan->wanted_chunks);
 }
 
-/* Whether the range lies in the strip that `first` lies in. */
-static bool lies_in_strip(const struct plan *plan, struct chunk_range range, uint32_t first) {
-    uint32_t strip = first / plan->strip, last = range.first + range.count - 1;
-    return range.first / plan->strip == strip && last / plan->strip == strip;
-}
-
 bool plan_may_count(const struct plan *plan, const struct chunk_ranges *ranges) {
     for (uint32_t i = 0; i < ranges->length; i++) {
         struct chunk_range range = ranges->items[i];
-        if (!range_is_valid(plan, range) || !lies_in_strip(plan, range, ranges->items[0].first))
+        if (!range_is_valid(plan, range))
+            return false;
+        /* All ranges lie in one strip: that in which the first begins. */
+        const uint32_t strip = ranges->items[0].first / plan->strip;
+        const uint32_t end = range.first + range.count - 1;
+        if (range.first / plan->strip != strip || end / plan->strip != strip)
             return false;
         for (uint32_t chunk = range.first; chunk < range.first + range.count; chunk++)
             if (is_counted(plan, chunk) && !mutant(COUNT_TWICE))

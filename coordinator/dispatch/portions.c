@@ -35,39 +35,27 @@
 
 /* ---- portions ---- */
 
-/* How long the next portion should take. Several replicas end together if portions become shorter
- * towards the end; one alone gets all at once. */
-static double portion_ns(struct dispatch *d) {
-    assert(d->plan.waiting > 0);
-    if (d->roster->replicas == 1)
-        return PORTION_NS_MAX;
-    double left_ns = d->plan.waiting / rates_of(d)->of_all;
-    double messages_ns = PORTION_NS_PER_REPLICA * (double)d->roster->replicas;
-    double flush_ns = PORTION_NS_PER_PARAMETER * (double)d->settings.parameters;
-    double least_ns = fmax(fmax(PORTION_NS_MIN, messages_ns), flush_ns);
-    return fmin(fmax(left_ns / PORTIONS_LEFT, least_ns), PORTION_NS_MAX);
-}
-
 /* How many chunks the replica should be given next. Until its speed is known it gets an eighth of
- * its share, so that a slow one holds up nobody for long. */
+ * its share, so that a slow one holds up nobody for long. Several replicas end together if portions
+ * become shorter towards the end; one alone gets all at once. */
 static uint32_t portion_chunks(struct dispatch *d, const struct workload *workload) {
+    assert(d->plan.waiting > 0);
     if (d->settings.portion_chunks)
         return d->settings.portion_chunks;
     if (!(workload->chunks_per_ns > 0)) {
         uint32_t chunks = d->plan.chunks / (8 * d->roster->replicas);
         return chunks ? chunks : 1;
     }
-    double chunks = fmin(portion_ns(d) * workload->chunks_per_ns, d->plan.chunks);
+    double next_ns = PORTION_NS_MAX;
+    if (d->roster->replicas > 1) {
+        double left_ns = d->plan.waiting / rates_of(d)->of_all;
+        double messages_ns = PORTION_NS_PER_REPLICA * (double)d->roster->replicas;
+        double flush_ns = PORTION_NS_PER_PARAMETER * (double)d->settings.parameters;
+        double least_ns = fmax(fmax(PORTION_NS_MIN, messages_ns), flush_ns);
+        next_ns = fmin(fmax(left_ns / PORTIONS_LEFT, least_ns), PORTION_NS_MAX);
+    }
+    double chunks = fmin(next_ns * workload->chunks_per_ns, d->plan.chunks);
     return chunks < 1 ? 1 : (uint32_t)chunks;
-}
-
-/* Whether the range belongs to the end of the evaluation and may get a backup copy. Then it is a
- * flush of its own: if the copy is counted first, the flush that is dropped holds no other work. */
-static bool is_tail(const struct dispatch *d, uint32_t link, struct chunk_range range) {
-    assert(range.count > 0);
-    double ns = range.count / workload_of(d, link)->chunks_per_ns; /* infinite: not known yet */
-    return ns >= fmax(SOLO_NS_MIN, d->delivery_ns) && isfinite(ns) &&
-           d->plan.waiting <= range.count * d->roster->replicas && backup_is_expected(d, link);
 }
 
 void portions_announce(struct dispatch *d, uint32_t link, struct output *out) {
@@ -129,20 +117,6 @@ static bool would_be_late(struct dispatch *d, const struct workload *workload, i
     return elapsed_ns + 1 / rate > expected_ns && elapsed_ns < expected_ns + 1 / rate;
 }
 
-/* Gives a slow replica one chunk, to learn how fast it is now. Nobody waits for that chunk: another
- * replica copies it. */
-static bool send_trial(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {
-    struct workload *workload = workload_of(d, link);
-    struct chunk_range range;
-    assert(d->roster->members[link].ready && !workload->dispatched_count);
-    if (!plan_take(&d->plan, d->roster->members[link].index, 1, &range))
-        return false;
-    send_portion(d, link, range, PORTION_SOLO | PORTION_LAST, now_ns, out);
-    workload->dispatched[workload->dispatched_count - 1].trial = true;
-    workload->passed_over = 0;
-    return true;
-}
-
 static bool send_portion_if_any(struct dispatch *d, uint32_t link, int64_t now_ns,
                                 struct output *out) {
     const struct workload *workload = workload_of(d, link);
@@ -152,7 +126,12 @@ static bool send_portion_if_any(struct dispatch *d, uint32_t link, int64_t now_n
         return false;
     plan_take(&d->plan, home, portion_chunks(d, workload), &range);
     assert(range.count > 0); /* as chunks wait */
-    uint8_t flags = is_tail(d, link, range) ? PORTION_SOLO : 0;
+    /* A range that belongs to the end of the evaluation, and may get a backup copy, is a flush of
+     * its own: if the copy is counted first, the flush that is dropped holds no other work. */
+    double ns = range.count / workload->chunks_per_ns; /* infinite: not known yet */
+    bool tail = ns >= fmax(SOLO_NS_MIN, d->delivery_ns) && isfinite(ns) &&
+                d->plan.waiting <= range.count * d->roster->replicas && backup_is_expected(d, link);
+    uint8_t flags = tail ? PORTION_SOLO : 0;
     flags |= d->plan.waiting == 0 ? PORTION_LAST : 0;
     send_portion(d, link, range, flags, now_ns, out);
     return true;
@@ -244,7 +223,8 @@ static void send_share(struct dispatch *d, uint32_t link, uint32_t chunks, int64
         send_portion(d, link, all, PORTION_LAST, now_ns, out);
 }
 
-/* Gives trial portions to replicas that were too slow for long. Returns whether any got one. The
+/* Gives replicas that were too slow for long a trial portion, one chunk, to learn how fast they are
+ * now. Nobody waits for that chunk: another replica copies it. Returns whether any got one. The
  * caller does this first: later no chunk may be left. */
 static bool try_slow_ones(struct dispatch *d, int64_t now_ns, struct output *out) {
     bool tried = false;
@@ -252,8 +232,17 @@ static bool try_slow_ones(struct dispatch *d, int64_t now_ns, struct output *out
         struct workload *workload = workload_of(d, link);
         if (!d->roster->members[link].ready || !would_be_late(d, workload, now_ns))
             workload->passed_over = 0;
-        else if (++workload->passed_over > PASSED_OVER_MAX)
-            tried |= send_trial(d, link, now_ns, out);
+        else
+            workload->passed_over++;
+        struct chunk_range range;
+        if (workload->passed_over <= PASSED_OVER_MAX ||
+            !plan_take(&d->plan, d->roster->members[link].index, 1, &range))
+            continue;
+        assert(d->roster->members[link].ready && !workload->dispatched_count);
+        send_portion(d, link, range, PORTION_SOLO | PORTION_LAST, now_ns, out);
+        workload->dispatched[workload->dispatched_count - 1].trial = true;
+        workload->passed_over = 0;
+        tried = true;
     }
     return tried;
 }
@@ -284,14 +273,16 @@ void portions_share_out(struct dispatch *d, int64_t now_ns, struct output *out) 
 
 /* ---- later ---- */
 
-/* What another replica's flush has counted need not be computed any more. This is looked for when
- * it matters: at each flush it would be a walk over all replicas. */
-static void forget_counted(struct dispatch *d) {
+void dispatch_wake_idle(struct dispatch *d, int64_t now_ns, struct output *out) {
+    if (!d->evaluation.running)
+        return;
+    bool copy = backup_is_due(d, now_ns);
+    if (d->plan.waiting == 0 && !copy)
+        return;
+    /* What another replica's flush has counted need not be computed any more. This is looked for
+     * when it matters: at each flush it would be a walk over all replicas. */
     for (uint32_t i = 0; i < d->roster->replicas && d->evaluation.shared; i++)
         workload_forget_counted(&d->workloads[i], &d->plan);
-}
-
-static void wake(struct dispatch *d, bool copy, int64_t now_ns, struct output *out) {
     struct backup_search search = {0};
     for (uint32_t i = d->roster->shards, end = roster_links(d->roster); i < end; i++) {
         const struct workload *workload = workload_of(d, i);
@@ -300,14 +291,4 @@ static void wake(struct dispatch *d, bool copy, int64_t now_ns, struct output *o
             send_backup_if_any(d, &search, i, now_ns, out);
     }
     backup_search_release(&search);
-}
-
-void dispatch_wake_idle(struct dispatch *d, int64_t now_ns, struct output *out) {
-    if (!d->evaluation.running)
-        return;
-    bool copy = backup_is_due(d, now_ns);
-    if (d->plan.waiting == 0 && !copy)
-        return;
-    forget_counted(d);
-    wake(d, copy, now_ns, out);
 }

@@ -204,19 +204,8 @@ static void set_aside(struct hosts *hosts, struct hosts_entry *host, int64_t now
     assert(host->retry_ns > now_ns);
 }
 
-/* Forgets that workers failed on a host: it was the host that had failed. */
-static void forgive_host(struct hosts *hosts, uint32_t number) {
-    assert(number < hosts->count);
-    for (uint32_t i = 0; i < workers_count(hosts); i++) {
-        struct hosts_worker *worker = &hosts->workers[i];
-        worker->failures[number] = 0;
-        if (worker->host == number)
-            worker->tries = 0;
-    }
-    recount_host(hosts, number);
-}
-
-/* A host is back. If all were lost, the others may be back as well. */
+/* A host is back. If all were lost, the others may be back as well. That workers failed there is
+ * forgotten: it was the host that had failed. */
 static void readmit_host(struct hosts *hosts, uint32_t number, int64_t now_ns) {
     struct hosts_entry *host = &hosts->items[number];
     assert(host->aside && number < hosts->count);
@@ -225,7 +214,13 @@ static void readmit_host(struct hosts *hosts, uint32_t number, int64_t now_ns) {
     for (uint32_t i = 0; i < hosts->count; i++) {
         if (i != number && !hosts->lost)
             continue;
-        forgive_host(hosts, i);
+        for (uint32_t j = 0; j < workers_count(hosts); j++) {
+            struct hosts_worker *worker = &hosts->workers[j];
+            worker->failures[i] = 0;
+            if (worker->host == i)
+                worker->tries = 0;
+        }
+        recount_host(hosts, i);
         hosts->items[i].retry_ns = now_ns;
         hosts->items[i].retries = 0;
     }
@@ -470,20 +465,20 @@ static bool is_late_shard(const struct hosts *hosts, uint32_t shard, int64_t now
     return best != HOSTS_NONE && hosts->items[best].up && !avoids(at, best) && !mutant(HOST_KEPT);
 }
 
-/* Whether a worker should be started earlier than was decided: on its host another one has come up
- * since, or the host, which is set aside, is due. */
-static bool waits_in_vain(const struct hosts *hosts, uint32_t worker, int64_t now_ns) {
-    const struct hosts_worker *at = &hosts->workers[worker];
-    const struct hosts_entry *host = hosts_of(hosts, worker);
-    assert(!at->up);
-    return at->since_ns > now_ns && at->alone && (host->aside ? is_due(host, now_ns) : host->up);
-}
-
+/* A worker waits in vain, too, and should be started earlier than was decided, if on its host
+ * another one has come up since, or the host, which is set aside, is due. */
 uint32_t hosts_late(const struct hosts *hosts, int64_t now_ns) {
-    for (uint32_t i = 0; i < workers_count(hosts); i++)
-        if (!hosts->workers[i].up && (waits_in_vain(hosts, i, now_ns) ||
-                                      (is_shard(hosts, i) && is_late_shard(hosts, i, now_ns))))
+    for (uint32_t i = 0; i < workers_count(hosts); i++) {
+        const struct hosts_worker *at = &hosts->workers[i];
+        const struct hosts_entry *host = hosts_of(hosts, i);
+        if (at->up)
+            continue;
+        bool waits = at->since_ns > now_ns && at->alone;
+        if (waits && (host->aside ? is_due(host, now_ns) : host->up))
             return i;
+        if (is_shard(hosts, i) && is_late_shard(hosts, i, now_ns))
+            return i;
+    }
     return HOSTS_NONE;
 }
 

@@ -55,18 +55,14 @@ void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out) 
 
 /* A worker that is at long work gives signs of life, but to its coordinator alone. If that was
  * another one, it does not read our HELLO before the work is done. */
-static int64_t silence_ns(const struct coordinator *c, const struct member *member) {
-    bool may_be_at_work = c->phase == PHASE_REJOINING && !member->welcomed;
-    assert(member->connected);
-    uint64_t parameters = may_be_at_work ? layout_parameters(&c->settings.layout) : 0;
-    return SILENCE_MS * NS_PER_MS + SILENCE_NS_A_PARAMETER * (int64_t)parameters;
-}
-
 int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output *out) {
     int code = 0;
     for (uint32_t i = 0; i < coordinator_links(c) && !code; i++) {
         const struct member *member = &c->roster.members[i];
-        if (member->connected && now_ns - member->heard_ns > silence_ns(c, member))
+        bool may_be_at_work = c->phase == PHASE_REJOINING && !member->welcomed;
+        uint64_t parameters = may_be_at_work ? layout_parameters(&c->settings.layout) : 0;
+        int64_t most_ns = SILENCE_MS * NS_PER_MS + SILENCE_NS_A_PARAMETER * (int64_t)parameters;
+        if (member->connected && now_ns - member->heard_ns > most_ns)
             code = coordinator_lost(c, i, "it is silent", now_ns, out);
     }
     return code;
@@ -119,10 +115,6 @@ static bool is_dispensable(const struct coordinator *c, const struct member *wor
     return worker->role == ROLE_REPLICA && others;
 }
 
-static bool is_worn(const struct coordinator *c, const struct member *worker) {
-    return worker->restarts > c->settings.restarts_max;
-}
-
 /* A replica that others start may come and go as it likes: the run goes on with another one, or
  * waits. One that cannot be replaced, since what is started in its place never greets, is done
  * without: its program was replaced on disk, perhaps. But one that works and is lost time and again
@@ -130,7 +122,8 @@ static bool is_worn(const struct coordinator *c, const struct member *worker) {
 static bool is_lost_too_often(const struct coordinator *c, const struct member *worker, bool met) {
     bool free = worker->role == ROLE_REPLICA && c->settings.by_hand[1];
     bool spared = free || (!met && is_dispensable(c, worker));
-    return !c->settings.on_hosts && !spared && is_worn(c, worker);
+    bool worn = worker->restarts > c->settings.restarts_max;
+    return !c->settings.on_hosts && !spared && worn;
 }
 
 /* Says once that the run goes on without the replica. */

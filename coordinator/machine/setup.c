@@ -423,21 +423,18 @@ static bool is_waited_for(const struct coordinator *c, const struct member *work
     return !c->settings.on_hosts && (worker->welcomed || comes_soon);
 }
 
-/* Whether all shards, all replicas that are waited for, and at least one replica are ready. */
-static bool is_complete(const struct coordinator *c) {
+/* All shards, all replicas that are waited for, and at least one replica must be ready. */
+void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
     bool any = false;
+    if (c->phase != PHASE_SETTING_UP)
+        return;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         const struct member *worker = &c->roster.members[i];
-        bool replica = worker->role == ROLE_REPLICA;
         if (!worker->ready && is_waited_for(c, worker))
-            return false;
-        any |= replica && worker->ready;
+            return;
+        any |= worker->role == ROLE_REPLICA && worker->ready;
     }
-    return any;
-}
-
-void setup_start_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
-    if (c->phase != PHASE_SETTING_UP || !is_complete(c))
+    if (!any)
         return;
     assert(c->roster.attempt > 0 && !c->dispatch.evaluation.running);
     c->phase = PHASE_RUNNING;

@@ -226,22 +226,20 @@ static int on_pong(struct coordinator *c, uint32_t link, const struct message *m
     return 0;
 }
 
-/* Whether the next program may go out before every shard has confirmed every fold. A shard gets
- * FOLD before it, on the same connection, and its CHECK finds out if one is missing. So nothing
- * waits for FOLDED, which is a third of what a short evaluation takes. But a program that is
- * journalled must wait: if this process died before it sent FOLD, the next one would send the
- * program alone. */
-static bool may_run_ahead(struct coordinator *c, int64_t now_ns) {
-    assert(c->dispatch.evaluation.running && c->dispatch.decisions.unfolded > 0);
-    if (now_ns - c->dispatch.evaluation.started_ns < JOURNAL_UNTIL_NS)
-        recovery_journal_no_more(c);
-    return !c->recovery.journalling || mutant(ROUND_BEFORE_FOLDS);
-}
-
+/* The next program may go out before every shard has confirmed every fold. A shard gets FOLD before
+ * it, on the same connection, and its CHECK finds out if one is missing. So nothing waits for
+ * FOLDED, which is a third of what a short evaluation takes. But a program that is journalled must
+ * wait: if this process died before it sent FOLD, the next one would send the program alone. */
 static void end_evaluation_if_complete(struct coordinator *c, int64_t now_ns, struct output *out) {
-    if (!dispatch_is_counted(&c->dispatch) ||
-        (c->dispatch.decisions.unfolded && !may_run_ahead(c, now_ns)))
+    if (!dispatch_is_counted(&c->dispatch))
         return;
+    assert(c->dispatch.evaluation.running);
+    if (c->dispatch.decisions.unfolded) {
+        if (now_ns - c->dispatch.evaluation.started_ns < JOURNAL_UNTIL_NS)
+            recovery_journal_no_more(c);
+        if (c->recovery.journalling && !mutant(ROUND_BEFORE_FOLDS))
+            return;
+    }
     assert(c->phase == PHASE_RUNNING);
     dispatch_end(&c->dispatch);
     driver_evaluated(c, now_ns, out);
@@ -295,15 +293,6 @@ static const struct {
     {MESSAGE_HOLDING, true, false, on_holding},
 };
 
-/* NULL if no message of this type comes from this role. */
-static handler *handler_of(enum role role, enum message_type type) {
-    for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++)
-        if (handlers[i].type == type &&
-            (role == ROLE_SHARD ? handlers[i].of_shard : handlers[i].of_replica))
-            return handlers[i].handle;
-    return NULL;
-}
-
 /* A worker that answers in a later term obeys another coordinator, which has taken this run over.
  * This one must not write or send anything more: both would record the same run. */
 static int fenced(struct coordinator *c, uint64_t term) {
@@ -320,7 +309,11 @@ int coordinator_step(struct coordinator *c, uint32_t link, const struct message 
                      int64_t now_ns, struct output *out) {
     assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
-    handler *handle = handler_of(worker->role, message->type);
+    handler *handle = NULL; /* of messages of this type from this role */
+    for (size_t i = 0; i < sizeof handlers / sizeof handlers[0]; i++)
+        if (handlers[i].type == message->type &&
+            (worker->role == ROLE_SHARD ? handlers[i].of_shard : handlers[i].of_replica))
+            handle = handlers[i].handle;
     assert((worker->role == ROLE_SHARD) == (link < c->settings.shards));
     if (message->term > c->settings.term && c->phase < PHASE_STOPPED)
         return fenced(c, message->term);

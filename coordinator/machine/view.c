@@ -24,21 +24,18 @@ uint32_t coordinator_links(const struct coordinator *c) {
     return c->settings.shards + c->settings.replicas;
 }
 
-/* Elements of a block, which begins the vector: the first shard has all of them. */
-static uint64_t block_elements(const struct coordinator *c) {
-    const struct preconditioner_settings *settings = &c->settings.optimizer.preconditioner;
-    if (settings->form == PRECONDITION_FULL)
-        return c->parameters;
-    return settings->form == PRECONDITION_HEAVY
-               ? layout_block_weights(&c->settings.layout, settings->block_columns)
-               : 0;
-}
-
-/* Shards have as many blocks each, but where the first one must have more. */
+/* Shards have as many blocks each, but where the first one must have more: it has all elements of
+ * the preconditioner's block, which begins the vector. */
 static uint64_t range_begin(const struct coordinator *c, uint64_t index) {
+    const struct preconditioner_settings *settings = &c->settings.optimizer.preconditioner;
+    uint64_t block = 0; /* elements */
+    if (settings->form == PRECONDITION_FULL)
+        block = c->parameters;
+    else if (settings->form == PRECONDITION_HEAVY)
+        block = layout_block_weights(&c->settings.layout, settings->block_columns);
     uint64_t blocks = (c->parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
     uint64_t shards = c->settings.shards, begin = blocks * index / shards;
-    uint64_t least = (block_elements(c) + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
+    uint64_t least = (block + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
     if (index && least > 1 && least > blocks / shards)
         begin = shards > 1 ? least + (blocks - least) * (index - 1) / (shards - 1) : blocks;
     return begin * BLOCK_ELEMENTS < c->parameters ? begin * BLOCK_ELEMENTS : c->parameters;
