@@ -50,21 +50,6 @@ static int execute(struct store *store, const char *sql) {
     return result == SQLITE_OK ? 0 : store_failed(store, result);
 }
 
-static int read_version(struct store *store, int *version) {
-    sqlite3_stmt *statement;
-    int result = sqlite3_prepare_v2(store->database, "PRAGMA user_version", -1, &statement, NULL);
-    if (result == SQLITE_OK)
-        result = sqlite3_step(statement);
-    if (result != SQLITE_ROW) {
-        int code = store_failed(store, result);
-        sqlite3_finalize(statement);
-        return code;
-    }
-    *version = sqlite3_column_int(statement, 0);
-    sqlite3_finalize(statement);
-    return 0;
-}
-
 /* A row of a check that is not "ok" says what is damaged. */
 static int take_finding(void *context, int columns, char **values, char **names) {
     (void)columns, (void)names;
@@ -104,7 +89,14 @@ static int bring_up_to_date(struct store *store, int version) {
 
 /* The version of a database that this program knows. */
 static int read_known_version(struct store *store, int *version) {
-    int code = read_version(store, version);
+    sqlite3_stmt *statement;
+    int result = sqlite3_prepare_v2(store->database, "PRAGMA user_version", -1, &statement, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(statement);
+    const int code = result == SQLITE_ROW ? 0 : store_failed(store, result);
+    if (!code)
+        *version = sqlite3_column_int(statement, 0);
+    sqlite3_finalize(statement);
     if (code)
         return code;
     if (*version > STORE_VERSION)
@@ -147,21 +139,6 @@ static int prepare_schema(struct store *store, store_may_upgrade *may) {
     if (!code)
         code = bring_up_to_date(store, version);
     return store_end_durably(store, code);
-}
-
-/* Puts a copy in the place of an older database. */
-static int prepare_to_read(struct store **store) {
-    struct store *preview = NULL;
-    int version = 0;
-    int code = read_known_version(*store, &version);
-    if (code || !version || version == STORE_VERSION)
-        return code ? code : prepare_schema(*store, NULL);
-    code = preview_upgrade(*store, version, &preview);
-    if (code)
-        return code;
-    store_close(*store);
-    *store = preview;
-    return 0;
 }
 
 /* ---- a new database ---- */
@@ -322,14 +299,25 @@ int store_open_existing(const char *state_folder, store_may_upgrade *may, struct
                 : store_open_files(state_folder, state_folder, SQLITE_OPEN_READWRITE, may, store);
 }
 
+/* A copy takes the place of an older database. */
 int store_open_to_read(const char *state_folder, struct store **opened) {
-    struct store *store;
+    struct store *store, *preview = NULL;
+    int version = 0;
     int code = store_check_existing(state_folder);
     if (code)
         return code;
     code = open_locked(state_folder, state_folder, SQLITE_OPEN_READWRITE, &store);
     if (!code)
-        code = prepare_to_read(&store);
+        code = read_known_version(store, &version);
+    if (!code && version && version < STORE_VERSION) {
+        code = preview_upgrade(store, version, &preview);
+        if (!code) {
+            store_close(store);
+            store = preview;
+        }
+    } else if (!code && !version) {
+        code = prepare_schema(store, NULL);
+    }
     return finish_opening(store, code, opened);
 }
 

@@ -173,19 +173,6 @@ int go_live_settle_earlier(struct go_live *live, enum decision decision) {
 
 /* ---- the answer ---- */
 
-static void print_words(const struct go_live *live, const char *again, const char *what) {
-    printf("the model of run %lld ", (long long)live->to);
-    if (!live->completed && live->from == live->to)
-        printf("was live already%s", live->on_publish ? "; on_publish was run again" : "");
-    else if (live->from)
-        printf("is live%s, in place of run %lld", again, (long long)live->from);
-    else
-        printf("is live%s", again);
-    if (live->completed)
-        printf(": the %s that was cut off is complete", what);
-    putchar('\n');
-}
-
 /* `folder` is that of the live model, or NULL. */
 static int print_json(const struct go_live *live, const char *folder) {
     char *sha256;
@@ -201,14 +188,23 @@ static int print_json(const struct go_live *live, const char *folder) {
 }
 
 int go_live_show(const struct go_live *live, const char *again, const char *what) {
-    if (!live->options->json) {
-        print_words(live, again, what);
-        return 0;
+    if (live->options->json) {
+        char *folder = run_model_folder(live->state, live->to);
+        int code = print_json(live, folder);
+        free(folder);
+        return code;
     }
-    char *folder = run_model_folder(live->state, live->to);
-    int code = print_json(live, folder);
-    free(folder);
-    return code;
+    printf("the model of run %lld ", (long long)live->to);
+    if (!live->completed && live->from == live->to)
+        printf("was live already%s", live->on_publish ? "; on_publish was run again" : "");
+    else if (live->from)
+        printf("is live%s, in place of run %lld", again, (long long)live->from);
+    else
+        printf("is live%s", again);
+    if (live->completed)
+        printf(": the %s that was cut off is complete", what);
+    putchar('\n');
+    return 0;
 }
 
 int go_live_show_kept(struct go_live *live) {

@@ -33,35 +33,6 @@ static int read_run(struct store *store, const char *identity, struct last_run *
     return code;
 }
 
-static int read_decision(struct store *store, const char *state, struct last_run *last) {
-    struct history history;
-    int code = history_read(store, &history);
-    if (!code) {
-        const struct history_item *item = history_of(&history, last->run);
-        last->decided = item || history_current(state) == last->run;
-        last->refused = item && item->decision == DECISION_REFUSED;
-        last->kept = item && item->decision == DECISION_KEPT;
-    }
-    history_release(&history);
-    return code;
-}
-
-static void take_record(const struct sweep_record *record, const struct sweep_shape *shape,
-                        const struct sweep_runs *runs, struct last_run *last) {
-    *last = (struct last_run){.run = record->winner,
-                              .sweep = record->sweep,
-                              .data = memory_copy_string(record->data),
-                              .start_model = memory_copy_string(record->start_model),
-                              .judged = memory_copy_string(record->judged),
-                              .sources = memory_copy_string(record->sources),
-                              .result = record->result ? memory_copy_string(record->result) : NULL,
-                              .concluded = record->winner != 0,
-                              .over = !sweep_is_open(record, shape, runs)};
-    for (uint32_t i = 0; !record->winner && i < runs->count; i++)
-        if (runs->members[i].run > last->run)
-            last->run = runs->members[i].run;
-}
-
 static int read_sweep(struct store *store, const char *identity, const struct sweep_shape *shape,
                       struct last_run *last) {
     struct sweep_record record = {0};
@@ -70,7 +41,19 @@ static int read_sweep(struct store *store, const char *identity, const struct sw
     if (!code && record.sweep)
         code = sweep_runs_read(store, record.sweep, shape, NULL, &runs);
     if (!code && record.sweep)
-        take_record(&record, shape, &runs, last);
+        *last =
+            (struct last_run){.run = record.winner,
+                              .sweep = record.sweep,
+                              .data = memory_copy_string(record.data),
+                              .start_model = memory_copy_string(record.start_model),
+                              .judged = memory_copy_string(record.judged),
+                              .sources = memory_copy_string(record.sources),
+                              .result = record.result ? memory_copy_string(record.result) : NULL,
+                              .concluded = record.winner != 0,
+                              .over = !sweep_is_open(&record, shape, &runs)};
+    for (uint32_t i = 0; !code && !record.winner && i < runs.count; i++)
+        if (runs.members[i].run > last->run)
+            last->run = runs.members[i].run;
     sweep_runs_release(&runs);
     sweep_record_release(&record);
     return code;
@@ -81,7 +64,18 @@ int last_run_read(struct store *store, const char *state, const char *identity,
     last_run_release(last);
     int code = shape ? read_sweep(store, identity, shape, last) : read_run(store, identity, last);
     bool decidable = last->sweep ? last->concluded : last->run != 0;
-    return code || !decidable ? code : read_decision(store, state, last);
+    if (code || !decidable)
+        return code;
+    struct history history;
+    code = history_read(store, &history);
+    if (!code) {
+        const struct history_item *item = history_of(&history, last->run);
+        last->decided = item || history_current(state) == last->run;
+        last->refused = item && item->decision == DECISION_REFUSED;
+        last->kept = item && item->decision == DECISION_KEPT;
+    }
+    history_release(&history);
+    return code;
 }
 
 void last_run_release(struct last_run *last) {

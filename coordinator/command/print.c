@@ -62,32 +62,8 @@ int output_file_write(const char *path, output_write *write, void *context) {
 #define NAME_COLUMNS 16
 #define CELL_COLUMNS 10
 
-static void print_value(const char *name, const json_t *value, FILE *out) {
-    fprintf(out, "%-17s ", name);
-    if (json_is_integer(value))
-        fprintf(out, "%lld", (long long)json_integer_value(value));
-    else if (json_is_real(value))
-        fprintf(out, "%.10g", json_real_value(value));
-    else
-        fputs("not defined", out);
-    if (strcmp(name, "weight") == 0)
-        fputs(" in all; all figures are weighted", out);
-    putc('\n', out);
-}
-
 static void print_name(const char *name, FILE *out) {
     terminal_put_cell(out, false, STYLE_PLAIN, name, NAME_COLUMNS);
-}
-
-/* At the right of a column, over its numbers; cut if it is longer. */
-static void print_heading(const char *name, FILE *out) {
-    char *text;
-    size_t length;
-    FILE *cut = open_memstream(&text, &length);
-    int columns = terminal_put_cut(cut, false, STYLE_PLAIN, name, CELL_COLUMNS);
-    fclose(cut);
-    fprintf(out, " %*s%s", CELL_COLUMNS - columns, "", text);
-    free(text);
 }
 
 static void print_cell(const json_t *value, FILE *out) {
@@ -162,7 +138,16 @@ static void print_matrix(const json_t *matrix, const json_t *classes, FILE *out)
     json_t *row, *cell;
     putc('\n', out);
     print_name("as predicted:", out);
-    json_array_foreach(classes, k, row) print_heading(member_text(row, "class"), out);
+    json_array_foreach(classes, k, row) { /* at the right of a column, cut if it is longer */
+        char *text;
+        size_t length;
+        FILE *cut = open_memstream(&text, &length);
+        const char *name = member_text(row, "class");
+        int columns_taken = terminal_put_cut(cut, false, STYLE_PLAIN, name, CELL_COLUMNS);
+        fclose(cut);
+        fprintf(out, " %*s%s", CELL_COLUMNS - columns_taken, "", text);
+        free(text);
+    }
     putc('\n', out);
     json_array_foreach(matrix, k, row) {
         print_name(member_text(json_array_get(classes, k), "class"), out);
@@ -204,8 +189,18 @@ void figures_print(json_t *figures, FILE *out) {
     const char *name;
     json_t *value;
     json_object_foreach(figures, name, value) {
-        if (!json_is_array(value) && !json_is_object(value))
-            print_value(name, value, out);
+        if (json_is_array(value) || json_is_object(value))
+            continue;
+        fprintf(out, "%-17s ", name);
+        if (json_is_integer(value))
+            fprintf(out, "%lld", (long long)json_integer_value(value));
+        else if (json_is_real(value))
+            fprintf(out, "%.10g", json_real_value(value));
+        else
+            fputs("not defined", out);
+        if (strcmp(name, "weight") == 0)
+            fputs(" in all; all figures are weighted", out);
+        putc('\n', out);
     }
     const json_t *classes = json_object_get(figures, "classes");
     const json_t *matrix = json_object_get(figures, "confusion");

@@ -110,11 +110,6 @@ static bool is_named_for_codes(const char *name) {
     return false;
 }
 
-static bool is_named_for_an_index(const char *name) {
-    return !*name || !strncasecmp(name, "Unnamed: ", 9) || !strcasecmp(name, "index") ||
-           !strcasecmp(name, "id") || !strcasecmp(name, "rownames") || !strcasecmp(name, "rowid");
-}
-
 static const char *name_of(const struct profile *profile, uint32_t i) {
     const char *name = profile->report.table->column[i].name;
     return name ? name : "x"; /* without a header all have none */
@@ -123,10 +118,13 @@ static const char *name_of(const struct profile *profile, uint32_t i) {
 /* Whole numbers that all differ, under such a name. */
 static bool is_index(const struct profile *profile, uint32_t i) {
     const struct column_profile *seen = &profile->column[i];
-    return profile->report.table->column[i].kind == COLUMN_NUMBER && seen->whole &&
+    const char *name = name_of(profile, i);
+    const bool named = !*name || !strncasecmp(name, "Unnamed: ", 9) || !strcasecmp(name, "index") ||
+                       !strcasecmp(name, "id") || !strcasecmp(name, "rownames") ||
+                       !strcasecmp(name, "rowid");
+    return named && profile->report.table->column[i].kind == COLUMN_NUMBER && seen->whole &&
            profile->report.rows > 20 &&
-           (double)seen->different >= fmin((double)profile->report.rows, profile->different_max) &&
-           is_named_for_an_index(name_of(profile, i));
+           (double)seen->different >= fmin((double)profile->report.rows, profile->different_max);
 }
 
 /* Whole numbers that recur although few of the numbers between them are there, as those of

@@ -28,19 +28,6 @@ static int find_fold(void *context, const struct store_sweep *sweep) {
     return 0;
 }
 
-/* A model that was trained without the rows of a fold was made to be judged on these. */
-static int check_fold(struct go_live *live, const struct store_run *run) {
-    struct fold_search search = {.member = run->member};
-    int code = run->sweep ? store_sweep_find(live->store, run->sweep, find_fold, &search) : 0;
-    if (!code && search.fold)
-        code = error_set(ERROR_UNAVAILABLE,
-                         "run %lld is fold %u of sweep %lld: its model was trained without the "
-                         "rows of the fold, to be judged on them; `jobs` says which run of the "
-                         "sweep was chosen",
-                         (long long)live->to, search.fold, (long long)run->sweep);
-    return code;
-}
-
 /* A run whose record was lost may have a model all the same. */
 static int check_run(struct go_live *live) {
     struct store_run run;
@@ -48,8 +35,17 @@ static int check_run(struct go_live *live) {
     int code = store_run_find(live->store, live->to, &run, &found);
     if (code || !found)
         return code;
-    code = check_fold(live, &run);
-    if (!code && !run.reason)
+    /* A model that was trained without the rows of a fold was made to be judged on these. */
+    struct fold_search search = {.member = run.member};
+    if (run.sweep)
+        code = store_sweep_find(live->store, run.sweep, find_fold, &search);
+    if (!code && search.fold)
+        code = error_set(ERROR_UNAVAILABLE,
+                         "run %lld is fold %u of sweep %lld: its model was trained without the "
+                         "rows of the fold, to be judged on them; `jobs` says which run of the "
+                         "sweep was chosen",
+                         (long long)live->to, search.fold, (long long)run.sweep);
+    else if (!code && !run.reason)
         code = error_set(ERROR_UNAVAILABLE,
                          "run %lld has not ended, and has no model yet: `run` goes on with it",
                          (long long)live->to);

@@ -318,26 +318,20 @@ static void print_note(const char *words, bool colors) {
     putchar('\n');
 }
 
-/* The words of one change; free them. Data with another content has no values that say something.
- */
-static char *words_of_change(const char *key, const json_t *change) {
-    const json_t *from = json_object_get(change, "from"), *to = json_object_get(change, "to");
-    if (strcmp(key, "data") == 0 && json_is_string(from))
-        return memory_copy_string("the data");
-    char *before = json_dumps(from, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-    char *now = json_dumps(to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
-    char *words = memory_format("%s %s -> %s", key, before, now);
-    free(before);
-    free(now);
-    return words;
-}
-
 static void print_changes(json_t *changed, bool colors) {
     char *words = memory_copy_string("");
     const char *key;
     json_t *change;
     json_object_foreach(changed, key, change) {
-        char *more = words_of_change(key, change);
+        const json_t *from = json_object_get(change, "from"), *to = json_object_get(change, "to");
+        char *before = json_dumps(from, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        char *now = json_dumps(to, JSON_ENCODE_ANY | JSON_REAL_PRECISION(6));
+        /* Data with another content has no values that say something. */
+        char *more = strcmp(key, "data") == 0 && json_is_string(from)
+                         ? memory_copy_string("the data")
+                         : memory_format("%s %s -> %s", key, before, now);
+        free(before);
+        free(now);
         char *all = memory_format("%s%s%s", words, *words ? ", " : "changed: ", more);
         free(words);
         free(more);
@@ -432,16 +426,6 @@ static bool is_folded(const json_t *run, const json_t *sweeps) {
     return ended && !json_is_true(json_object_get(place, "chosen"));
 }
 
-/* A folder may have runs of several jobs, which no column tells. */
-static bool has_jobs(const json_t *runs) {
-    size_t i;
-    json_t *run;
-    json_array_foreach(
-        runs, i, run) if (!json_equal(json_object_get(run, "job"),
-                                      json_object_get(json_array_get(runs, 0), "job"))) return true;
-    return false;
-}
-
 static void print_run_lines(const json_t *run, bool names_job, bool colors) {
     print_run(run, colors);
     if (names_job) {
@@ -472,13 +456,16 @@ void report_print_runs(const json_t *runs, bool folds, bool colors) {
     json_t *run, *sweep;
     const json_t *sweeps = json_object_get(runs, "sweeps");
     const json_t *bytes = json_object_get(runs, "bytes");
-    const bool names_jobs = has_jobs(json_object_get(runs, "runs"));
+    const json_t *list = json_object_get(runs, "runs");
+    bool names_jobs = false; /* a folder may have runs of several jobs, which no column tells */
+    json_array_foreach(list, i, run) names_jobs |=
+        !json_equal(json_object_get(run, "job"), json_object_get(json_array_get(list, 0), "job"));
     char heading[96];
     snprintf(heading, sizeof heading, "%4s  %-16s %6s %5s %6s %10s %-18s %s", "run", "started",
              "time", "steps", "evals", "loss", "ended", "model");
     terminal_put(stdout, colors, STYLE_HEADING, heading);
     putchar('\n');
-    json_array_foreach(json_object_get(runs, "runs"), i, run) {
+    json_array_foreach(list, i, run) {
         if (!folds && is_folded(run, sweeps))
             folded++;
         else
@@ -487,7 +474,7 @@ void report_print_runs(const json_t *runs, bool folds, bool colors) {
     if (folded)
         printf("%zu more run%s of sweeps: --folds lists %s\n", folded, folded == 1 ? "" : "s",
                folded == 1 ? "it" : "them");
-    print_marks(json_object_get(runs, "runs"));
+    print_marks(list);
     json_array_foreach(sweeps, i, sweep) print_sweep_table(sweep, colors);
     print_invocations(json_object_get(runs, "invocations"), colors);
     if (bytes)

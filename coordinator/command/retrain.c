@@ -147,41 +147,30 @@ static int look_back(struct retrain *r) {
  * A gate that refuses night after night is told each night, also in nights without new data: the
  * model that is live grows old meanwhile. */
 
-/* ": refused 3 times since 2026-11-20 02:15, …", or "" if the last decision is no refusal of run
- * `run`; free it. */
-static char *words_of_refusals(struct retrain *r, int64_t run, const struct history *history) {
-    struct history_refusals refusals = history_refusals(history);
-    const struct history_item *last = refusals.last;
-    int64_t live = history_current(r->session.job->state);
-    if (!last || last->run != run || last != &history->items[history->count - 1])
-        return memory_copy_string("");
-    json_object_set_new(r->outcome.result, "refusals",
-                        json_pack("{s:I, s:I}", "count", (json_int_t)refusals.count, "since_ms",
-                                  (json_int_t)refusals.since_ms));
-    char when[CLOCK_MINUTE];
-    clock_minute(refusals.since_ms, when);
-    const char *times = refusals.count == 1 ? "time" : "times";
-    return live ? memory_format("; the gate has refused %zu %s since %s, and the model of run %lld "
-                                "is live all this time",
-                                refusals.count, times, when, (long long)live)
-                : memory_format("; the gate has refused %zu %s since %s, and no model is live",
-                                refusals.count, times, when);
-}
-
 /* Adds to the outcome for how long the gate has been refusing, if it has refused the last run. */
 static int tell_refusals(struct retrain *r) {
     struct history history;
     int code = history_read(r->session.store, &history);
-    if (!code) {
-        char *words = words_of_refusals(r, r->last.run, &history);
-        const struct history_item *item = history_of(&history, r->last.run);
-        if (*words && r->idle)
-            outcome_set(&r->outcome, ERROR_DATA,
-                        memory_format("%s: %s%s", r->outcome.text, item->text, words));
-        else if (*words)
-            outcome_set(&r->outcome, r->outcome.code,
-                        memory_format("%s%s", r->outcome.text, words));
-        free(words);
+    struct history_refusals refusals = {0};
+    if (!code)
+        refusals = history_refusals(&history);
+    const struct history_item *last = refusals.last;
+    if (last && last->run == r->last.run && last == &history.items[history.count - 1]) {
+        json_object_set_new(r->outcome.result, "refusals",
+                            json_pack("{s:I, s:I}", "count", (json_int_t)refusals.count, "since_ms",
+                                      (json_int_t)refusals.since_ms));
+        char when[CLOCK_MINUTE];
+        clock_minute(refusals.since_ms, when);
+        const int64_t live = history_current(r->session.job->state);
+        char *of_live =
+            live ? memory_format("the model of run %lld is live all this time", (long long)live)
+                 : memory_copy_string("no model is live");
+        char *text =
+            memory_format("%s%s%s; the gate has refused %zu %s since %s, and %s", r->outcome.text,
+                          r->idle ? ": " : "", r->idle ? last->text : "", refusals.count,
+                          refusals.count == 1 ? "time" : "times", when, of_live);
+        outcome_set(&r->outcome, r->idle ? ERROR_DATA : r->outcome.code, text);
+        free(of_live);
     }
     history_release(&history);
     return code;

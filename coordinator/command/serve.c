@@ -97,22 +97,6 @@ static int take_epoch_loss(void *context, const struct store_epoch *epoch) {
     return add_loss(context, epoch->loss);
 }
 
-/* Collects the losses of steps, or those of epochs where there is no step beyond the first. */
-static void find_losses(const struct recorded *record, struct index_entry *entry) {
-    struct loss_list list = {0};
-    int64_t run = member_count(record->status, "run");
-    int code = store_steps(record->store, run, 0, take_loss, &list);
-    entry->epochs = list.count < 2;
-    if (!code && entry->epochs) {
-        list.count = 0;
-        code = store_downpour_epochs(record->store, run, 0, take_epoch_loss, &list);
-    }
-    if (code < 0)
-        error_clear(); /* then there is no curve */
-    entry->losses = list.losses;
-    entry->steps = list.count;
-}
-
 /* What the list of folders says of one; its curve is that of the record. */
 static struct index_entry entry_of(struct recorded *record) {
     struct index_entry entry = {.folder = record->state};
@@ -121,8 +105,21 @@ static struct index_entry entry_of(struct recorded *record) {
     error_clear();
     entry.status = record->status;
     entry.runs = runs_of(record);
-    if (record->store && record->status)
-        find_losses(record, &entry);
+    if (!record->store || !record->status)
+        return entry;
+    /* The losses of steps, or those of epochs where there is no step beyond the first. */
+    struct loss_list list = {0};
+    const int64_t run = member_count(record->status, "run");
+    int code = store_steps(record->store, run, 0, take_loss, &list);
+    entry.epochs = list.count < 2;
+    if (!code && entry.epochs) {
+        list.count = 0;
+        code = store_downpour_epochs(record->store, run, 0, take_epoch_loss, &list);
+    }
+    if (code < 0)
+        error_clear(); /* then there is no curve */
+    entry.losses = list.losses;
+    entry.steps = list.count;
     return entry;
 }
 

@@ -245,30 +245,25 @@ void column_rules_release(struct column_rules *rules) {
 
 /* ---- before the data is packed ---- */
 
-/* `taken` is of the table's columns. */
-static int check_rule(const char *text, const struct table *table, bool bounds, bool *taken) {
-    size_t length = 0;
-    struct reach reach = {0};
-    if (!split_rule(text, &length))
-        return ERROR_INTERNAL;
-    char *name = memory_format("%.*s", (int)length, text);
-    int code = find_column(table, name, &reach);
-    if (!code && bounds)
-        code = check_free(table, &reach, name);
-    if (!code && taken[reach.column])
-        code = given_twice(name);
-    if (!code)
-        taken[reach.column] = true;
-    free(name);
-    return code;
-}
-
 static int check_rules(const struct job *job, const char *key, char *const *rules,
                        const struct table *table) {
     bool *taken = memory_new(table->columns, sizeof *taken);
     int code = 0;
-    for (char *const *rule = rules; !code && rule && *rule; rule++)
-        code = check_rule(*rule, table, rules == job->bounds, taken);
+    for (char *const *rule = rules; !code && rule && *rule; rule++) {
+        size_t length = 0;
+        struct reach reach = {0};
+        const bool fits = split_rule(*rule, &length) != NULL;
+        assert(fits); /* it was checked when the job was read */
+        char *name = memory_format("%.*s", (int)length, *rule);
+        code = find_column(table, name, &reach);
+        if (!code && rules == job->bounds)
+            code = check_free(table, &reach, name);
+        if (!code && taken[reach.column])
+            code = given_twice(name);
+        if (!code)
+            taken[reach.column] = true;
+        free(name);
+    }
     free(taken);
     return code ? job_refuse_key(job, key, code) : 0;
 }

@@ -36,15 +36,11 @@ static bool is_address(const char *text) {
     return is_host_and_port(strncmp(text, "tls:", 4) == 0 ? text + 4 : text);
 }
 
-/* "20%" is a mistake for 0.2. A file of that name is written "./20%". */
-static bool is_percentage(const char *text) {
-    size_t digits = strspn(text, "0123456789. ");
-    return digits && strcmp(text + digits, "%") == 0;
-}
-
 static bool is_holdout(const char *text) {
     double share;
-    return key_number(text, &share) ? share > 0 && share < 1 : !is_percentage(text);
+    const size_t digits = strspn(text, "0123456789. ");
+    const bool percentage = digits && strcmp(text + digits, "%") == 0;
+    return key_number(text, &share) ? share > 0 && share < 1 : !percentage;
 }
 
 /* A figure that says which of two models is the better one. */

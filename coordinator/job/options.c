@@ -128,19 +128,6 @@ static int row_of(int answer) {
     return row;
 }
 
-/* `name` is the option as typed; a long one may have its value behind "=". */
-static int refuse_unknown(const char *name) {
-    char *plain = memory_format("%.*s", (int)strcspn(name, "="), name);
-    struct nearest nearest = {.text = plain + (strncmp(plain, "--", 2) ? 0 : 2)};
-    for (int i = 0; i < ROWS && strncmp(plain, "--", 2) == 0; i++)
-        nearest_offer(&nearest, option_rows[i].name);
-    int code =
-        error_set(ERROR_USAGE, "there is no option `%s`; `" PROGRAM " COMMAND --help` lists them%s",
-                  plain, nearest_question(&nearest, "--"));
-    free(plain);
-    return code;
-}
-
 /* Names what getopt_long() refused: a letter, or the word before the next one to read. */
 static int refuse_option(int answer, char **argv) {
     char letter[3] = {'-', (char)optopt, '\0'};
@@ -152,7 +139,17 @@ static int refuse_option(int answer, char **argv) {
     if (optopt >= LONG_BASE)
         return error_set(ERROR_USAGE, "option `--%s` takes no argument",
                          option_rows[row_of(optopt)].name);
-    return refuse_unknown(name);
+    /* A long one may have its value behind "=". */
+    char *plain = memory_format("%.*s", (int)strcspn(name, "="), name);
+    const bool is_long = strncmp(plain, "--", 2) == 0;
+    struct nearest nearest = {.text = plain + (is_long ? 2 : 0)};
+    for (int i = 0; i < ROWS && is_long; i++)
+        nearest_offer(&nearest, option_rows[i].name);
+    int code =
+        error_set(ERROR_USAGE, "there is no option `%s`; `" PROGRAM " COMMAND --help` lists them%s",
+                  plain, nearest_question(&nearest, "--"));
+    free(plain);
+    return code;
 }
 
 static int parse_options(int argc, char **argv, struct options *options, unsigned *used) {

@@ -261,9 +261,13 @@ void scaling_add_centres(const struct set_info *data, struct scaling *scaling) {
 
 #define CENTRES_BITS 18
 
-/* A number that tells which columns have which centres; 0 if none has one. */
-static uint32_t centres_form(const struct set_info *data) {
-    uint64_t hash = 0;
+uint32_t scaling_form(const struct scaling *scaling, const struct set_info *data, double unit) {
+    uint32_t doublings = unit > 0 ? (uint32_t)(ilogb(unit) + 1024) % 1024 : 0; /* 0 of 1 */
+    uint32_t columns = scaling->columns
+                           ? (uint32_t)scaling->standardised + 2 * (uint32_t)scaling->diagonal +
+                                 4 * (uint32_t)scaling->bytes + 8192 * (uint32_t)scaling->sized
+                           : 0;
+    uint64_t hash = 0; /* of which columns have which centres */
     for (uint64_t j = 0; data->centre && j < data->features; j++) {
         struct {
             uint64_t before, id;
@@ -272,16 +276,8 @@ static uint32_t centres_form(const struct set_info *data) {
         if (next.centre != 0)
             hash = hash64(&next, sizeof next);
     }
-    return hash ? (uint32_t)(hash % ((1u << CENTRES_BITS) - 1)) + 1 : 0;
-}
-
-uint32_t scaling_form(const struct scaling *scaling, const struct set_info *data, double unit) {
-    uint32_t doublings = unit > 0 ? (uint32_t)(ilogb(unit) + 1024) % 1024 : 0; /* 0 of 1 */
-    uint32_t columns = scaling->columns
-                           ? (uint32_t)scaling->standardised + 2 * (uint32_t)scaling->diagonal +
-                                 4 * (uint32_t)scaling->bytes + 8192 * (uint32_t)scaling->sized
-                           : 0;
-    return columns + 8 * doublings + 16384 * centres_form(data);
+    uint32_t centres = hash ? (uint32_t)(hash % ((1u << CENTRES_BITS) - 1)) + 1 : 0;
+    return columns + 8 * doublings + 16384 * centres;
 }
 
 void scaling_release(struct scaling *scaling) {

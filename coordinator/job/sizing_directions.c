@@ -99,16 +99,6 @@ static enum history_type type_beside(const struct set_info *data,
     return form == PRECONDITION_FULL || is_short ? HISTORY_DOUBLE : type;
 }
 
-/* A direction is a vector of columns and one of rows, of elements of so many bytes. */
-static double most_directions(const struct set_info *data, const struct objective_shape *shape,
-                              enum precondition form, double element) {
-    if (form == PRECONDITION_HEAVY)
-        return DIRECTIONS_AUTO_MAX_WITH_BLOCK;
-    double numbers = (double)objective_parameters(shape) + (double)data->rows * shape->outputs;
-    double small = fmin(DIRECTIONS_SMALL_BYTES / (element * numbers), DIRECTIONS_AUTO_MAX_SMALL);
-    return fmax(small, shape->outputs > 1 ? DIRECTIONS_AUTO_MAX_SEVERAL : DIRECTIONS_AUTO_MAX);
-}
-
 static uint32_t directions_auto(const struct set_info *data, const struct objective_shape *shape,
                                 enum precondition form, const struct sizing *sizing) {
     double outputs = shape->outputs, numbers = (double)data->rows * outputs;
@@ -120,7 +110,15 @@ static uint32_t directions_auto(const struct set_info *data, const struct object
     /* A value of the set, as it is stored, about: with its column unless rows are dense. */
     size_t value = value_bytes(data->type) + (data->dense ? 0 : sizeof(uint32_t));
     double fit = ((double)value * (double)data->values + pairs) / (numbers * element);
-    uint32_t count = (uint32_t)fmin(fit, most_directions(data, shape, form, element));
+    /* A direction is a vector of columns and one of rows. */
+    double small =
+        fmin(DIRECTIONS_SMALL_BYTES / (element * ((double)objective_parameters(shape) + numbers)),
+             DIRECTIONS_AUTO_MAX_SMALL);
+    double most =
+        form == PRECONDITION_HEAVY
+            ? DIRECTIONS_AUTO_MAX_WITH_BLOCK
+            : fmax(small, shape->outputs > 1 ? DIRECTIONS_AUTO_MAX_SEVERAL : DIRECTIONS_AUTO_MAX);
+    uint32_t count = (uint32_t)fmin(fit, most);
     uint32_t least = form == PRECONDITION_HEAVY ? DIRECTIONS_LEAST_WITH_BLOCK : DIRECTIONS_LEAST;
     uint32_t few = pairs_beside(shape, sizing->history);
     while (count >= least && !is_worth_it(data, shape, count, few, sizing->history))
@@ -128,26 +126,20 @@ static uint32_t directions_auto(const struct set_info *data, const struct object
     return count < least ? 0 : count;
 }
 
-static uint32_t directions_of(const struct job *job, const struct set_info *data,
-                              const struct objective_shape *shape, enum precondition form,
-                              const struct sizing *sizing) {
-    /* Margins must be what the data's rows and a point make alone, and their losses be known to
-     * shards. */
-    const struct objective *objective = objective_of(shape->kind);
-    if (family_of(shape) != &family_linear || !objective->second || !objective->convex ||
-        data->labels == LABEL_LISTS || job_has_orthants(job) || job_has_minibatches(job) ||
-        job_inverts(job))
-        return 0;
-    if (job->directions != DIRECTIONS_AUTO)
-        return job->directions;
-    uint32_t count = directions_auto(data, shape, form, sizing);
-    return count || !data->strip_columns ? count : DIRECTIONS_IN_TILES;
-}
-
 void sizing_directions(const struct job *job, const struct set_info *data,
                        const struct objective_shape *shape, enum precondition form,
                        struct sizing *sizing) {
-    sizing->directions = directions_of(job, data, shape, form, sizing);
+    /* Margins must be what the data's rows and a point make alone, and their losses be known to
+     * shards. */
+    const struct objective *objective = objective_of(shape->kind);
+    const bool can = family_of(shape) == &family_linear && objective->second && objective->convex &&
+                     data->labels != LABEL_LISTS && !job_has_orthants(job) &&
+                     !job_has_minibatches(job) && !job_inverts(job);
+    sizing->directions = !can ? 0 : job->directions;
+    if (sizing->directions == DIRECTIONS_AUTO) {
+        const uint32_t count = directions_auto(data, shape, form, sizing);
+        sizing->directions = count || !data->strip_columns ? count : DIRECTIONS_IN_TILES;
+    }
     if (sizing->directions && !job->history)
         sizing->history = pairs_beside(shape, sizing->history);
     struct layout layout = objective_layout(shape);

@@ -35,18 +35,6 @@ void active_bounds_take_point(struct active_bounds *active,
     }
 }
 
-/* By the weight as it is: a step of it is 1/scale of one of the scaled weight. Where l1 makes a
- * kink at the bound, the side beyond it counts. */
-static double multiplier_of(const struct active_bounds_settings *settings,
-                            const struct active_bound *bound, double gradient) {
-    const struct column_limit *limit =
-        &settings->limits[column_of_weight(settings, bound->element)];
-    double l1 = settings->l1 * limit->lasso, x = bound->point;
-    double below = gradient + (x > 0 ? l1 : -l1), above = gradient + (x >= 0 ? l1 : -l1);
-    double falls = fmax(x <= limit->low ? below : 0, x >= limit->high ? -above : 0);
-    return fmax(falls, 0) / scale_of(settings, bound->element);
-}
-
 void active_bounds_take_gradient(struct active_bounds *active,
                                  const struct active_bounds_settings *settings, uint64_t first,
                                  uint64_t count, const double *values) {
@@ -55,7 +43,15 @@ void active_bounds_take_gradient(struct active_bounds *active,
         assert(bound->element >= first);
         if (bound->element - first >= count)
             break;
-        bound->multiplier = multiplier_of(settings, bound, values[bound->element - first]);
+        /* By the weight as it is: a step of it is 1/scale of one of the scaled weight. Where l1
+         * makes a kink at the bound, the side beyond it counts. */
+        const struct column_limit *limit =
+            &settings->limits[column_of_weight(settings, bound->element)];
+        const double gradient = values[bound->element - first], x = bound->point;
+        const double l1 = settings->l1 * limit->lasso;
+        double below = gradient + (x > 0 ? l1 : -l1), above = gradient + (x >= 0 ? l1 : -l1);
+        double falls = fmax(x <= limit->low ? below : 0, x >= limit->high ? -above : 0);
+        bound->multiplier = fmax(falls, 0) / scale_of(settings, bound->element);
     }
     assert(active->next <= active->count);
     active->known = active->next == active->count;

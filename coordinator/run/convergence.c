@@ -470,31 +470,29 @@ int convergence_diverged(const struct downpour_view *downpour) {
 /* Squares of larger values are beyond the range of doubles, or sums of them are. */
 #define SQUARABLE 1e150
 
-/* Describes values that cannot be squared: those of the largest column, else the labels. */
-static char *describe_unsquarable(const struct set_info *data) {
-    uint64_t largest = 0;
+int convergence_not_finite(const struct set_info *data, const struct job *job, bool from_model) {
+    uint64_t largest = 0; /* the column whose exponent leaves most room for the sum of its values */
     for (uint64_t j = 1; j < data->features; j++)
-        if (data->exponent[j] < data->exponent[largest]) /* it leaves room for the sum of them */
+        if (data->exponent[j] < data->exponent[largest])
             largest = j;
     double typical =
         data->features ? fixed_absolute_sum(data->exponent[largest]) / (double)data->rows : 0;
-    if (!(typical > SQUARABLE))
-        return data->labels == LABEL_TARGET
-                   ? memory_format("labels are as large as %.3g; scale labels and columns so that "
-                                   "their squares are numbers",
-                                   data->label_max_abs)
-                   : memory_copy_string("values are too large; scale the columns");
-    char *name = column_name(data, largest);
-    char *text = memory_format("values of %s are about %.0e; scale the columns so that their "
-                               "squares are numbers",
-                               name, typical);
+    char *seen, *name = NULL;
+    if (job_family(job)->not_finite) {
+        seen = job_family(job)->not_finite(job);
+    } else if (typical > SQUARABLE) {
+        name = column_name(data, largest);
+        seen = memory_format("values of %s are about %.0e; scale the columns so that their squares "
+                             "are numbers",
+                             name, typical);
+    } else if (data->labels == LABEL_TARGET) {
+        seen = memory_format("labels are as large as %.3g; scale labels and columns so that their "
+                             "squares are numbers",
+                             data->label_max_abs);
+    } else {
+        seen = memory_copy_string("values are too large; scale the columns");
+    }
     free(name);
-    return text;
-}
-
-int convergence_not_finite(const struct set_info *data, const struct job *job, bool from_model) {
-    char *seen =
-        job_family(job)->not_finite ? job_family(job)->not_finite(job) : describe_unsquarable(data);
     int code =
         error_set(ERROR_DATA,
                   "the loss or its gradient is not finite where the run starts: %s%s; no "

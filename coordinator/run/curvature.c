@@ -83,7 +83,8 @@ void curvature_writer_slice(struct curvature_writer *writer, uint32_t vector, ui
         to[i] = (float)(first + i < writer->weights ? values[i] : scale * values[i]);
 }
 
-static int write_sections(struct curvature_writer *writer, const char *model_sha256) {
+int curvature_writer_publish(struct curvature_writer *writer, const char *model_sha256) {
+    struct container_writer *container = &writer->container;
     const struct model_layout *layout = writer->layout;
     struct curvature_facts facts = {.features = layout->features,
                                     .outputs = layout->outputs,
@@ -93,7 +94,7 @@ static int write_sections(struct curvature_writer *writer, const char *model_sha
                                     .form = writer->form,
                                     .shared = layout->shared};
     snprintf(facts.model_sha256, sizeof facts.model_sha256, "%s", model_sha256);
-    struct container_writer *container = &writer->container;
+    container_keep(container, CURVATURE_VECTORS, &writer->room);
     int code = container_section(container, CURVATURE_FACTS, &facts, sizeof facts);
     if (!code)
         code = container_section(container, CURVATURE_IDS, layout->feature_id,
@@ -105,14 +106,8 @@ static int write_sections(struct curvature_writer *writer, const char *model_sha
     if (!code)
         code = container_put_strings(container, CURVATURE_CLASSES, layout->class_names,
                                      layout->classes);
-    return code;
-}
-
-int curvature_writer_publish(struct curvature_writer *writer, const char *model_sha256) {
-    container_keep(&writer->container, CURVATURE_VECTORS, &writer->room);
-    int code = write_sections(writer, model_sha256);
     if (!code)
-        code = container_publish(&writer->container, writer->path);
+        code = container_publish(container, writer->path);
     curvature_writer_discard(writer);
     return code;
 }

@@ -254,27 +254,21 @@ int dataset_check_crosses(const struct job *job, const struct table *table,
     return code ? job_refuse_key(job, "cross", code) : 0;
 }
 
-/* The names of the columns that a pack lacks, or NULL. */
-static char *lacking(const struct table *table, const struct table *pack) {
-    char *list = NULL, name[COLUMN_TEXT];
-    for (uint32_t i = 0; pack && i < table->columns; i++) {
-        if (!table_uses(&table->column[i]) || !table_lacks(pack, i))
-            continue;
-        table_describe(table, i, name);
-        char *longer = memory_format("%s%s%s", list ? list : "", list ? ", " : "", name);
-        free(list);
-        list = longer;
-    }
-    return list;
-}
-
 void dataset_warn_of_lacking(const struct table *table, struct pack *const *packs, uint32_t count) {
     uint32_t files = 0, first = 0;
     char *names = NULL;
     for (uint32_t i = 0; i < count; i++) {
         struct source_report report;
+        char *here = NULL, name[COLUMN_TEXT]; /* the columns that the pack lacks */
         pack_report(packs[i], &report);
-        char *here = lacking(table, report.table);
+        for (uint32_t c = 0; report.table && c < table->columns; c++) {
+            if (!table_uses(&table->column[c]) || !table_lacks(report.table, c))
+                continue;
+            char *before = here;
+            table_describe(table, c, name);
+            here = memory_format("%s%s%s", before ? before : "", before ? ", " : "", name);
+            free(before);
+        }
         source_report_release(&report);
         if (!here)
             continue;

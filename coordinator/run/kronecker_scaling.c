@@ -18,21 +18,6 @@ void kronecker_scaling_release(struct kronecker_scaling *scaling) {
     *scaling = (struct kronecker_scaling){0};
 }
 
-static int add_sample_rows(struct kronecker_sample *sample, struct set *set) {
-    const struct set_info *info = set_info(set);
-    uint64_t chunks = set_training_chunks(info);
-    uint64_t taken = chunks < SAMPLE_CHUNKS ? chunks : SAMPLE_CHUNKS;
-    assert(taken > 0);
-    for (uint64_t i = 0; i < taken; i++) {
-        struct rows rows;
-        int code = set_chunk(set, (uint32_t)(i * chunks / taken), &rows);
-        if (code)
-            return code;
-        kronecker_sample_add(sample, &rows, (uint32_t)(KRONECKER_ROWS / taken));
-    }
-    return 0;
-}
-
 int kronecker_scaling_find(struct kronecker_scaling *scaling, const struct objective_shape *shape,
                            struct set *set, const struct column_scaling *columns,
                            const double *start) {
@@ -40,7 +25,16 @@ int kronecker_scaling_find(struct kronecker_scaling *scaling, const struct objec
     struct layout layout = objective_layout(shape);
     uint64_t n = layout_parameters(&layout);
     struct kronecker_sample *sample = kronecker_sample_new(shape, columns);
-    int code = add_sample_rows(sample, set);
+    const uint32_t chunks = set_training_chunks(set_info(set));
+    const uint64_t taken = chunks < SAMPLE_CHUNKS ? chunks : SAMPLE_CHUNKS;
+    int code = 0;
+    assert(taken > 0);
+    for (uint64_t i = 0; i < taken && !code; i++) {
+        struct rows rows;
+        code = set_chunk(set, (uint32_t)(i * chunks / taken), &rows);
+        if (!code)
+            kronecker_sample_add(sample, &rows, (uint32_t)(KRONECKER_ROWS / taken));
+    }
     if (!code) {
         scaling->start = memory_new(n, sizeof *scaling->start);
         layout_start(&layout, 0, n, scaling->start);

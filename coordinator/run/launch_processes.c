@@ -419,25 +419,22 @@ void launch_abandon(struct launch *launch) {
     }
 }
 
-/* Reaps those that have ended, without the loop. Whether any is left. */
-static bool any_is_left(struct launch *launch) {
-    bool left = false;
-    for (uint32_t i = 0; i < launch->count; i++) {
-        struct launched *worker = launch->workers[i];
-        if (worker->pid && !worker->adopted && reap(worker->pid, &worker->status))
-            worker->pid = 0;
-        left |= worker->pid && !worker->adopted;
-    }
-    return left;
-}
-
 void launch_leave(struct launch *launch) {
     const struct timespec pause = {.tv_nsec = NS_PER_MS};
+    bool left = true;
     signal_all(launch, SIGTERM);
-    for (int waited = 0; any_is_left(launch) && waited < 2 * END_TIMEOUT_MS; waited++) {
+    for (int waited = 0; left && waited < 2 * END_TIMEOUT_MS; waited++) {
         if (waited == END_TIMEOUT_MS)
             signal_all(launch, SIGKILL);
-        nanosleep(&pause, NULL);
+        left = false;
+        for (uint32_t i = 0; i < launch->count; i++) {
+            struct launched *worker = launch->workers[i];
+            if (worker->pid && !worker->adopted && reap(worker->pid, &worker->status))
+                worker->pid = 0;
+            left |= worker->pid && !worker->adopted;
+        }
+        if (left)
+            nanosleep(&pause, NULL);
     }
     launch_local_clear(launch);
 }

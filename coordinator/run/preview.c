@@ -90,19 +90,6 @@ int devices_check(const struct job *job) {
     return code;
 }
 
-static void print_gpus(FILE *out) {
-    char *text = NULL;
-    size_t length;
-    FILE *list = open_memstream(&text, &length);
-    if (!list)
-        abort(); /* it fails only without memory */
-    device_list(list);
-    fclose(list);
-    for (char *line = text, *end; *line && (end = strchr(line, '\n')); line = end + 1)
-        fprintf(out, "# this machine: %.*s\n", (int)(end - line), line);
-    free(text);
-}
-
 /* Why workers of a role compute on the CPU although a device was asked for; NULL: they need not. */
 static const char *only_cpu(const struct job *job, bool replica) {
     if (replica)
@@ -135,11 +122,21 @@ static void print_role(const char *role, const struct device_choice *choice, con
 void devices_print(const struct job *job, FILE *out) {
     struct device_choice choice = choice_of(job);
     bool here = any_here(job);
-    if (here)
-        print_gpus(out);
-    else
+    if (here) {
+        char *text = NULL;
+        size_t length;
+        FILE *list = open_memstream(&text, &length);
+        if (!list)
+            abort(); /* it fails only without memory */
+        device_list(list);
+        fclose(list);
+        for (char *line = text, *end; *line && (end = strchr(line, '\n')); line = end + 1)
+            fprintf(out, "# this machine: %.*s\n", (int)(end - line), line);
+        free(text);
+    } else {
         fputs("# workers are on other hosts: `dml-replica --devices` there lists their GPUs\n",
               out);
+    }
     for (int replica = 0; replica < 2; replica++) {
         const char *only = only_cpu(job, replica), *why = replica ? cannot(job) : NULL;
         const struct device_choice cpu = {CHOICE_CPU, -1};

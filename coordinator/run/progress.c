@@ -75,29 +75,22 @@ static void write_epoch(const struct downpour_view *downpour, const char *speed,
              speed, loss, holdout, left);
 }
 
-/* Fewer digits of the loss leave room for the rest in 80 columns. */
-static void write_run(const struct coordinator_view *view, double rate, double seconds_left,
-                      int columns, char *text, size_t size) {
-    double percent = 100.0 * view->evaluation.counted / view->evaluation.chunks;
-    char speed[32], left[32];
+void progress_run(const struct coordinator_view *view, double rate, double seconds_left) {
+    char text[256], speed[32], left[32];
+    if (!shown)
+        return;
+    const int columns = columns_now();
+    const double percent = 100.0 * view->evaluation.counted / view->evaluation.chunks;
     write_rate(rate, speed, sizeof speed);
     write_left(seconds_left, left, sizeof left);
     if (view->downpour.running)
-        write_epoch(&view->downpour, speed, left, text, size);
+        write_epoch(&view->downpour, speed, left, text, sizeof text);
     else if (!view->started)
-        snprintf(text, size, "first evaluation %.0f%%%s", percent, speed);
-    else
-        snprintf(text, size, "step %llu  loss %.*g  gradient %.1e  evaluation %3.0f%%%s%s",
+        snprintf(text, sizeof text, "first evaluation %.0f%%%s", percent, speed);
+    else /* fewer digits of the loss leave room for the rest in 80 columns */
+        snprintf(text, sizeof text, "step %llu  loss %.*g  gradient %.1e  evaluation %3.0f%%%s%s",
                  (unsigned long long)view->step, columns < 90 ? 6 : 10, view->loss,
                  view->gradient_max, percent, speed, left);
-}
-
-void progress_run(const struct coordinator_view *view, double rate, double seconds_left) {
-    char text[256];
-    if (!shown)
-        return;
-    int columns = columns_now();
-    write_run(view, rate, seconds_left, columns, text, sizeof text);
     draw_progress(text, columns);
 }
 
