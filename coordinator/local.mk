@@ -31,7 +31,6 @@ libcoordinator_a_SOURCES = \
 	coordinator/job/key_table.c \
 	coordinator/job/sizing.c coordinator/job/sizing.h \
 	coordinator/job/sizing_directions.c \
-	coordinator/job/sizing_hosts.c \
 	coordinator/job/options.c coordinator/job/options.h \
 	coordinator/job/scaling.c coordinator/job/scaling.h \
 	coordinator/job/tiling.c coordinator/job/tiling.h \
