@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "coordinator/command/ask.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -94,6 +95,7 @@ int places_of(const struct options *options, char ***states) {
         code =
             error_set(ERROR_USAGE, "there is no *.state folder in the current folder; name a job "
                                    "file or a state folder");
+    assert(code || names_count(found) > 0);
     if (code)
         names_free(found);
     else

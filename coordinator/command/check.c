@@ -1,5 +1,6 @@
 /* What is done before a training: `check` says what a job file comes to, `pack` reads its data, and
  * `inspect` shows what was read. */
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@ static void print_runs(const struct job *job) {
     if (!job_has_sweep(job))
         return;
     const char *key = job->l1.count > 1 ? "l1" : "l2";
+    assert(shape.inner > 0 && shape.values % shape.inner == 0);
     uint32_t count = shape.values / (job->l1.count > 1 ? shape.inner : 1);
     printf("# %u runs: %u value%s of %s", sweep_members(&shape), count, count == 1 ? "" : "s", key);
     if (count < shape.values)

@@ -1,4 +1,5 @@
 /* `export`: writes a model in the format of another program. */
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
@@ -102,6 +103,7 @@ struct exporting {
 
 static int write_model(void *context, FILE *stream) {
     const struct exporting *exporting = context;
+    assert(exporting->model);
     if (exporting->top)
         export_write_top(exporting->model, exporting->top, exporting->deviation, stream);
     else
@@ -142,6 +144,7 @@ static int find_importance(const struct model *model, struct importance *importa
     if (!code)
         code = importance_find(set, model, importance);
     set_close(set);
+    assert(code || set);
     if (!code && !importance->count)
         code = error_set(ERROR_DATA,
                          "%s: there are too many weights to tell what columns bring: `export "

@@ -1,5 +1,6 @@
 /* `init`: a job file for a table, with remarks that say what is in it and what to type next. What
  * it proposes is a beginning; it decides nothing that the file does not say. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +25,7 @@
 /* A column by its name, or by its number if it has none that is fit for a job file. */
 static void put_column(const struct profile *profile, uint32_t i, FILE *file) {
     char number[16];
+    assert(i < profile->columns);
     const char *name = profile->report.table->column[i].name, *at = name ? name : "";
     while ((unsigned char)*at >= ' ')
         at++;
@@ -531,6 +533,7 @@ static void tell_json(const struct proposal *proposal, const char *path) {
 static int write_proposal(struct proposal *proposal, const char *entry, const char *path,
                           bool as_json) {
     bool standard = strcmp(path, "-") == 0;
+    assert(proposal->objective && proposal->profile.label_count > 0);
     if (!standard && access(path, F_OK) == 0)
         return error_set(ERROR_CREATE, "%s is there already: name another with -o, or remove it",
                          path);

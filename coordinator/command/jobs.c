@@ -1,5 +1,6 @@
 /* `jobs`: the runs so far; `metrics`: the same for Prometheus; and `prune`: removes what nothing
  * needs any more. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,7 @@ static void tell_apart(const json_t *runs, const json_t *last) {
 
 static void sort_runs(json_t *folder, const struct score_figure *figure) {
     json_t *runs = json_object_get(folder, "runs"), *in_order = json_array();
+    assert(figure);
     size_t count = json_array_size(runs);
     struct sorted *sorted = memory_new(count, sizeof *sorted);
     for (size_t i = 0; i < count; i++) {
@@ -129,6 +131,7 @@ static json_int_t bytes_in(const char *state, const char *folder, const json_t *
 /* A run that goes on from the end of another has taken over its checkpoints, which stay in the
  * folder of the run that began anew. `runs` come in the order of their numbers. */
 static void take_over_checkpoints(json_t *runs, size_t at) {
+    assert(at < json_array_size(runs));
     json_t *bytes = json_object_get(json_array_get(runs, at), "bytes");
     const json_t *continues = json_object_get(json_array_get(runs, at), "continues");
     while (json_is_integer(continues) && at--) {

@@ -1,5 +1,6 @@
 /* `predict` and `evaluate`: a model applied to data files. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,6 +79,7 @@ static int set_library(struct scoring *scoring) {
         scoring->library = path_absolute(setting + strlen(LIBRARY_KEY));
         code = model_set_library(scoring->model, scoring->library);
     }
+    assert(scoring->settings_count <= options->settings_count);
     return code;
 }
 

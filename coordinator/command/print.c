@@ -2,6 +2,7 @@
 
 #include "coordinator/command/print.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -218,6 +219,7 @@ static void print_role(const char *role, uint32_t count, double bytes) {
 void need_print(const struct memory_need *need, const char *before) {
     if (!(need->all > 0))
         return;
+    assert(need->shards > 0 && need->replicas > 0);
     printf("%sabout %s in all: the coordinator %s", before, memory_words(need->all),
            memory_words(need->coordinator));
     print_role("shard", need->shards, need->shard);

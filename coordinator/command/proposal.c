@@ -1,5 +1,6 @@
 /* What `init` proposes: how columns are taken, which one is the label, and the objective. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -166,6 +167,7 @@ static uint32_t find_dates(const struct profile *profile) {
 
 enum use proposal_use(const struct proposal *proposal, uint32_t i) {
     const struct profile *profile = &proposal->profile;
+    assert(i < profile->columns);
     const struct table_column *column = &profile->report.table->column[i];
     const struct column_profile *seen = &profile->column[i];
     if (column->is_part)
@@ -199,6 +201,7 @@ enum use proposal_use(const struct proposal *proposal, uint32_t i) {
 
 const char *proposal_why_not(const struct proposal *proposal, uint32_t i) {
     const struct profile *profile = &proposal->profile;
+    assert(proposal_use(proposal, i) == USE_NOT);
     const bool number = profile->report.table->column[i].kind == COLUMN_NUMBER;
     if (!profile->column[i].cells)
         return "it is empty";
@@ -215,6 +218,7 @@ const char *proposal_why_not(const struct proposal *proposal, uint32_t i) {
 }
 
 const char *proposal_other_spelling(const struct profile *profile, uint32_t i) {
+    assert(i < profile->label_count);
     const char *text = profile->label[i].text;
     for (uint32_t k = 0; text && k < i; k++)
         if (profile->label[k].text && !strcasecmp(profile->label[k].text, text))

@@ -2,6 +2,7 @@
  */
 #include "coordinator/command/proposal_cells.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -113,6 +114,7 @@ static const char **with_columns(const char *const *given, const struct table *t
         if (others[i])
             list[count++] = name && *name ? memory_copy_string(name) : memory_format("%u", i + 1);
     }
+    assert(count <= list_count(given) + table->columns && !list[count]);
     return list;
 }
 
@@ -238,6 +240,7 @@ static void decide_columns(struct proposal *proposal, struct survey *survey) {
     const struct profile *profile = &proposal->profile;
     const struct table *table = profile->report.table;
     const bool commas = proposal_has_commas(proposal);
+    assert(survey->numbers && survey->amounts && proposal->mixed && !survey->unclear);
     for (uint32_t i = 0; i < profile->columns; i++) {
         const struct table_column *column = &table->column[i];
         const bool label = column->kind == COLUMN_LABEL;
@@ -262,6 +265,7 @@ static void decide_columns(struct proposal *proposal, struct survey *survey) {
 static int refuse_unclear(const struct proposal *proposal, uint32_t i) {
     const struct column_profile *seen = &proposal->profile.column[i];
     char name[COLUMN_TEXT], texts[256] = "";
+    assert(i < proposal->profile.columns);
     for (uint32_t k = 0; k < seen->odd_count; k++) {
         const size_t length = strlen(texts);
         snprintf(texts + length, sizeof texts - length, "%s\"%s\" (%llu rows)", k ? ", " : "",

@@ -1,4 +1,5 @@
 /* `publish`: makes the model of a run live, or only gives the run a tag and a note. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,7 @@ static int label_only(struct go_live *live) {
 /* A publication that was cut off is completed when it is repeated. */
 static int make_live(struct go_live *live) {
     int announced = go_live_settle_earlier(live, DECISION_PUBLISHED), code = 0;
+    assert(live->to > 0);
     if (!announced && !live->completed) {
         live->from = history_current(live->state);
         code = check_run(live);

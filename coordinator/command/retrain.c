@@ -70,6 +70,7 @@ static int train(struct retrain *r, struct set *set, const char *start_from, boo
     const struct options *given = r->session.options;
     options.fresh = fresh;
     r->session.options = &options;
+    assert(set && !training->set && !training->coordinator);
     training->start_from = start_from;
     training->started_ns = clock_monotonic_ns();
     training->started_ms = clock_wall_ms();
@@ -313,6 +314,7 @@ static int retrain_and_prune(struct retrain *r) {
 static void show(struct retrain *r) {
     const struct options *options = r->session.options;
     json_t *result = r->outcome.result;
+    assert(result);
     char *live = publish_live_folder(r->session.job->state);
     json_object_set_new(result, "live", live ? text_to_json(live) : json_null());
     if (options->json)

@@ -1,4 +1,5 @@
 /* `rollback`: makes an earlier version live again. */
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/error.h"
@@ -35,6 +36,7 @@ static int go_back(struct go_live *live) {
             code = find_before(live);
         if (!code)
             code = go_live_check(live);
+        assert(code || live->to > 0);
         char *why = memory_format("rolled back from run %lld", (long long)live->from);
         announced = code ? 0 : go_live_now(live, DECISION_ROLLED_BACK, why);
         free(why);

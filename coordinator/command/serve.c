@@ -82,6 +82,7 @@ struct loss_list {
 };
 
 static int add_loss(struct loss_list *list, double loss) {
+    assert(list->count <= STEPS_MOST);
     if (list->count == STEPS_MOST)
         return 0;
     list->losses = memory_resize(list->losses, list->count + 1, sizeof *list->losses);
@@ -196,6 +197,7 @@ static bool has_stopped(const void *context) {
 
 static int serve_folders(struct serving *serving, const char *address) {
     struct http_callbacks callbacks = {.answer = on_request, .context = serving};
+    assert(serving->count > 0 && serving->records && !serving->http);
     int code = loop_open(&serving->loop);
     serving->loop.stop = on_stop;
     serving->loop.context = serving;

@@ -1,5 +1,6 @@
 /* `status` and `cancel`. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +26,7 @@ static void print(const struct options *options, const json_t *status) {
 static void draw_screen(const char *text) {
     int rows, columns, lines = 0;
     terminal_size(STDOUT_FILENO, &rows, &columns);
+    assert(rows > 0 && columns > 0);
     fputs("\033[?7l\033[H", stdout);
     while (*text && ++lines < rows - 1) {
         size_t length = strcspn(text, "\n");

@@ -1,5 +1,6 @@
 #include "coordinator/command/summary_print.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -81,6 +82,7 @@ static struct layout_of_text plan(const json_t *rows, bool has_ratio) {
     room = width > WIDTH_WIDE && layout.ratios ? room + width - WIDTH_WIDE : room;
     layout.name = longest < room ? longest : room;
     layout.name = layout.name > NAME_MOST ? NAME_MOST : layout.name;
+    assert(layout.name >= NAME_LEAST);
     return layout;
 }
 
