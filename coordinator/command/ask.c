@@ -92,9 +92,8 @@ int places_of(const struct options *options, char ***states) {
             code = error_set(ERROR_UNAVAILABLE,
                              "%s: there is no such state folder; this job was not run yet", *state);
     if (!code && !found[0])
-        code =
-            error_set(ERROR_USAGE, "there is no *.state folder in the current folder; name a job "
-                                   "file or a state folder");
+        code = error_set(ERROR_USAGE, "there is no *.state folder in the current directory; name a "
+                                      "job file or a state folder");
     assert(code || names_count(found) > 0);
     if (code)
         names_free(found);
@@ -109,10 +108,10 @@ int place_of(const struct options *options, char **state) {
     if (code)
         return code;
     if (states[1])
-        code = error_set(ERROR_USAGE,
-                         "there are several state folders in the current folder, such as %s and "
-                         "%s; name one",
-                         states[0], states[1]);
+        code = error_set(
+            ERROR_USAGE,
+            "there are several state folders in the current directory, such as %s and %s; name one",
+            states[0], states[1]);
     else
         *state = memory_copy_string(states[0]);
     names_free(states);
@@ -244,10 +243,9 @@ void record_reader_mark(const struct record_reader *reader, json_t *answer) {
     const struct passwd *owner = getpwuid(status.st_uid);
     char *name = owner ? memory_copy_string(owner->pw_name)
                        : memory_format("user %u", (unsigned)status.st_uid);
-    log_warning(
-        "%s: run %lld has not ended, and whether its coordinator still works cannot be told "
-        "without write access: this is what is recorded; for live figures ask as %s",
-        reader->state, member_count(run, "run"), name);
+    log_warning("%s: run %lld has not ended; without write access it cannot be known whether its "
+                "coordinator still works. This is what was recorded; for the live state ask as %s",
+                reader->state, member_count(run, "run"), name);
     free(name);
 }
 

@@ -138,18 +138,18 @@ static int find_importance(const struct model *model, struct importance *importa
         code = sets_check_access(model);
     if (!code && !set)
         code = error_set(ERROR_UNAVAILABLE,
-                         "%s: the rows that the model was trained on are not in the packs of its "
-                         "state folder any more: `export --top N` needs none",
+                         "%s: the training rows of the model are no longer in the packs of its "
+                         "state folder; `export --top N` does not need them",
                          model->folder);
     if (!code)
         code = importance_find(set, model, importance);
     set_close(set);
     assert(code || set);
     if (!code && !importance->count)
-        code = error_set(ERROR_DATA,
-                         "%s: there are too many weights to tell what columns bring: `export "
-                         "--top N` lists the heaviest",
-                         model->folder);
+        code = error_set(
+            ERROR_DATA,
+            "%s: there are too many weights for `--importance`; `export --top N` lists the largest",
+            model->folder);
     return code;
 }
 

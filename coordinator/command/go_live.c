@@ -202,7 +202,7 @@ int go_live_show(const struct go_live *live, const char *again, const char *what
     else
         printf("is live%s", again);
     if (live->completed)
-        printf(": the %s that was cut off is complete", what);
+        printf(": the interrupted %s is complete", what);
     putchar('\n');
     return 0;
 }

@@ -17,7 +17,7 @@ static const struct {
      "Reads the job file, packs the data, trains, and writes the model into STATE/models.\n"
      "The first model of a state folder is live as soon as it is written. Over a live model the\n"
      "`gate` of the job decides; without a gate the new model is kept, and the result says how\n"
-     "to make it live. An unfinished run goes on when the same command is given again. The\n"
+     "to make it live. The same command resumes an unfinished run. The\n"
      "result is printed as a table, or with --json as an object.\n"
      "Exit status: 0, 1 (--strict: not converged), 65 (bad data, or refused by the gate), 75\n"
      "(stopped, or another coordinator is running), 78 (bad job file).\n"
@@ -26,7 +26,7 @@ static const struct {
     {"retrain",
      "Run it every night. It finishes an unfinished run. Then, if the data has changed, it\n"
      "trains from the live model, and makes the new model live if `gate` holds on `holdout`.\n"
-     "Without new data it does nothing but tell that the gate had refused. See dml-retrain(7).\n"
+     "Without new data it only reports an earlier refusal by the gate. See dml-retrain(7).\n"
      "Exit status: 0, 1 (--strict: not converged), 65 (refused by the gate, or bad data),\n"
      "69 (on_publish failed), 75 (stopped, or another coordinator is running).\n"
      "\n"
@@ -45,18 +45,18 @@ static const struct {
      "\n"
      "  dml-coordinator rollback nightly.state --to 8\n"},
     {"check",
-     "Starts nothing. It prints a job file with every key that is set. All keys that a job\n"
-     "file may set are listed below.\n"
+     "Starts nothing. It prints the settings in effect as a job file. All keys of a job\n"
+     "file are listed below.\n"
      "Exit status: 0, 65 (a data file is missing), 78 (bad job file).\n"},
     {"status",
      "Shows step, loss, gradient, progress of the evaluation, and every process. Asks the\n"
      "coordinator of a live run; if there is none, reads the state folder. Without an operand\n"
-     "it takes the *.state folder in the current folder.\n"},
+     "it takes the *.state folder in the current directory.\n"},
     {"jobs",
      "Shows when each run began, how long it took, why it ended, its figures and its model.\n"
      "A * marks the run whose model is live, a ! a run whose model the gate refused. Lines\n"
-     "below a run tell what it changed against the one before. Without an operand it takes\n"
-     "all *.state folders in the current folder.\n"
+     "below a run show what it changed against the run before. Without an operand it takes\n"
+     "all *.state folders in the current directory.\n"
      "\n"
      "  dml-coordinator jobs adult.state --sort auc\n"},
     {"metrics",
@@ -68,8 +68,8 @@ static const struct {
     {"prune",
      "Removes models beyond `keep_models`, and packs, sets, checkpoints and half-written files\n"
      "that neither the newest run of a job, nor an unfinished run, nor the live model, nor a\n"
-     "rollback needs. Says what and how much; the record of runs stays. Without an operand it\n"
-     "takes all *.state folders in the current folder.\n"
+     "rollback needs. Prints what and how much; the record of runs stays. Without an operand it\n"
+     "takes all *.state folders in the current directory.\n"
      "\n"
      "  dml-coordinator prune --dry-run adult.state\n"},
     {"pack",
@@ -77,7 +77,7 @@ static const struct {
      "for all later runs. A pack is used until its source changes.\n"},
     {"init",
      "Reads a file of data and writes NAME.conf: the label, an objective, how columns are\n"
-     "taken, and in remarks what is in them. -o names another file, or - standard output.\n"
+     "read, and in comments what they contain. -o names another file, or - standard output.\n"
      "\n"
      "  dml-coordinator init clients.csv --set csv.label=churned\n"
      "  dml-coordinator run clients.conf\n"},
@@ -86,42 +86,42 @@ static const struct {
      "STATE/packs.\n"},
     {"cancel",
      "The run makes its last step durable and ends, with all processes that it started. It\n"
-     "writes no model. `run` goes on from that step.\n"},
+     "writes no model. `run` resumes from that step.\n"},
     {"predict",
      "Prints the probability of the positive class, the probability of each class, the\n"
-     "value, or the margin, as the objective has it. MODEL is a folder below STATE/models, a\n"
+     "value, or the margin, as the objective defines. MODEL is a folder below STATE/models, a\n"
      "model.safetensors, or STATE itself for its live model. DATA has the format of the\n"
      "training data; labels may be missing. DATA may be a pipe, and - for standard input.\n"
-     "Without -o, predictions go to standard output; with it to a file, when all are there.\n"
+     "Without -o, predictions go to standard output; with it to a file, when they are complete.\n"
      "\n"
      "  dml-coordinator predict adult.state new.csv --labels -o labels.txt\n"
      "  zcat new.csv.gz | dml-coordinator predict adult.state -\n"},
     {"evaluate",
-     "Prints the loss, and every figure that the objective has: of classes also a line a\n"
-     "class, and the confusion matrix; with --curves also tables of thresholds, of gains and\n"
-     "lifts, and of how often rows of a probability are positive. MODEL is a folder below\n"
+     "Prints the loss, and every figure that the objective has: for classes also a line for\n"
+     "each class, and the confusion matrix; with --curves also tables of thresholds, of gains\n"
+     "and lifts, and of the reliability of the probabilities. MODEL is a folder below\n"
      "STATE/models, a model.safetensors, or STATE itself for its live model. DATA has the\n"
      "format of the training data, and may be - for standard input. A label that was not in\n"
      "the training data counts as wrong and is reported.\n"},
     {"summary",
-     "Prints what statisticians ask of a linear model: estimates with standard errors, tests\n"
-     "and intervals, odds or rate ratios, deviance, likelihood and dispersion. The run must\n"
-     "have been asked for them: `summary = model`, or `robust`, in the job file.\n"
+     "Prints the estimates of a linear model with standard errors, tests and intervals, odds or\n"
+     "rate ratios, deviance, likelihood and dispersion. The job file must have set\n"
+     "`summary = model` or `robust`.\n"
      "\n"
      "  dml-coordinator summary adult.state --robust --only 'age*'\n"},
     {"export",
      "Writes a model file of LIBLINEAR, a table with a line for each weight (tsv), or one\n"
-     "object (json); with --top, a list of the heaviest weights for people; with --importance,\n"
-     "what each column of the data brings to the score. A network has --onnx alone: no weight\n"
-     "of it says by itself what a feature adds.\n"
+     "object (json); with --top, a list of the largest weights for people; with --importance,\n"
+     "what each column of the data contributes to the score. For a network there is only\n"
+     "--onnx.\n"
      "\n"
      "  dml-coordinator export adult.state --importance\n"
      "  dml-coordinator export adult.state --top 20\n"},
     {"serve",
-     "Shows browsers the page of the status server for state folders in which no run needs to\n"
-     "be alive: curves, figures, confusion matrices, earlier runs. It holds no lock: runs may\n"
-     "begin meanwhile, and are shown. Ctrl-C ends it. Without an operand it takes all *.state\n"
-     "folders in the current folder.\n"
+     "Shows in a browser the page of the status server for state folders, also if no run is\n"
+     "alive in them: curves, figures, confusion matrices, earlier runs. It holds no lock: runs\n"
+     "may begin meanwhile, and are shown. Ctrl-C ends it. Without an operand it takes all *.state\n"
+     "folders in the current directory.\n"
      "\n"
      "  dml-coordinator serve --http 127.0.0.1:8080 /srv/models/*.state\n"},
     {"report",

@@ -195,7 +195,8 @@ static void put_mixed_dates(const struct column_profile *seen, FILE *file) {
     if (*seen->undated) {
         fputs("; most are dates, but not ", file);
         escape_put(seen->undated, file);
-        fputs(": csv { dates } reads them once csv { missing } lists what stands for none", file);
+        fputs(": csv { dates } reads them if csv { missing } lists what stands for a missing date",
+              file);
     } else {
         fputs("; dates of several formats, of which csv { dates } reads one", file);
     }
@@ -236,7 +237,7 @@ static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
     if (kind == COLUMN_CATEGORY && (double)seen->dressed > 0.9 * (double)seen->cells) {
         fputs("; numbers such as ", file);
         escape_put(seen->example, file);
-        fprintf(file, " are texts until all but %s is taken out",
+        fprintf(file, " are strings here; as numbers they must have only %s",
                 number_bare_form(seen->example, proposal_has_commas(proposal)));
     }
     if (kind == COLUMN_NUMBER && seen->whole && seen->least >= 1000 * EPOCH_LEAST &&
@@ -248,7 +249,7 @@ static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
         fputs("; if these are dates as 20240506: csv { dates }, with date_format = \"%Y%m%d\"",
               file);
     if (kind == COLUMN_CATEGORY && seen->clocks == seen->cells)
-        fputs("; times of the day are texts here: minutes, as a number, would say more", file);
+        fputs("; times of the day are strings here; minutes, as a number, would say more", file);
     if (kind == COLUMN_CATEGORY)
         put_mixed_dates(seen, file);
 }
@@ -261,7 +262,7 @@ static void put_use(const struct proposal *proposal, uint32_t i, FILE *file) {
     if (proposal_holds_dates(&proposal->profile, i))
         fprintf(file, ": dates, %s%s", date_formats_first(seen->dates),
                 date_formats_are_ambiguous(seen->dates)
-                    ? ", or with the day first: no row tells; set csv { date_format }"
+                    ? ", or with the day first: no row shows which; set csv { date_format }"
                     : "");
     if (use == USE_AS_TEXT)
         fputs(": sentences, whose words are features", file);
@@ -375,7 +376,7 @@ static void put_table(const struct proposal *proposal, FILE *file) {
     put_columns(proposal, "skip", USE_NOT, file);
     put_settings(proposal, "csv", file);
     fputs("    # bins = 50   # lets numbers follow curves\n}\n", file);
-    fputs("# cross = pairs   # what columns say together; needs bins for numbers\n", file);
+    fputs("# cross = pairs   # interactions of columns; numbers need bins\n", file);
     put_remarks(proposal, file);
 }
 
@@ -444,7 +445,7 @@ static int write_job(void *context, FILE *file) {
         columns += !profile->report.table->column[i].is_part;
     if (columns)
         fprintf(file, ", %u columns", columns);
-    fputs(". Words behind # are remarks; dml.conf(5) has all keys.\n\ndata      = { ", file);
+    fputs(". Text after # is a comment; dml.conf(5) has all keys.\n\ndata      = { ", file);
     key_print_text(proposal->data, file);
     fputs(" }\n", file);
     put_row_keys(proposal, file);
@@ -535,7 +536,7 @@ static int write_proposal(struct proposal *proposal, const char *entry, const ch
     bool standard = strcmp(path, "-") == 0;
     assert(proposal->objective && proposal->profile.label_count > 0);
     if (!standard && access(path, F_OK) == 0)
-        return error_set(ERROR_CREATE, "%s is there already: name another with -o, or remove it",
+        return error_set(ERROR_CREATE, "%s already exists: name another file with -o, or remove it",
                          path);
     /* Paths in a job are relative to its folder. */
     const char *data = proposal->data;

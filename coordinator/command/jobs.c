@@ -294,8 +294,8 @@ static int prune_folder(const struct options *options, const char *state, json_t
     if (!code && !options->dry_run)
         code = store_open_existing(state, session_may_upgrade, &reader.store);
     if (!code && reader.maybe_live)
-        log_warning("%s: a coordinator may be at work there; what it has half-written is told as "
-                    "left over",
+        log_warning("%s: a coordinator may be working there; files that it is still writing are "
+                    "reported as left over",
                     state);
     if (!code)
         code = prune_opened(options, reader.store, state, reader.lock, all);

@@ -210,7 +210,7 @@ static int show_figures(const struct score_figures *figures, const struct option
         if (options->curves)
             curves_print(json_object_get(object, "curves"), stdout);
         if (options->curves && !json_object_get(object, "curves"))
-            log_warning("there are no curves: these are of models of two classes, on rows of both");
+            log_warning("there are no curves: they need a model of two classes, and rows of both");
     }
     json_decref(object);
     if (fflush(stdout))

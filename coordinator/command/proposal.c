@@ -214,7 +214,7 @@ const char *proposal_why_not(const struct proposal *proposal, uint32_t i) {
     if (profile->column[i].foreign && profile->column[i].words >= SENTENCE_BLANKS)
         return "its texts are not UTF-8: iconv -f WINDOWS-1252 -t UTF-8 converts them";
     return proposal_holds_dates(profile, i) ? "a job has one date_format"
-                                            : "nearly all texts differ";
+                                            : "nearly all strings differ";
 }
 
 const char *proposal_other_spelling(const struct profile *profile, uint32_t i) {
@@ -312,10 +312,10 @@ static int check_labels(const struct proposal *proposal) {
         return error_set(ERROR_DATA, "%s has no labels%s", proposal->data, how);
     if (profile->labels.different < 2)
         return error_set(ERROR_DATA, "%s has the same label in all rows%s", proposal->data,
-                         proposal->only ? ", and init reads the first of several files alone: name "
-                                          "one that has other labels, too, and then set data in "
-                                          "the job file to all of them"
-                                        : how);
+                         proposal->only
+                             ? ", and init reads only the first of several files: name a file that "
+                               "has several labels, and then set data in the job file to all files"
+                             : how);
     return 0;
 }
 
@@ -347,8 +347,8 @@ static int check_columns(const struct proposal *proposal) {
     int code = 0;
     if (constant && !used)
         code = error_set(ERROR_DATA,
-                         "%s: nothing can be learnt from its columns: all that are used beside the "
-                         "label, %s, are the same in all rows",
+                         "%s: nothing can be learnt from its columns: each column that is used "
+                         "beside the label, %s, has one value in all rows",
                          proposal->data,
                          table_describe(table, profile->report.label_column - 1, name));
     else if (left_out && !used)
@@ -379,8 +379,8 @@ static void warn_of_spellings(const struct profile *profile, const char *data) {
 static void warn_of_texts(const struct proposal *proposal, uint32_t i) {
     const struct column_profile *seen = &proposal->profile.column[i];
     char name[COLUMN_TEXT];
-    log_warning("%s: %s holds numbers, and others such as \"%s\": it is %s; if all of them are "
-                "numbers, write them as such in the data",
+    log_warning("%s: %s holds numbers, and strings such as \"%s\": it is %s; if they are all "
+                "numbers, write them as numbers in the data",
                 proposal->data, table_describe(proposal->profile.report.table, i, name),
                 seen->odd_count ? seen->odd[0].text : seen->example,
                 proposal_use(proposal, i) == USE_NOT ? "left out, as nearly all differ"

@@ -272,14 +272,13 @@ static int refuse_unclear(const struct proposal *proposal, uint32_t i) {
                  *seen->odd[k].text ? seen->odd[k].text : "a longer text",
                  (unsigned long long)seen->odd[k].cells);
     }
-    return error_set(
-        ERROR_DATA,
-        "%s: %s holds \"%s\" and other texts among its numbers: %s; if they stand for "
-        "missing numbers, list them: --set 'csv.missing={\"%s\"}' (then others such as "
-        "NA must be listed, too); if the column holds texts: --set "
-        "csv.categories=COLUMN; or leave it out: --set csv.skip=COLUMN",
-        proposal->data, table_describe(proposal->profile.report.table, i, name), seen->odd[0].text,
-        texts, seen->odd[0].text);
+    return error_set(ERROR_DATA,
+                     "%s: %s holds \"%s\" and other strings among its numbers: %s; if they stand "
+                     "for missing numbers, list them: --set 'csv.missing={\"%s\"}' (then others "
+                     "such as NA must be listed, too); if the column holds strings: --set "
+                     "csv.categories=COLUMN; or leave it out: --set csv.skip=COLUMN",
+                     proposal->data, table_describe(proposal->profile.report.table, i, name),
+                     seen->odd[0].text, texts, seen->odd[0].text);
 }
 
 void proposal_forget(struct proposal *proposal) {
@@ -299,7 +298,7 @@ static int settle_columns(struct proposal *proposal, struct survey *survey) {
     int code = source_columns(proposal->data, &proposal->reading, true, &table, NULL);
     log_level_now = level;
     if (code || !table)
-        return code ? code : error_set(ERROR_DATA, "%s is no table", proposal->data);
+        return code ? code : error_set(ERROR_DATA, "%s is not a table", proposal->data);
     survey->numbers = memory_new(table->columns, sizeof *survey->numbers);
     survey->amounts = memory_new(table->columns, sizeof *survey->amounts);
     proposal->mixed = memory_new(table->columns, sizeof *proposal->mixed);
@@ -400,12 +399,11 @@ static int refuse_commas(const struct proposal *proposal) {
         const struct column_profile *seen = &profile->column[i];
         if (column->kind == COLUMN_CATEGORY && column->found && seen->cells &&
             seen->plain_commas == seen->cells)
-            return error_set(ERROR_DATA,
-                             "%s: %s holds texts such as \"%s\": if the comma is a decimal point, "
-                             "set csv.decimal = \",\"; if texts are meant, list the column in "
-                             "csv.categories",
-                             proposal->data, table_describe(profile->report.table, i, name),
-                             seen->example);
+            return error_set(
+                ERROR_DATA,
+                "%s: %s holds strings such as \"%s\": if the comma is a decimal point, set "
+                "csv.decimal = \",\"; if strings are meant, list the column in csv.categories",
+                proposal->data, table_describe(profile->report.table, i, name), seen->example);
     }
     return 0;
 }
@@ -445,7 +443,7 @@ static int look_at_cells(struct proposal *proposal) {
 
 /* ---- lines that are no rows ---- */
 
-#define REPEATS_TEXT "the line of names stands here again"
+#define REPEATS_TEXT "the header line is repeated here"
 #define REPEATS_MOST 1000u
 
 /* Lines that repeat the header are counted, so that a job may skip them; if nothing else is wrong
@@ -470,8 +468,8 @@ static int look_past_repeats(struct proposal *proposal) {
     free(why);
     if (!code) {
         proposal->reading.bad_lines_max = proposal->profile.report.rejected;
-        log_warning("%s: %llu lines repeat the names of the columns, as where files were put "
-                    "together: bad_lines lets the job skip them",
+        log_warning("%s: %llu lines repeat the names of the columns, as in concatenated files; "
+                    "bad_lines lets the job skip them",
                     proposal->data, (unsigned long long)proposal->profile.report.rejected);
     }
     return code;

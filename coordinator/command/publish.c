@@ -41,14 +41,14 @@ static int check_run(struct go_live *live) {
     if (run.sweep)
         code = store_sweep_find(live->store, run.sweep, find_fold, &search);
     if (!code && search.fold)
-        code = error_set(ERROR_UNAVAILABLE,
-                         "run %lld is fold %u of sweep %lld: its model was trained without the "
-                         "rows of the fold, to be judged on them; `jobs` says which run of the "
-                         "sweep was chosen",
-                         (long long)live->to, search.fold, (long long)run.sweep);
+        code = error_set(
+            ERROR_UNAVAILABLE,
+            "run %lld is fold %u of sweep %lld: its model was trained without the rows of the "
+            "fold, to be evaluated on them; `jobs` says which run of the sweep was chosen",
+            (long long)live->to, search.fold, (long long)run.sweep);
     else if (!code && !run.reason)
         code = error_set(ERROR_UNAVAILABLE,
-                         "run %lld has not ended, and has no model yet: `run` goes on with it",
+                         "run %lld has not ended, and has no model yet: `run` resumes it",
                          (long long)live->to);
     else if (!code && !reason_has_model(reason_of(run.reason)))
         code = error_set(ERROR_UNAVAILABLE, "run %lld has no model: it ended with `%s`",
@@ -65,8 +65,7 @@ static int check_refusal(const struct go_live *live) {
         char when[CLOCK_MINUTE];
         clock_minute(item->wall_ms, when);
         code = error_set(ERROR_DATA,
-                         "the gate refused run %lld on %s: %s; --force makes its model live all "
-                         "the same",
+                         "the gate refused run %lld on %s: %s; --force makes its model live anyway",
                          (long long)live->to, when, item->text);
     }
     history_release(&history);
@@ -133,8 +132,8 @@ static int check_is_run(const char *name) {
         return 0;
     char *word = shell_word(name);
     int code = error_set(ERROR_USAGE,
-                         "%s is no run: give its number or its tag first, as `jobs` lists them, as "
-                         "in `publish 1 %s`",
+                         "%s is not a run: give its number or its tag first, as `jobs` lists them, "
+                         "as in `publish 1 %s`",
                          name, word);
     free(word);
     return code;

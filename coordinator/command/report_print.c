@@ -243,9 +243,9 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
     putc('\n', out);
     print_course(status, out);
     if (strcmp(member_text(status, "state"), "interrupted") == 0)
-        fputs("the coordinator of this run was lost; the same command goes on with the run: from "
-              "where it was if evaluations take over 100 ms and the workers still wait, else from "
-              "the last durable step\n",
+        fputs("the coordinator of this run was lost; the same command resumes the run, at the "
+              "point of the loss if evaluations take over 100 ms and the workers still wait, "
+              "otherwise from the last durable step\n",
               out);
     if (invocation_is_news(json_object_get(status, "invocation"))) {
         fputs("last command: ", out);
@@ -265,7 +265,7 @@ static const struct mark {
     const char *publication, *meaning;
     char mark;
 } marks[] = {{"live", "live", '*'},
-             {"pending", "goes live: repeat the command that was cut off", '+'},
+             {"pending", "publication was interrupted: repeat the command", '+'},
              {"refused", "refused by the gate", '!'},
              {"kept", "kept, not live: `publish RUN`", '-'}};
 enum { MARKS = sizeof marks / sizeof marks[0] };

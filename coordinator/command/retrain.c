@@ -164,7 +164,7 @@ static int tell_refusals(struct retrain *r) {
         clock_minute(refusals.since_ms, when);
         const int64_t live = history_current(r->session.job->state);
         char *of_live =
-            live ? memory_format("the model of run %lld is live all this time", (long long)live)
+            live ? memory_format("the model of run %lld has been live since then", (long long)live)
                  : memory_copy_string("no model is live");
         char *text =
             memory_format("%s%s%s; the gate has refused %zu %s since %s, and %s", r->outcome.text,

@@ -53,16 +53,16 @@ static void choose_among(const struct training *training, const struct last_run 
     const bool has_folder = access(folder, F_OK) == 0;
     free(folder);
     if (has_folder && last_run_is_at_limit(last, job)) {
-        log_info("run %lld has ended at its %s, which is not raised: %s; --fresh trains anew",
+        log_info("run %lld has ended at its %s, which was not raised: %s; --fresh trains anew",
                  (long long)last->run, reason_text(last->reason),
                  last->decided ? "nothing is left to do"
                                : "now it is decided whether its model goes live");
         choose_last(last, chosen, outcome);
     } else if (last->over && (!last->decided || decided)) {
-        log_info("run %lld had ended when an earlier command was cut off: %s; --fresh trains anew",
-                 (long long)last->run,
-                 decided ? "nothing is left to do"
-                         : "now it is decided whether its model goes live");
+        log_info(
+            "run %lld had ended when an earlier command was interrupted: %s; --fresh trains anew",
+            (long long)last->run,
+            decided ? "nothing is left to do" : "now it is decided whether its model goes live");
         choose_last(last, chosen, outcome);
     }
 }

@@ -136,7 +136,7 @@ int command_cancel(const struct options *options) {
         json_decref(stopping);
     } else if (!code) {
         escape_put(state, stdout);
-        puts(": the run stops at the next point from which it can go on");
+        puts(": the run stops at the next point from which it can be resumed");
     }
     free(answer);
     free(state);

@@ -21,8 +21,8 @@ static int read_view(const struct options *options, struct summary_view *view) {
     view->only = options->only;
     view->level = SUMMARY_LEVEL;
     if (level && (!number_of_text(level, &view->level) || !(view->level > 0 && view->level < 1)))
-        return error_set(ERROR_USAGE, "`--level %s`: allowed is a number between 0 and 1, as 0.95",
-                         level);
+        return error_set(ERROR_USAGE,
+                         "`--level %s`: allowed is a number between 0 and 1, such as 0.95", level);
     if ((robust != NULL) + (options->cluster != NULL) + options->bayesian > 1)
         return error_set(ERROR_USAGE,
                          "`--bayesian`, `--robust` and `--cluster` exclude each other");
@@ -63,15 +63,15 @@ static int refuse_without(const char *folder) {
     char *other = find_summary_beside(folder), *word = shell_word(other ? other : folder);
     if (other)
         error_set(ERROR_USAGE,
-                  "%s has no summary: its run was not asked for one. That of another run is "
-                  "shown by: dml-coordinator summary %s",
+                  "%s has no summary, because its job did not set `summary`. Another run has one: "
+                  "dml-coordinator summary %s",
                   folder, word);
     else
         error_set(ERROR_USAGE,
-                  "%s has no summary: its run was not asked for one. Put `summary = model` into "
-                  "the job file, or `summary = robust`, and train again; `run JOBFILE --start %s "
-                  "--set summary=model --set max_steps=0 --fresh` changes no parameter, and takes "
-                  "a few passes over the data",
+                  "%s has no summary, because its job did not set `summary`. Put `summary = model` "
+                  "into the job file, or `summary = robust`, and train again; `run JOBFILE --start "
+                  "%s --set summary=model --set max_steps=0 --fresh` changes no parameter, and "
+                  "takes a few passes over the data",
                   folder, word);
     free(word);
     free(other);
@@ -88,11 +88,12 @@ static int refuse_model(const struct model *model) {
                          "depends on all others",
                          model->folder);
     if (json_number_value(l1) > 0)
-        return error_set(ERROR_USAGE,
-                         "%s: this model was trained with l1 = %g, which chose its columns: errors "
-                         "that ignore this choice would be too small, and tests too often right. "
-                         "Train again with the chosen columns and l1 = 0, best on other rows",
-                         model->folder, json_number_value(l1));
+        return error_set(
+            ERROR_USAGE,
+            "%s: this model was trained with l1 = %g, which chose its columns: errors that ignore "
+            "this choice would be too small, and effects significant too often. Train again with "
+            "the chosen columns and l1 = 0, preferably on other rows",
+            model->folder, json_number_value(l1));
     return refuse_without(model->folder);
 }
 
@@ -104,7 +105,7 @@ static int show(const struct options *options, const struct model *model, const 
     json_t *table;
     if (options->cluster && known && strcmp(known, options->cluster) != 0)
         return error_set(ERROR_USAGE,
-                         "`--cluster %s`: this run computed errors for clusters of \"%s\" alone",
+                         "`--cluster %s`: this run computed errors only for clusters of \"%s\"",
                          options->cluster, known);
     int code = summary_table(model, summary, view, &table);
     if (code)

@@ -80,7 +80,7 @@ static int find_column(const struct table *table, const char *name, struct reach
     if (code)
         return code;
     if (!table_uses(&table->column[reach->column]))
-        return error_set(ERROR_CONFIG, "%s is no column that is trained on",
+        return error_set(ERROR_CONFIG, "%s is not a column that is trained on",
                          table_describe(table, reach->column, text));
     return 0;
 }
@@ -89,10 +89,10 @@ static int find_column(const struct table *table, const char *name, struct reach
 static int check_free(const struct table *table, const struct reach *reach, const char *name) {
     if (!table || table->column[reach->column].monotone == MONOTONE_NONE)
         return 0;
-    return error_set(ERROR_CONFIG,
-                     "\"%s\" is listed in `monotone`, which bounds its weights; take "
-                     "it from one of both",
-                     name);
+    return error_set(
+        ERROR_CONFIG,
+        "\"%s\" is listed in `monotone`, which bounds its weights; remove it from one of the two",
+        name);
 }
 
 static int find_ids(const char *name, struct reach *reach) {
@@ -104,10 +104,10 @@ static int find_ids(const char *name, struct reach *reach) {
         reach->last = strtoull(end + 1, &end, 10);
     if (digits && !*end && reach->first <= reach->last)
         return 0;
-    return error_set(ERROR_CONFIG,
-                     "\"%s\" is no feature; allowed: its id in the data, or a range of ids as "
-                     "10-20",
-                     name);
+    return error_set(
+        ERROR_CONFIG,
+        "\"%s\" is not a feature; allowed: its id in the data, or a range of ids such as 10-20",
+        name);
 }
 
 static int given_twice(const char *name) {
@@ -155,7 +155,7 @@ static int read_rule(const struct reading *reading, const char *text) {
         found++;
     }
     if (!code && !found)
-        code = error_set(ERROR_CONFIG, "no row has a value of \"%s\"; take the rule away", name);
+        code = error_set(ERROR_CONFIG, "no row has a value of \"%s\"; remove the rule", name);
     free(name);
     return code;
 }
@@ -298,10 +298,9 @@ int column_rules_check(const struct job *job) {
         return refuse_rules(job, key,
                             "is for numbers in bins; set csv.bins, for example csv.bins = 16");
     if (job_has_bounds(job) && job_has_minibatches(job))
-        return refuse_rules(
-            job, key,
-            "does not go together with training on minibatches, whose steps keep to no "
-            "bounds; remove one of them");
+        return refuse_rules(job, key,
+                            "cannot be combined with training on minibatches, whose steps ignore "
+                            "bounds; remove one of them");
     if (job_has_penalties(job) && !job->l2.automatic && job->l2.value == 0 && job->l1.value == 0)
         log_warning("%s: key `penalty`: has no effect without l2 and l1", job->file);
     return 0;

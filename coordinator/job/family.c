@@ -67,8 +67,8 @@ static int complete_network(struct job *job) {
 static int check_network(const struct job *job) {
     if (objective_of(job->objective)->parts_outputs)
         return refuse_together(job, "network.loss",
-                               "proportional_odds is for linear models alone; take ordinal, which "
-                               "has classes in order, too");
+                               "proportional_odds is only for linear models; take ordinal, which "
+                               "is also for ordered classes");
     if (!job->intercept)
         return refuse_together(job, "intercept",
                                "a network has a bias for each unit; allowed: true");
@@ -78,10 +78,9 @@ static int check_network(const struct job *job) {
             "the Hessian of a network is neither sampled nor estimated; allowed: auto, "
             "none, kronecker");
     if (job->precondition == PRECONDITION_KRONECKER && job->l1.value > 0)
-        return refuse_together(
-            job, "precondition",
-            "`kronecker` and l1 do not go together, because no weight is zero in mixed "
-            "coordinates; take `auto` or `none`, or no l1");
+        return refuse_together(job, "precondition",
+                               "`kronecker` and l1 cannot be combined, because no weight is zero "
+                               "in mixed coordinates; take `auto` or `none`, or no l1");
     return 0;
 }
 
@@ -240,8 +239,8 @@ static void set_plugin(const struct job *job, struct objective_shape *shape) {
 static char *plugin_no_lower_loss(const struct job *job, double loss) {
     char *file = shell_word(job->file);
     char *text = memory_format(
-        "no step found a lower loss than %.12g: so it is where the gradient of a plug-in is not "
-        "that of its loss; `dml-coordinator check --gradient %s` compares them",
+        "no step found a lower loss than %.12g, as if the gradient of the plug-in were not that of "
+        "its loss; `dml-coordinator check --gradient %s` compares them",
         loss, file);
     free(file);
     return text;

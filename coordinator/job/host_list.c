@@ -77,8 +77,8 @@ static int check_twice(const struct job *job) {
         char *name = name_of(*host, &threads);
         if (hosts_find(&hosts, name) != HOSTS_NONE)
             code = error_set(ERROR_CONFIG,
-                             "%s: key `hosts`: \"%s\" is named twice; name each host once, and the "
-                             "threads that it gives behind a colon: \"%s:8\"",
+                             "%s: key `hosts`: \"%s\" is named twice; name each host once, with "
+                             "its threads after a colon: \"%s:8\"",
                              job->file, name, name);
         else if (hosts.count == HOSTS_MAX)
             code = error_set(ERROR_CONFIG, "%s: key `hosts`: more than %d hosts", job->file,
@@ -94,9 +94,10 @@ static int check_twice(const struct job *job) {
 int host_list_check(const struct job *job) {
     for (char **host = job->hosts; *host; host++)
         if ((!strcmp(*host, "local") || !strcmp(*host, "slurm")) && job->hosts[1])
-            return error_set(ERROR_CONFIG,
-                             "%s: key `hosts`: `%s` stands alone, or leave it out of the list",
-                             job->file, *host);
+            return error_set(
+                ERROR_CONFIG,
+                "%s: key `hosts`: `%s` must be the only entry, or leave it out of the list",
+                job->file, *host);
     int code = check_twice(job);
     if (code)
         return code;
@@ -110,8 +111,8 @@ int host_list_check(const struct job *job) {
                                                     : NULL;
     if (host_list_is_given(job) && other)
         return error_set(ERROR_CONFIG,
-                         "%s: key `hosts`: workers are either started on hosts or found at "
-                         "`%s`; remove one of both keys",
+                         "%s: key `hosts`: workers are either started on hosts or found at `%s`; "
+                         "remove one of the two keys",
                          job->file, other);
     return 0;
 }

@@ -74,7 +74,7 @@ static int check_holdout(const struct job *job) {
     for (char **entry = job->holdout; *entry; entry++)
         if (key_number(*entry, &share) && job->holdout[1])
             return error_set(ERROR_CONFIG,
-                             "%s: key `holdout`: the share %s stands together with other entries; "
+                             "%s: key `holdout`: the share %s is combined with other entries; "
                              "allowed: either one share, or files",
                              job->file, *entry);
     if (job->early_stopping && !job->holdout[0])
@@ -91,12 +91,12 @@ static int check_weights(const struct job *job) {
     char **classes = job->class_weight;
     enum label_kind labels = objective_of(job->objective)->labels;
     if (*classes && (labels == LABEL_TARGET || labels == LABEL_LISTS))
-        return refuse_objective(job, "class_weight", "classes, of which a row has one");
+        return refuse_objective(job, "class_weight", "one class for each row");
     for (char **entry = classes; *entry && classes[1]; entry++)
         if (!strcmp(*entry, CLASS_WEIGHT_BALANCED))
             return error_set(ERROR_CONFIG,
-                             "%s: key `class_weight`: %s stands together with other entries; "
-                             "allowed: either %s, or weights",
+                             "%s: key `class_weight`: %s is combined with other entries; allowed: "
+                             "either %s, or weights",
                              job->file, *entry, *entry);
     return 0;
 }
@@ -129,14 +129,14 @@ int job_check_columns(const struct job *job) {
         struct own_keys own = own_keys_of(job, i);
         if (own.column)
             return error_set(ERROR_CONFIG,
-                             "%s: key `%s`: the data is no CSV, and has no such columns; for %s in "
-                             "a file of their own use `%s`",
+                             "%s: key `%s`: the data is not a table, and has no such columns; for "
+                             "%s in a file of their own use `%s`",
                              job->file, own.column_key, own.files_key, own.files_key);
     }
     if (job->source.cluster)
         return error_set(ERROR_CONFIG,
-                         "%s: key `summary_cluster`: the data is no CSV, and has no such columns; "
-                         "take it away, or give the data as CSV",
+                         "%s: key `summary_cluster`: the data is not a table, and has no such "
+                         "columns; remove it, or give the data as a table",
                          job->file);
     return 0;
 }
@@ -147,7 +147,7 @@ static int check_own(const struct job *job) {
         struct own_keys own = own_keys_of(job, i);
         if (own.column && (*own.data || *own.test || *own.holdout))
             return error_set(ERROR_CONFIG,
-                             "%s: key `%s`: stands together with files of %s; allowed: one of both",
+                             "%s: key `%s`: is combined with files of %s; allowed: one of the two",
                              job->file, own.column_key, own.files_key);
     }
     return 0;
@@ -164,8 +164,8 @@ static int check_offsets(const struct job *job) {
         return 0;
     if (job_family(job)->family->own_tensors)
         return error_set(ERROR_CONFIG,
-                         "%s: key `%s`: a plug-in computes the losses of rows by itself, and is "
-                         "not told of offsets; give it them as a feature",
+                         "%s: key `%s`: a plug-in computes the losses of rows itself, without "
+                         "offsets; make them a feature",
                          job->file, key);
     if (objective->output_a_class)
         return error_set(ERROR_CONFIG,
@@ -194,8 +194,8 @@ static int check_beside(const struct job *job) {
                              what);
         if (beside[i].holdout[0] && !job_holdout_paths(job)[0])
             return error_set(ERROR_CONFIG,
-                             "%s: key `holdout_%s`: the holdout is no files; rows that are held "
-                             "out by a share have their %s from `%s`",
+                             "%s: key `holdout_%s`: the holdout is not a list of files; rows that "
+                             "are held out by a share have their %s from `%s`",
                              job->file, what, what, what);
     }
     return 0;
@@ -210,7 +210,7 @@ static int refuse_without_holdout(const struct job *job, const char *key, const 
 
 /* Thresholds and calibrations are of probabilities, an output each; most are found on a holdout. */
 static int check_response(const struct job *job) {
-    static const char needs[] = "two classes, or lists of them, and probabilities";
+    static const char needs[] = "two classes, or lists of classes, and probabilities";
     struct response_wanted wanted = job_response(job);
     bool suits = response_has_thresholds(objective_of(job->objective));
     bool calibrates = wanted.calibration != CALIBRATION_NONE;
@@ -225,8 +225,8 @@ static int check_response(const struct job *job) {
                          job_family(job)->loss_short, objective_name(job->objective));
     if (calibrates && !cools && !suits)
         return refuse_objective(job, "calibrate",
-                                "two classes, or lists of them, and probabilities (a softmax has "
-                                "temperature)");
+                                "two classes, or lists of classes, and probabilities (for softmax "
+                                "there is temperature)");
     if (threshold_is_found(&wanted.threshold) && !job->holdout[0])
         return refuse_without_holdout(job, "threshold", "auto");
     if (calibrates && !job->holdout[0])
@@ -234,8 +234,8 @@ static int check_response(const struct job *job) {
     if (wanted.threshold.kind == THRESHOLD_COST && job->false_positive == 0 &&
         job->false_negative == 0)
         return error_set(ERROR_CONFIG,
-                         "%s: key `threshold`: nothing costs anything; set `cost.false_positive` "
-                         "or `cost.false_negative` above 0",
+                         "%s: key `threshold`: both costs are 0; set `cost.false_positive` or "
+                         "`cost.false_negative` above 0",
                          job->file);
     return 0;
 }
@@ -285,10 +285,11 @@ static int check_choice(const struct job *job) {
 static int check_gate(const struct job *job) {
     struct gate_condition condition;
     if (job->gate[0] && !job->holdout[0])
-        return error_set(ERROR_CONFIG,
-                         "%s: key `gate`: needs rows to judge models on; also set `holdout`, to a "
-                         "share of the rows, for example 0.1, or to files of their own",
-                         job->file);
+        return error_set(
+            ERROR_CONFIG,
+            "%s: key `gate`: needs rows on which models are evaluated; also set `holdout`, to a "
+            "share of the rows, for example 0.1, or to files of their own",
+            job->file);
     for (char **text = job->gate; *text; text++)
         if (gate_parse(*text, &condition) && !gate_suits(&condition, job->objective))
             return refuse_figure(job, "gate", *text, false);
@@ -306,7 +307,7 @@ static int check_length(const struct job *job, const char *key, uint32_t count) 
         return 0;
     return error_set(ERROR_CONFIG,
                      "%s: key `%s`: has %u values for %u epoch%s; allowed: at most as many as "
-                     "`downpour.epochs`, so set that to %u or take values away",
+                     "`downpour.epochs`, so set that to %u or remove values",
                      job->file, key, count, epochs, epochs == 1 ? "" : "s", count);
 }
 
@@ -314,11 +315,11 @@ static int check_downpour(const struct job *job) {
     if (!job_has_minibatches(job))
         return 0;
     if (job->precondition == PRECONDITION_BLOCK || job->precondition == PRECONDITION_KRONECKER)
-        return error_set(ERROR_CONFIG,
-                         "%s: key `precondition`: `block` and `kronecker` do not go together with "
-                         "training on minibatches, whose own scales precondition L-BFGS; allowed "
-                         "here: auto, none, diagonal",
-                         job->file);
+        return error_set(
+            ERROR_CONFIG,
+            "%s: key `precondition`: `block` and `kronecker` cannot be combined with training on "
+            "minibatches, whose own scales precondition L-BFGS; allowed here: auto, none, diagonal",
+            job->file);
     int code = check_length(job, "downpour.schedule", job->downpour.schedule.count);
     return code ? code : check_length(job, "downpour.rate", job->downpour.rate.count);
 }
@@ -328,23 +329,23 @@ static const char *no_errors(const struct job *job) {
     if (job_family(job)->family != &family_linear)
         return "a network or a plug-in has no standard errors";
     if (job->objective == OBJECTIVE_ORDINAL)
-        return "this loss sums a logistic one for each threshold, which is no likelihood, so that "
-               "its estimates have no such errors; take objective = proportional_odds, whose "
-               "labels are in order, too";
+        return "this loss is a sum of logistic losses and not a likelihood, so its estimates have "
+               "no standard errors; take objective = proportional_odds, which is also for ordered "
+               "labels";
     if (!objective_of(job->objective)->distribution)
-        return "this loss is no likelihood, so that its estimates have no standard errors; allowed "
+        return "this loss is not a likelihood, so its estimates have no standard errors; allowed "
                "here: squared, logistic, softmax, one_vs_rest, proportional_odds, multilabel, "
                "poisson, gamma, tweedie";
     if (job->l1.count > 1 || job->l1.value > 0)
-        return "with l1 the estimates have no standard errors, as weights that it sets to zero "
-               "have no normal distribution; take l1 = 0, or l2";
+        return "with l1 the estimates have no standard errors, because weights that it sets to "
+               "zero are not normally distributed; take l1 = 0, or l2";
     if (job_has_bounds(job))
-        return "with bounds the estimates have no standard errors, as weights that are at one have "
-               "no normal distribution; take bounds and monotone away";
+        return "with bounds the estimates have no standard errors, because weights at a bound are "
+               "not normally distributed; remove bounds and monotone";
     if (job_has_minibatches(job))
-        return "minibatches do not come to an optimum; take optimizer = lbfgs and start = zero";
+        return "minibatches do not reach an optimum; take optimizer = lbfgs and start = zero";
     if (job->early_stopping)
-        return "early_stopping takes a point that is no optimum; set early_stopping = off";
+        return "early_stopping takes a point that is not an optimum; set early_stopping = off";
     if (!job_inverts(job))
         return NULL;
     if (job->directions && job->directions != DIRECTIONS_AUTO)
@@ -359,12 +360,12 @@ static int check_summary(const struct job *job) {
     if (job->source.cluster && !job->summary)
         return error_set(ERROR_CONFIG,
                          "%s: key `summary_cluster`: without `summary` there are no errors; set "
-                         "summary = model or robust, or take the key away",
+                         "summary = model or robust, or remove the key",
                          job->file);
     if (job->summary_columns[0] && !job->summary)
         return error_set(ERROR_CONFIG,
                          "%s: key `summary_columns`: without `summary` there are no errors; set "
-                         "summary = model or robust, or take the key away",
+                         "summary = model or robust, or remove the key",
                          job->file);
     const char *why = job->summary ? no_errors(job) : NULL;
     return why ? error_set(ERROR_CONFIG, "%s: key `summary`: %s; or set summary = none", job->file,
@@ -389,7 +390,7 @@ static int check_block(const struct job *job) {
     if (job->precondition != PRECONDITION_BLOCK || !job_has_orthants(job))
         return 0;
     return error_set(ERROR_CONFIG,
-                     "%s: key `precondition`: `block` and %s do not go together; take `auto` or "
+                     "%s: key `precondition`: `block` and %s cannot be combined; take `auto` or "
                      "`none`, or no %s",
                      job->file, other, other);
 }
@@ -456,10 +457,9 @@ void job_warn_of_unused(const struct job *job) {
     warn_unless(job, "vanished", job->warm_start, "with warm_start = false");
     if (job_has(job, ROW_EXPOSURE) && !objective_of(job->objective)->log_link)
         log_warning(
-            "%s: key `exposure`: adds its logarithm to the margin, which is a factor of the "
-            "prediction where that is e^margin (poisson, gamma, tweedie), and hardly meant "
-            "with %s; with trials of which some succeed, rows have csv.weight; else see "
-            "`offset`",
+            "%s: key `exposure`: adds its logarithm to the margin; predictions are proportional to "
+            "it only with poisson, gamma and tweedie, so it is probably not meant with %s; for "
+            "numbers of trials use csv.weight, otherwise see `offset`",
             job->file, objective_name(job->objective));
     bool text = job->source.text && *job->source.text;
     warn_unless(job, "csv.category_least", !job->source.hash_bits || text, "with `csv.hash`");
@@ -481,8 +481,8 @@ void job_warn_of_csv(const struct job *job, const char *format) {
                    (!strncmp(key->name, "csv.", 4) || !strcmp(key->name, "missing_columns") ||
                     !strncmp(key->name, "cross", 5) || !strcmp(key->name, "monotone"));
         if (csv && job->given[i] && !key_is_default(key, job))
-            log_warning("%s: key `%s`: has no effect: the data is %s, no CSV", job->file, key->name,
-                        format);
+            log_warning("%s: key `%s`: has no effect: the data is %s, not a table", job->file,
+                        key->name, format);
     }
 }
 

@@ -119,7 +119,7 @@ static int prepare(char *text, struct job_reader reader) {
         if (*at == '"' || *at == '\'')
             code = skip_quoted(&reader);
         else if (*at == '*' || is_inside_word(text, at))
-            code = refuse_text(&reader, reader.line, "a text with * or // in it needs quotes");
+            code = refuse_text(&reader, reader.line, "a string with * or // in it needs quotes");
         else if (*at == '#' || (at[0] == '/' && at[1] == '/'))
             while (*reader.at && *reader.at != '\n')
                 *reader.at++ = ' ';
@@ -198,7 +198,7 @@ static int refuse_misplaced(const char *place, const char *name, const struct ke
                             const char *section) {
     int length = (int)key_section(key);
     if (!length && !*section)
-        return error_set(ERROR_CONFIG, "%s: key `%s`: write `%s`, which is of no section", place,
+        return error_set(ERROR_CONFIG, "%s: key `%s`: write `%s`, which is in no section", place,
                          name, key->name);
     if (!length)
         return error_set(ERROR_CONFIG,
@@ -235,13 +235,13 @@ static int unknown_key(const char *place, const char *name, const char *section,
     const struct key *key = misplaced(name, section);
     if (line && is_within_value(name, line))
         return error_set(ERROR_CONFIG,
-                         "%s: \"%s\" follows a value: a text with blanks needs quotes, and several "
-                         "texts are a list: { \"a\", \"b\" }",
+                         "%s: \"%s\" follows a value: a string with blanks needs quotes, and "
+                         "several strings are a list: { \"a\", \"b\" }",
                          place, name);
     if (key)
         return refuse_misplaced(place, name, key, section);
     if (name[strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")])
-        return error_set(ERROR_CONFIG, "%s: \"%s\" is no key; " SYNTAX, place, name);
+        return error_set(ERROR_CONFIG, "%s: \"%s\" is not a key; " SYNTAX, place, name);
     struct nearest nearest = {.text = name};
     for (size_t i = 0; i < keys_count; i++)
         if (!*section)
@@ -476,7 +476,7 @@ int job_file_read(struct job *job) {
     char *word = shell_word(job->file);
     error_clear();
     code = error_set(ERROR_CONFIG,
-                     "%s is no job file but, by its name, data; this writes a job file for it: "
+                     "%s is not a job file but, by its name, data; this writes a job file for it: "
                      "dml-coordinator init %s",
                      job->file, word);
     free(word);

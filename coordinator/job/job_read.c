@@ -171,8 +171,8 @@ static int read_job(const char *path, const char *const *settings, uint32_t sett
     const char *given = state ? state : new->state;
     if (!code && given && address_is(given))
         code = error_set(ERROR_CONFIG,
-                         "key `state`: %s: the state folder is on a file system, local or shared; "
-                         "to copy a model elsewhere when it goes live, set on_publish",
+                         "key `state`: %s: the state folder must be on a local or shared file "
+                         "system; to copy a model elsewhere when it goes live, set on_publish",
                          given);
     if (!code)
         complete_state(new, state);
@@ -245,7 +245,7 @@ static int refuse_unless_reading(const char *setting, enum reading_for use) {
         code = error_set(
             ERROR_USAGE,
             "--set %s: this command takes only keys about how data is read%s; allowed: %s", setting,
-            use == READING_FOR_JOB ? "" : ", and what columns are is settled by the model",
+            use == READING_FOR_JOB ? "" : ", because the model determines what columns are",
             allowed);
     }
     free(name);

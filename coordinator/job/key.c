@@ -162,10 +162,10 @@ static void store_number(const struct key *key, struct job *job, double value) {
 
 /* Beside other values a word would have no place in their order. */
 static int refuse_beside_word(const struct key *key, const char *place) {
-    return error_set(ERROR_CONFIG,
-                     "%s: key `%s`: %s stands together with other values; allowed: either %s, or "
-                     "numbers",
-                     place, key->name, key->word, key->word);
+    return error_set(
+        ERROR_CONFIG,
+        "%s: key `%s`: %s is combined with other values; allowed: either %s, or numbers", place,
+        key->name, key->word, key->word);
 }
 
 static int assign_number_word(const struct key *key, struct job *job, const char *place) {
@@ -251,7 +251,7 @@ static int assign_number(const struct key *key, struct job *job, const char *tex
     if (key->multiple && fmod(value, key->multiple) != 0) {
         double below = fmax(floor(value / key->multiple) * key->multiple, key->least);
         double above = fmin(ceil(value / key->multiple) * key->multiple, key->most);
-        char *why = memory_format("is no multiple of %u (%.15g and %.15g are the nearest)",
+        char *why = memory_format("is not a multiple of %u (%.15g and %.15g are the nearest)",
                                   key->multiple, below, above);
         int code = refuse_value(key, place, text, why);
         free(why);

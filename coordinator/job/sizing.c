@@ -250,8 +250,8 @@ static int check_summary(const struct job *job, const struct set_info *data, uin
         return error_set(
             ERROR_CONFIG,
             "%s: key `summary`: the model has %llu parameters, and the standard errors of all are "
-            "found for at most %d; name those that you need (summary_columns), take columns away "
-            "(csv.skip), put rare texts together (csv.category_least), or set summary = none",
+            "computed for at most %d; name those that you need (summary_columns), leave columns "
+            "out (csv.skip), combine rare levels (csv.category_least), or set summary = none",
             job->file, (unsigned long long)parameters, PRECONDITION_PARAMETERS_MAX);
     if (data->strip_columns)
         return error_set(ERROR_CONFIG,

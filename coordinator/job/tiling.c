@@ -32,15 +32,14 @@ static const char *objective_cannot(const struct job *job) {
 /* Nor may what is trained differ from what products of rows and points make alone. */
 static const char *training_cannot(const struct job *job) {
     if (job_has_penalties(job))
-        return "factors of `penalty` take whole rows; leave them out for tiles";
+        return "factors of `penalty` need whole rows; leave them out for tiles";
     if (job_has_minibatches(job))
-        return "minibatches take whole rows; set optimizer = lbfgs and start = zero for tiles";
+        return "minibatches need whole rows; set optimizer = lbfgs and start = zero for tiles";
     if (job->standardise)
         return "standardise shifts columns; set standardise = false for tiles";
     bool preconditioner =
         job->precondition != PRECONDITION_AUTO && job->precondition != PRECONDITION_OFF;
-    return preconditioner ? "`precondition` asks for a preconditioner, which tiles do not have; "
-                            "set precondition = auto for tiles"
+    return preconditioner ? "tiles have no preconditioner; set precondition = auto for tiles"
                           : NULL;
 }
 

@@ -173,8 +173,8 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *text
     const size_t length = (size_t)(end - text);
     if (format->head && length == format->head_length && !memcmp(text, format->head, length))
         return batch_reject(batch, number,
-                            "the line of names stands here again, as where files were put one "
-                            "behind the other: take it out");
+                            "the header line is repeated here, as in concatenated files; "
+                            "remove it");
     if (last > number && format->options->quote == CSV_QUOTE_AUTO &&
         swallows_rows(format, text, end))
         return batch_reject(

@@ -131,7 +131,7 @@ def rules_that_say_nothing_are_errors(folder):
     cells, labels = table('logistic')
     for rules, words in ((['z = 2'], 'no column "z"'), (['a = -1'], 'is not valid'),
                          (['a'], 'is not valid'), (['a = nan'], 'is not valid'),
-                         (['a = 1', '1 = 2'], 'given twice'), (['y = 2'], 'no column that'),
+                         (['a = 1', '1 = 2'], 'given twice'), (['y = 2'], 'not a column that'),
                          (['b = 1', 'kind = 1e7'], 'is not valid')):
         finished = dml('run', job_of(folder, cells, labels, l2=0.1, penalty=rules))
         assert finished.status == CONFIG and words in finished.stderr, finished
@@ -333,7 +333,7 @@ def bounds_that_cannot_be_are_errors(folder):
                                                                          'linear models')):
         finished = dml('check', job_of(folder, cells, labels, bounds=['a = [0, 1]'], **settings))
         assert finished.status == CONFIG and words in finished.stderr, finished
-    for rules, words in ((['z = [0, 1]'], 'no column "z"'), (['y = [0, 1]'], 'no column that is'),
+    for rules, words in ((['z = [0, 1]'], 'no column "z"'), (['y = [0, 1]'], 'not a column that is'),
                          (['a = [0, 1]', '1 = [0, 2]'], '"1" is given twice')):
         job = job_of(folder, cells, labels, bounds=rules)
         for command in 'check', 'run':

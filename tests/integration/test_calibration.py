@@ -219,7 +219,7 @@ def a_temperature_is_where_the_loss_of_a_softmax_is_least(folder):
         assert turned['calibration'] == result['calibration'], (turned, result)
     finished = dml('run', write_job(folder, 'soft', data=['data'], holdout=['held'],
                                     objective='softmax', calibrate='platt'))
-    assert finished.status == CONFIG and 'a softmax has temperature' in finished.stderr, finished
+    assert finished.status == CONFIG and 'for softmax there is temperature' in finished.stderr, finished
     finished = dml('check', write_job(folder, 'two', data=['data'], holdout=['held'],
                                       calibrate='temperature'))
     assert finished.status == CONFIG, finished

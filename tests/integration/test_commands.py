@@ -137,7 +137,7 @@ def a_raised_limit_is_gone_on_from_by_another_run(folder):
         again = dml('run', job, '--json', '--set', f'max_steps={limit}')
         assert again.status == 0 and again.json['run'] == 1, again
         assert again.json['model_sha256'] == stopped['model_sha256'] and again.json['published'], again
-        assert 'has ended at its step limit, which is not raised' in again.stderr, again
+        assert 'has ended at its step limit, which was not raised' in again.stderr, again
     between = train(job, '--set', 'max_steps=6')
     assert between['steps'] == 6 and (between['run'], between['continues']) == (2, 1), between
     held = [run['bytes']['checkpoints'] for run in dml('jobs', job, '--json').json['folders'][0]['runs']]
@@ -328,7 +328,7 @@ def what_is_wrong_is_said_with_what_to_do(folder):
              'mark.jsonl:2: a byte order mark'),
             (write_job(folder, 'f', data=['texts.csv'], objective='ordinal',
                        ordinal={'order': ['low', 'high']}), 65, 'csv.header = yes'),
-            (folder / 'blanks.conf', 78, 'a text with blanks needs quotes')):
+            (folder / 'blanks.conf', 78, 'a string with blanks needs quotes')):
         refused = dml('run', job)
         assert refused.status == status and said in refused.stderr, (said, refused)
     spaced = dml('check', folder / 'job.conf', '--set', 'l2 = 0.25')

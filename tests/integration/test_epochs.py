@@ -29,7 +29,7 @@ def asked(state, question):
 @test
 def mistakes_are_named_with_what_to_do(folder):
     job = pouring_job(folder)
-    for setting, why in [('downpour.batch=100', 'no multiple of 8 (96 and 104 are the nearest)'),
+    for setting, why in [('downpour.batch=100', 'not a multiple of 8 (96 and 104 are the nearest)'),
                          ('downpour.rate=0', 'out of range'), ('downpour.rate=1e9', 'from 1e-12 to 1000000'),
                          ('downpour.epochs=0', 'from 1 to 1000000'),
                          ('downpour.seed=9007199254740993000', 'out of range'),

@@ -180,7 +180,7 @@ def a_holdout_that_cannot_be_is_refused(folder):
         assert 'between 0 and 1' in finished.stderr, (value, finished)
     for value in ([0.1, 'rows'], ['rows', 0.1], [0.1, 0.2]):
         finished = dml('check', write_job(folder, data=['rows'], holdout=value))
-        assert finished.status == CONFIG and 'the share 0.1 stands together' in finished.stderr, finished
+        assert finished.status == CONFIG and 'the share 0.1 is combined' in finished.stderr, finished
     finished = dml('check', write_job(folder, data=['rows'], holdout='abc'))
     assert finished.status == BAD_DATA and 'abc' in finished.stderr, finished
     job = write_job(folder, data=['rows'])

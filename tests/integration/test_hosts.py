@@ -300,9 +300,9 @@ def a_host_is_a_name_and_a_command_names_it(folder):
         finished = dml('check', small_job(folder, hosts=['a'], launch=value.replace('"', '\\"')))
         assert finished.status == CONFIG and 'a command with %h' in finished.stderr, finished
     for settings, said in [({'hosts': ['a', 'b', 'A:4']}, '"A" is named twice'),
-                           ({'hosts': ['a', 'local']}, '`local` stands alone'),
+                           ({'hosts': ['a', 'local']}, '`local` must be the only entry'),
                            ({'launch': LAUNCH}, 'is for workers on other hosts'),
-                           ({'hosts': ['a'], 'shard_addresses': ['a:1']}, 'remove one of both')]:
+                           ({'hosts': ['a'], 'shard_addresses': ['a:1']}, 'remove one of the two')]:
         finished = dml('check', small_job(folder, **settings))
         assert finished.status == CONFIG and said in finished.stderr, finished
 

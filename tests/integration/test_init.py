@@ -144,7 +144,7 @@ def dates_that_may_be_read_either_way_are_told(folder):
     table(folder / 'data.csv', ['when', 'at', 'on', 'y'],
           lambda k: (f'{1 + k % 12:02}/{1 + k % 11:02}/2024', 20240101 + k % 28, 1600000000000 + k * 86400000, k % 2))
     text, _ = proposed(folder)
-    assert 'or with the day first: no row tells' in text, text
+    assert 'or with the day first: no row shows which' in text, text
     assert 'date_format = "%Y%m%d"' in text and 'date_format = epoch_ms' in text, text
     table(folder / 'data.csv', ['month', 'y'], lambda k: (f'2024-{1 + k % 12:02}', k % 2))
     assert 'date_format = "%Y-%m"' in proposed(folder)[0]
@@ -226,8 +226,8 @@ def times_of_the_day_and_numbers_with_a_unit_are_pointed_out(folder):
     table(folder / 'data.csv', ['from', 'weight', 'seat', 'y'],
           lambda k: (f'{k % 24}:{k % 60:02}', f'{50 + k % 40} kg', f'{k % 9}{"ABC"[k % 3]}', k % 2))
     text, _ = proposed(folder)
-    assert text.count('times of the day are texts here') == 1, text
-    assert 'numbers such as 50 kg are texts until' in text and 'numbers such as 0A' not in text, text
+    assert text.count('times of the day are strings here') == 1, text
+    assert 'numbers such as 50 kg are strings here' in text and 'numbers such as 0A' not in text, text
 
 
 @test
@@ -382,7 +382,7 @@ def a_table_whose_columns_are_all_left_out_is_refused(folder):
     refused = dml('init', 'data.csv', cwd=folder)
     assert refused.status == BAD_DATA and not (folder / 'data.conf').exists(), refused
     for words in ('no column is left beside the label, column 3 (y)', 'column 1 (id): it only numbers the rows',
-                  'column 2 (name): nearly all texts differ', '--set csv.categories='):
+                  'column 2 (name): nearly all strings differ', '--set csv.categories='):
         assert words in refused.stderr, (words, refused)
     assert 'categories = { "name" }' in made(folder, 'data.csv', '-o', '-', '--set', 'csv.categories=name')
 
@@ -423,7 +423,7 @@ def a_column_of_numbers_and_many_texts_is_taken_for_texts(folder):
         warned = dml('init', 'data.csv', '-o', 'data.conf', cwd=folder)
         text = (folder / 'data.conf').read_text()
         assert warned.status == 0 and line in text and 'are numbers, but not' in text, (text, warned)
-        assert f'column 1 (n) holds numbers, and others such as "{number(1)}": it is {word}' in warned.stderr, warned
+        assert f'column 1 (n) holds numbers, and strings such as "{number(1)}": it is {word}' in warned.stderr, warned
         assert '2 x, number, 0 to 6, 7 different, 11 missing' in text, text
         assert train(folder / 'data.conf', '--fresh')['converged']
         (folder / 'data.conf').unlink()
@@ -464,7 +464,7 @@ def commas_between_semicolons_are_decimal_points(folder):
 def columns_that_are_the_same_in_all_rows_are_no_table_to_learn_from(folder):
     table(folder / 'data.csv', ['site', 'version', 'y'], lambda k: ('A', 1, k % 2))
     finished = dml('init', folder / 'data.csv', '-o', '-')
-    assert finished.status == BAD_DATA and 'the same in all rows' in finished.stderr, finished
+    assert finished.status == BAD_DATA and 'has one value in all rows' in finished.stderr, finished
     table(folder / 'data.csv', ['site', 'version', 'y'], lambda k: ('A' if k % 5 else '', 1, k % 2))
     assert 'label = "y"' in made(folder, 'data.csv', '-o', '-')
 

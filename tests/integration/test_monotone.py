@@ -137,7 +137,7 @@ def rules_that_cannot_be_are_errors(folder):
                             ({'csv': {'bins': 6, 'skip': ['a']}}, 'no column of numbers'),
                             ({'csv': {'bins': 6, 'categories': ['a']}}, 'no column of numbers'),
                             ({'monotone': ['a = rising', 'a = falling']}, 'given twice'),
-                            ({'bounds': ['a = [0, 1]']}, 'take it from one'),
+                            ({'bounds': ['a = [0, 1]']}, 'remove it from one'),
                             ({'cross': ['a*c']}, 'remove it from one'),
                             ({'objective': 'network'}, 'linear models'),
                             ({'optimizer': 'downpour'}, 'minibatches')):

@@ -138,7 +138,7 @@ def what_lists_cannot_have_is_refused(folder):
             ('data', '', BAD_DATA, 'data:3: the label "1,x" is no list of finite numbers'),
             ('none', '', BAD_DATA, 'none: no row has a label'),
             ('sound', 'class_weight = balanced', CONFIG,
-             'key `class_weight`: needs an objective with classes, of which a row has one'),
+             'key `class_weight`: needs an objective with one class for each row'),
             ('sound', 'multilabel { separator = ab }', CONFIG, 'key `multilabel.separator`'),
             ('sound', 'multilabel { separator = "." }', CONFIG, 'key `multilabel.separator`'),
             ('sound', 'holdout = 0.5\ngate = "log_loss <= 1"', CONFIG, 'micro_f1')]:

@@ -196,7 +196,7 @@ def a_device_of_the_shards_gives_the_bits_of_the_cpu(folder):
 def a_network_that_cannot_be_in_tiles_has_whole_rows_and_says_why(folder):
     job = job_of(folder, max_steps=3)
     for setting, why in (('standardise=true', 'shifts columns'),
-                         ('precondition=kronecker', 'asks for a preconditioner'),
+                         ('precondition=kronecker', 'have no preconditioner'),
                          ('start=downpour', 'minibatches')):
         finished = dml('check', job, '--set', setting)
         assert why in finished.stdout + finished.stderr, (setting, finished)

@@ -462,7 +462,7 @@ def jobs_in_which_offsets_make_no_sense_are_refused(folder):
                        ({'objective': 'one_vs_rest'}, 'an offset is of one margin'),
                        ({'objective': 'network', 'network': {'layers': 3, 'loss': 'softmax'}},
                         'one offset for all of them has no effect'),
-                       ({'offsets': ['b']}, 'stands together with files of offsets'),
+                       ({'offsets': ['b']}, 'is combined with files of offsets'),
                        ({'test_exposures': ['b']}, 'there is no `test`')):
         refused = dml('check', write_job(folder, **{**settings, **more}))
         assert refused.status == CONFIG and text in refused.stderr, refused

@@ -296,7 +296,7 @@ def what_its_loss_cannot_is_refused(folder):
     job = write_job(folder, data=['data.csv'], objective='network',
                     network={'layers': 3, 'loss': 'proportional_odds'}, csv={'label': 'y'})
     said = dml('run', job)
-    assert said.status == CONFIG and 'linear models alone' in said.stderr, said
+    assert said.status == CONFIG and 'only for linear models' in said.stderr, said
 
 
 if __name__ == '__main__':

@@ -169,7 +169,7 @@ def a_publication_that_was_killed_is_completed_by_the_same_command(folder):
     for place in 'publish_decided', 'model_linked', 'publish_announced':
         killed('publish', '2', f'{place}:1', folder / 'job.state')
         again = publish('2', folder)
-        assert again.status == 0 and 'that was cut off is complete' in again.stdout, (place, again)
+        assert again.status == 0 and 'the interrupted publication is complete' in again.stdout, (place, again)
         assert live(folder) == 2 and dml('rollback', job).status == 0
         assert 'published 2\n' in (folder / 'told').read_text(), place
         (folder / 'told').unlink()

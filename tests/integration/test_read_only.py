@@ -152,7 +152,7 @@ def another_user_sees_the_record_of_a_live_run_but_may_not_stop_it(folder):
         while len(steps) < 8 or steps[0] == steps[-1] and len(steps) < 300:
             answer = as_other('status', state, '--json')
             assert answer.status == 0 and answer.json['state'] == 'unknown', answer
-            assert 'for live figures ask as root' in answer.stderr, answer
+            assert 'for the live state ask as root' in answer.stderr, answer
             steps.append(answer.json['step'])
             time.sleep(0.1)
         assert steps == sorted(steps) and steps[0] < steps[-1], steps

@@ -170,7 +170,7 @@ def what_columns_are_is_settled_by_the_model(folder):
     for command in 'predict', 'evaluate':
         for key in 'csv.categories=a', 'csv.missing=old', 'csv.dates=a', 'csv.hash=4', 'csv.text=a':
             refused = dml(command, state, folder / 'new.csv', '--set', key)
-            assert refused.status == USAGE and 'settled by the model' in refused.stderr, refused
+            assert refused.status == USAGE and 'the model determines' in refused.stderr, refused
             assert 'csv.decimal' in refused.stderr and 'csv.text,' not in refused.stderr, refused
         told = dml(command, state, folder / 'new.csv').stderr
         assert 'holds "old"' in told and 'the model was trained on' in told, told

@@ -34,9 +34,9 @@ def a_rollback_that_was_killed_and_is_repeated_goes_back_once(folder):
         killed('rollback', state, f'{place}:1')
         assert live(state) == before, place
         if place == 'publish_decided':
-            assert '+ goes live' in dml('jobs', state).stdout
+            assert '+ publication was interrupted' in dml('jobs', state).stdout
         repeated = dml('rollback', state)
-        assert repeated.status == 0 and 'that was cut off is complete' in repeated.stdout, repeated
+        assert repeated.status == 0 and 'the interrupted rollback is complete' in repeated.stdout, repeated
         assert 'run 2 is live again, in place of run 3' in repeated.stdout, repeated
         assert live(state) == (2, []), place
         assert dml('rollback', state, '--to', '3').status == 0
@@ -86,7 +86,7 @@ def a_run_that_was_killed_after_its_training_is_not_trained_again(folder):
         killed('run', job, f'{place}:1', '--fresh', '--publish')
         repeated = dml('run', job, '--json', '--publish')
         assert repeated.status == 0 and repeated.json['run'] == number, repeated
-        assert f'run {number} had ended when an earlier command was cut off' in repeated.stderr
+        assert f'run {number} had ended when an earlier command was interrupted' in repeated.stderr
         assert live(state) == (number, [])
     assert train(job)['run'] == 4, 'what was complete is trained anew'
     killed('run', job, 'run_ended:1', '--fresh')

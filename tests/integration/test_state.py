@@ -482,7 +482,7 @@ def a_run_goes_on_with_as_many_shards_as_wrote_its_checkpoints(folder):
 def a_state_folder_is_no_address(folder):
     for words in ['--set', 'state=s3://bucket/job'], ['--state', 'https://host/job']:
         refused = dml('run', small_job(folder), *words)
-        assert refused.status == 78 and 'on a file system' in refused.stderr, refused
+        assert refused.status == 78 and 'on a local or shared file system' in refused.stderr, refused
     assert not [path for path in folder.iterdir() if path.name.endswith(':')], list(folder.iterdir())
 
 

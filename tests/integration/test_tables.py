@@ -97,11 +97,11 @@ def a_line_of_names_among_the_rows_is_no_row(folder):
         (folder / 'data.csv').write_text('\n'.join(lines) + '\n')
         job = write_job(folder, name, data=['data.csv'], objective='logistic')
         refused = dml('pack', job)
-        assert refused.status == BAD_DATA and 'data.csv:10: the line of names stands here again' in refused.stderr, refused
+        assert refused.status == BAD_DATA and 'data.csv:10: the header line is repeated here' in refused.stderr, refused
         assert dml('pack', job, '--set', 'bad_lines=2', '--json').json['examples'] == 24
     (folder / 'data.csv').write_bytes(b'ca\0p,kind\n1,2\nca\0p,kind\n3,4\n')  # damage is no end of a text
     refused = dml('pack', write_job(folder, data=['data.csv'], objective='squared'))
-    assert refused.status == BAD_DATA and 'data.csv:3: the line of names stands here again' in refused.stderr, refused
+    assert refused.status == BAD_DATA and 'data.csv:3: the header line is repeated here' in refused.stderr, refused
 
 
 def predictions(state, data, *arguments):

@@ -122,11 +122,11 @@ def what_cannot_be_found_is_refused_or_told(folder):
             ({'calibrate': 'platt', 'holdout': []}, 'is found on rows that are held out'),
             ({'threshold': 'auc >= 1'}, 'allowed: auto, a probability'),
             ({'threshold': 1.5}, 'allowed: auto, a probability'),
-            ({'threshold': 0.5, 'objective': 'softmax'}, 'two classes, or lists of them'),
+            ({'threshold': 0.5, 'objective': 'softmax'}, 'two classes, or lists of classes'),
             ({'calibrate': 'platt', 'objective': 'squared_hinge'}, 'and probabilities'),
             ({'calibrate': 'plat'}, 'platt'),
             ({'threshold': 'cost', 'cost': {'false_positive': 0, 'false_negative': 0}},
-             'nothing costs anything')):
+             'both costs are 0')):
         finished = dml('run', made_job(folder, **settings))
         assert finished.status == CONFIG and words in finished.stderr, (settings, finished)
     held = folder / 'negatives'

@@ -255,7 +255,7 @@ def a_night_on_the_same_rows_goes_on_from_the_last(folder):
 def a_job_that_cannot_be_in_tiles_has_whole_rows_and_says_why(folder):
     job = job_of(folder, max_steps=3)
     for setting, why in (('standardise=true', 'shifts columns'),
-                         ('precondition=diagonal', 'asks for a preconditioner'),
+                         ('precondition=diagonal', 'have no preconditioner'),
                          ('start=downpour', 'minibatches')):
         finished = dml('run', job, '--json', '--fresh', '--set', setting)
         assert finished.status == 0, finished

@@ -53,10 +53,10 @@ static void keys_of_minibatches_need_a_job_that_trains_on_them(void **state) {
 
 static void numbers_that_cannot_be_are_refused(void **state) {
     (void)state;
-    refused(
-        POURS "downpour { batch = 100 }", "downpour.batch",
-        "\"100\" is no multiple of 8 (96 and 104 are the nearest); allowed: auto, or a multiple of "
-        "8 from 8 to 1073741824");
+    refused(POURS "downpour { batch = 100 }", "downpour.batch",
+            "\"100\" is not a multiple of 8 (96 and 104 are the nearest); allowed: auto, or a "
+            "multiple of "
+            "8 from 8 to 1073741824");
     refused(POURS "downpour { batch = 0 }", "downpour.batch", "out of range");
     refused(POURS "downpour { batch = 64.5 }", "downpour.batch", "not a whole number");
     refused(POURS "downpour { epochs = 0 }", "downpour.epochs", "from 1 to 1000000");
@@ -77,7 +77,7 @@ static void values_behind_the_last_epoch_are_refused(void **state) {
     (void)state;
     refused(POURS "downpour { schedule = { 1, 2, 4, 8 } }", "downpour.schedule",
             "has 4 values for 3 epochs; allowed: at most as many as `downpour.epochs`, so set "
-            "that to 4 or take values away");
+            "that to 4 or remove values");
     refused(POURS "downpour { epochs = 1\n rate = { 0.1, 0.05 } }", "downpour.rate",
             "has 2 values for 1 epoch;");
 }

@@ -176,21 +176,21 @@ static void a_key_in_the_wrong_place_is_told_where_it_stands(void **state) {
     refused("csv {\n  l2 = 3\n}\n",
             ":2: key `l2`: does not belong to the section csv; write it outside of csv { }");
     setting_refused("label=3", "--set label=3: key `label`: write `csv.label`");
-    setting_refused("csv.l2=3", "--set csv.l2=3: key `csv.l2`: write `l2`, which is of no section");
+    setting_refused("csv.l2=3", "--set csv.l2=3: key `csv.l2`: write `l2`, which is in no section");
     setting_refused("sweep.bins=3", "--set sweep.bins=3: key `sweep.bins`: write `csv.bins`");
 }
 
 static void a_block_does_not_go_together_with_an_orthant_whatever_the_data_is(void **state) {
     (void)state;
     refused("data = a\nprecondition = block\nl1 = 0.1\n",
-            ": key `precondition`: `block` and l1 do not go together; take `auto` or `none`, or no "
+            ": key `precondition`: `block` and l1 cannot be combined; take `auto` or `none`, or no "
             "l1");
     refused("data = a\nfolds = 2\nprecondition = block\nl1 = { 0, 0.1 }\n",
-            ": key `precondition`: `block` and l1 do not go together");
+            ": key `precondition`: `block` and l1 cannot be combined");
     refused("data = a\nprecondition = block\nbounds = \"x = [0, 1]\"\n",
-            ": key `precondition`: `block` and bounds do not go together");
+            ": key `precondition`: `block` and bounds cannot be combined");
     refused("data = a\nprecondition = block\ncsv { bins = 4 }\nmonotone = \"x = rising\"\n",
-            ": key `precondition`: `block` and monotone do not go together");
+            ": key `precondition`: `block` and monotone cannot be combined");
 }
 
 static void a_value_of_the_wrong_type_is_named_with_what_is_allowed(void **state) {
@@ -277,7 +277,7 @@ static void a_holdout_that_cannot_be_is_named(void **state) {
                                        "the rows between 0 and 1, like 0.1, or a path or glob");
     refused("data = a\nholdout = 1\n", ":2: key `holdout`: \"1\" is not valid");
     refused("data = a\nholdout = { h, 0.1 }\n",
-            ": key `holdout`: the share 0.1 stands together with other entries; allowed: "
+            ": key `holdout`: the share 0.1 is combined with other entries; allowed: "
             "either one share, or files");
     setting_refused("holdout=7", "--set holdout=7: key `holdout`: \"7\" is not valid");
 }
@@ -397,7 +397,7 @@ static void a_bad_set_is_a_usage_error_and_quoted(void **state) {
     setting_refused("data={ a", "--set data={ a: the { that begins here is not closed");
     setting_refused("csv.label=\"a",
                     "--set csv.label=\"a: the quoted text that begins here is not");
-    setting_refused("data={*.csv}", "--set data={*.csv}: a text with * or // in it needs quotes");
+    setting_refused("data={*.csv}", "--set data={*.csv}: a string with * or // in it needs quotes");
     setting_refused("l2={1} max_steps = 3",
                     "--set l2={1} max_steps = 3: sets key `max_steps`, too");
     setting_refused("csv.skip={a}} l2 = {3", "--set csv.skip={a}} l2 = {3: ");

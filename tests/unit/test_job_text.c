@@ -47,9 +47,9 @@ static void what_is_not_closed_is_named_by_the_line_where_it_begins(void **state
 
 static void words_that_look_like_comments_need_quotes(void **state) {
     (void)state;
-    refused("data = /data/*.gz\n", "a.conf:1: a text with * or // in it needs quotes");
-    refused("data = a//b\n", "a.conf:1: a text with * or // in it needs quotes");
-    refused("data = {a*}\n", "a.conf:1: a text with * or // in it needs quotes");
+    refused("data = /data/*.gz\n", "a.conf:1: a string with * or // in it needs quotes");
+    refused("data = a//b\n", "a.conf:1: a string with * or // in it needs quotes");
+    refused("data = {a*}\n", "a.conf:1: a string with * or // in it needs quotes");
 }
 
 static void exponents_may_have_a_plus(void **state) {

@@ -109,9 +109,9 @@ static void a_bad_list_is_named(void **state) {
     refused("l2={ 1, -2 }", "key `l2`: \"-2\" is out of range; allowed: auto, or a number from 0 "
                             "to 1e+20, or a list of them");
     refused("l2={ 1, x }", "key `l2`: \"x\" is not a number");
-    refused("l2={ auto, 1 }", "key `l2`: auto stands together with other values; allowed: either "
+    refused("l2={ auto, 1 }", "key `l2`: auto is combined with other values; allowed: either "
                               "auto, or numbers");
-    refused("l2={ 1, auto }", "key `l2`: auto stands together with other values");
+    refused("l2={ 1, auto }", "key `l2`: auto is combined with other values");
     refused("l1=auto", "key `l1`: \"auto\" is not a number");
     refused("l2=0.1,0.01", "or a list of them in braces, like { 3, 2 }");
 }
