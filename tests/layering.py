@@ -7,7 +7,7 @@ import sys
 import source
 import survey
 
-# What a folder may include besides its own files: folders, or single headers.
+# What a folder may include besides its own files: folders, or single headers; base first.
 MAY_INCLUDE = {
     'base': [],
     'wire': ['base', 'device/find.h'],
@@ -44,53 +44,48 @@ MAY_INCLUDE = {
 
 # What each folder holds: with the rules above the table in doc/ARCHITECTURE.md, which --table prints.
 HOLDS = {
-    'base': 'errors, log, terminals, limits, buffers, files, text, hashes, clock, random numbers, rows of '
-            'data, the layout of the parameters, changes of scale',
-    'wire': 'the one message table, frames, peers over libevent, TLS, shared memory, programs of vector '
-            'operations',
-    'device': 'devices that compute: memory, queues, kernels; and one that is emulated',
+    'base': 'errors, log, limits, buffers, files, text, hashes, clock, random numbers, rows of data, the '
+            'layout and scaling of parameters',
+    'wire': 'the table of messages, frames, peers, TLS, shared memory, programs of vector operations',
+    'device': 'memory, queues and kernels of devices; the emulated device',
     'numeric': 'exact sums, fixed point, vector kernels, small dense algebra',
     'data': 'readers of files, packs, merged sets of chunks',
-    'plugin': "libraries of users (dml/objective.h), in processes of their own",
-    'objective': 'losses, model families, gradients and second derivatives, on processors and devices',
-    'model': 'models on disk and in the formats of others, scoring, statistics of fits',
-    'library': 'libdml: the shared library that scores (dml/model.h)',
+    'plugin': "libraries of users (dml/objective.h), in separate processes",
+    'objective': 'losses, model families, their first and second derivatives',
+    'model': 'models on disk, exports, scoring, statistics of fits',
+    'library': 'libdml, which scores (dml/model.h)',
     'store': 'the SQLite database',
-    'optimizer': 'L-BFGS and Downpour as rows of one table: pure, without I/O',
-    'coordinator': 'main, and the driver between optimizer, dispatch and machine; the rest in rooms, below',
-    'shard': 'registers, vectors of rows, programs and their executors, staging and folding, checkpoints',
+    'optimizer': 'L-BFGS and Downpour, without I/O',
+    'coordinator': 'main, and the driver between optimizer, dispatch and machine; rooms',
+    'shard': 'registers, vectors of rows, programs, staging and folding, checkpoints',
     'replica': 'worker threads, portions, flushes',
-    'cuda': 'GPUs by the CUDA runtime, and the kernels of objective/ and shard/ compiled for them',
+    'cuda': 'GPUs, with the kernels of objective/ and shard/',
 }
 
 # The rooms of the coordinator: each may include those before it in this list, and the first two are
 # its state machine. What lies in coordinator/ itself counts as the machine's.
 COORDINATOR_ROOMS = {
     'dispatch': 'plan, portions, backup copies, flushes, commit decisions, rounds: one evaluation',
-    'machine': 'membership, set-up, recovery, the state that outlives a process, the whole; and which '
-               'host a worker is started on',
-    'job': 'the job file and the command line: tables of keys and options, and what they mean for each '
-           'model family',
-    'status': 'what is shown: the table of figures, JSON of runs live and past, metrics, the control '
-              'socket, the status server and its page, of which `page/` has the frame, the style and a script for each subject: the build puts them together',
-    'run': 'one run from data to model: sets, workers, the event loop, records, the model in its folder',
-    'sweep': 'several runs of one job, of which one is chosen: paths, grids and folds; what they came to is in status',
-    'publish': 'which model is live: the gate, the decision and its steps, which versions are kept',
+    'machine': 'membership, set-up, recovery, the state that outlives a process; hosts for workers',
+    'job': 'the job file and the command line: tables of keys and options',
+    'status': 'the table of figures, JSON of runs, metrics, the control socket, the status server and its page',
+    'run': 'one run from data to model: sets, workers, the event loop, records',
+    'sweep': 'paths, grids and folds; their results are in status',
+    'publish': 'which model is live: the gate, the decision, which versions are kept',
     'command': 'the commands, and what several of them need',
 }
 
 # The rooms of data/, likewise. What lies in data/ itself knows all readers, and comes after them.
 DATA_ROOMS = {
-    'text': 'what a piece of text means, pure: numbers, dates, time zones, letters, JSON',
-    'table': 'what the columns of a table are and what their cells are as features: kinds, words, spellings',
-    'remote': 'where files lie: patterns of paths, folders, and objects behind addresses, read with libcurl',
-    'source': 'a source file: its name, options, bytes and blocks, its rows in batches, the features they have',
-    'csv': 'rows of tables from text: CSV and JSON Lines, what columns a file has, what a cell means for its row',
+    'text': 'numbers, dates, time zones, letters and JSON in text',
+    'table': 'kinds of columns, and their cells as features: words, spellings',
+    'remote': 'patterns of paths, folders, and objects behind addresses, by libcurl',
+    'source': 'a source file: options, bytes, blocks, batches of rows, dictionary of features',
+    'csv': 'rows of tables from CSV and JSON Lines',
     'parquet': 'rows of tables from Parquet files',
-    '': 'the reading pipeline over all readers; arrays of numbers; a look at a file for `init`',
-    'pack': 'packs, each a source file read once, and the container that packs and sets have in common',
-    'set': 'the packs of a run merged into one set: sides, columns, classes, weights, chunks, and what is computed '
-           'over them',
+    '': 'the pipeline over all readers; arrays of numbers; the profile of a file for `init`',
+    'pack': 'packs, and the container format of packs and sets',
+    'set': 'packs merged into a set: sides, columns, classes, weights, chunks, moments',
 }
 
 # Folders with rooms: the rooms in their order, and the one that files in the folder itself count as.
@@ -329,16 +324,25 @@ def early_uses(scripts):
     return found
 
 
+def grouped(names):
+    """Folders and headers as Markdown; headers of one folder that end alike together, as a shell writes them."""
+    groups = {}
+    for name in names:
+        folder, _, end = name.rpartition('/')
+        stem, dot, ending = end.partition('.')
+        groups.setdefault((folder, dot + ending) if dot else (name, '/'), []).append(stem)
+    return ', '.join(f'`{folder}/{stems[0] if len(stems) == 1 else "{" + ",".join(stems) + "}"}{ending}`'
+                     if ending != '/' else f'{folder}/' for (folder, ending), stems in groups.items())
+
+
 def table():
     """The folders and rooms, in Markdown: chapter 4 of doc/ARCHITECTURE.md."""
-    def code(name):
-        return f'`{name}`' if '.' in name else f'{name}/'
-    folders = [f'| `{folder}/` | {HOLDS[folder]} | {", ".join(map(code, allowed)) or "nothing"} |'
+    folders = [f'| `{folder}/` | {HOLDS[folder]} | {grouped(allowed[1:]) or "nothing"} |'
                for folder, allowed in MAY_INCLUDE.items()]
-    rooms = [f'| `{folder}/{room}{"/" if room else ""}`{"" if room else " itself"} | {holds} |'
+    rooms = [f'- `{folder}/{room}{"/" if room else ""}`{"" if room else " itself"}: {holds}'
              for folder, (rooms, _) in ROOMS.items() for room, holds in rooms.items()]
-    return '\n'.join(['| folder | holds | may include, beside its own |', '|---|---|---|', *folders, '',
-                      '| room | holds; may include the rooms of its folder above it |', '|---|---|', *rooms])
+    return '\n'.join(['| folder | holds | may include, beside its own and base/ |', '|---|---|---|', *folders, '',
+                      'A room may include the rooms of its folder above it:', '', *rooms])
 
 
 def untold():
