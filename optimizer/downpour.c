@@ -289,6 +289,20 @@ static void hand_over(struct downpour *d, enum reason closes, struct optimizer_r
     request->closes = closes;
 }
 
+/* What each stage asks for. */
+static void ask_minibatch(struct downpour *d, struct optimizer_request *request) {
+    if (d->minibatch == 0)
+        time_epoch(d, 0, request->now_ns);
+    request->want = OPTIMIZER_EVALUATE;
+    request->parts = downpour_parts(d);
+}
+
+static void ask_holdout(struct downpour *d, struct optimizer_request *request) {
+    request->want = OPTIMIZER_EVALUATE;
+    request->parts = (struct evaluation_parts){
+        .items = {{EVALUATION_LOSS, d->data.chunks, d->data.holdout_chunks}}, .count = 1};
+}
+
 static void end(struct downpour *d, struct optimizer_request *request) {
     assert(d->stage == DOWNPOUR_ENDED && !d->closing);
     bool early = downpour_stopped_early(d);
@@ -304,20 +318,14 @@ static void end(struct downpour *d, struct optimizer_request *request) {
     }
 }
 
-/* The request that belongs to the stage. */
 static void go_on(struct downpour *d, struct optimizer_request *request) {
+    static void (*const asks[DOWNPOUR_STAGES])(struct downpour *, struct optimizer_request *) = {
+        [DOWNPOUR_MINIBATCH] = ask_minibatch,
+        [DOWNPOUR_HOLDOUT] = ask_holdout,
+        [DOWNPOUR_ENDED] = end,
+    };
     assert(d->stage < DOWNPOUR_OVER && !d->closing);
-    request->want = OPTIMIZER_EVALUATE;
-    if (d->stage == DOWNPOUR_ENDED) {
-        end(d, request);
-    } else if (d->stage == DOWNPOUR_HOLDOUT) {
-        request->parts = (struct evaluation_parts){
-            .items = {{EVALUATION_LOSS, d->data.chunks, d->data.holdout_chunks}}, .count = 1};
-    } else {
-        if (d->minibatch == 0)
-            time_epoch(d, 0, request->now_ns);
-        request->parts = downpour_parts(d);
-    }
+    asks[d->stage](d, request);
     assert(request->want != OPTIMIZER_EVALUATE || request->parts.count > 0);
 }
 
@@ -361,20 +369,21 @@ static void minibatch_evaluated(struct downpour *d, const struct evaluation_foun
     }
 }
 
-static void downpour_evaluated(void *row, const struct evaluation_found *found,
-                               struct optimizer_request *request) {
-    struct downpour *d = row;
-    assert(downpour_runs(d));
-    if (d->stage == DOWNPOUR_MINIBATCH) {
-        minibatch_evaluated(d, found, request);
-        return;
-    }
+static void holdout_evaluated(struct downpour *d, const struct evaluation_found *found,
+                              struct optimizer_request *request) {
     struct held held = found_held(found, 0, &d->data);
     if (!isfinite(held.loss))
         held.loss = INFINITY;
     downpour_measured(d, held, request->program);
     report_epoch(d, request);
     go_on(d, request);
+}
+
+static void downpour_evaluated(void *row, const struct evaluation_found *found,
+                               struct optimizer_request *request) {
+    struct downpour *d = row;
+    assert(downpour_runs(d) && d->stage <= DOWNPOUR_HOLDOUT);
+    (d->stage == DOWNPOUR_MINIBATCH ? minibatch_evaluated : holdout_evaluated)(d, found, request);
 }
 
 /* The largest of Adagrad's sums is there: A becomes the diagonal of H0, if it can be one. */

@@ -57,6 +57,12 @@ static enum reason reason_not_finite(const struct lbfgs *o) {
     return is_checking(o) ? o->common.ends : o->started ? REASON_STALLED : REASON_NOT_FINITE;
 }
 
+/* Reports the evaluation that just ended, whose stage is over. */
+static void report_stage(struct lbfgs *o, struct optimizer_request *request) {
+    lbfgs_report(&request->report, o, lbfgs_outcome(o), NAN, NAN);
+    o->common.stage = COMMON_NONE;
+}
+
 static enum optimizer_want measure_margins(struct lbfgs *o, struct bytes *program);
 
 static void add_bound(struct bytes *program, uint8_t a) {
@@ -202,6 +208,7 @@ static enum optimizer_want measure_trial(struct lbfgs *o, enum span_answer asked
 static enum optimizer_want product_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                              struct optimizer_request *request) {
     (void)found;
+    report_stage(o, request);
     struct bytes *program = request->program;
     struct window *window = &o->common.window;
     const struct span_settings settings = {.weight_sum = o->data.weight_sum,
@@ -236,6 +243,7 @@ static enum optimizer_want measure_margins(struct lbfgs *o, struct bytes *progra
 static enum optimizer_want margins_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                              struct optimizer_request *request) {
     (void)found;
+    report_stage(o, request);
     rows_add_take(request->program, ROWS_MARGINS, 0);
     return measure_margins(o, request->program);
 }
@@ -387,21 +395,43 @@ static enum optimizer_want take_check(struct lbfgs *o, const struct measured *m,
 
 static enum optimizer_want holdout_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                              struct optimizer_request *request) {
+    report_stage(o, request);
     lbfgs_take_held(o, found_held(found, 0, &o->data));
     return transpose(o, request->program);
 }
 
-/* The bound of the derivatives is known, so it is not exceeded by what is finite. */
 static enum optimizer_want transposed(struct lbfgs *o, const struct evaluation_found *found,
                                       struct optimizer_request *request) {
-    o->mean_loss = found->exceeded ? INFINITY : o->common.span.loss;
-    if (!found->exceeded)
-        return lbfgs_measure_trial(o, request->program);
+    (void)found;
+    o->mean_loss = o->common.span.loss;
+    return lbfgs_measure_trial(o, request->program);
+}
+
+/* Something at a trial is not finite: the bounds of derivatives are known, and no element of a
+ * direction is beyond its bound, so what is finite exceeds none. */
+static enum optimizer_want trial_exceeded(struct lbfgs *o, const struct evaluation_found *found,
+                                          struct optimizer_request *request) {
+    (void)found;
     lbfgs_report(&request->report, o, "not finite", NAN, NAN);
     o->common.stage = COMMON_NONE;
     lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
     return o->started ? lbfgs_fail(o, SAFEGUARD_SEARCH_RETRIED, request->program)
                       : lbfgs_finish(o, REASON_NOT_FINITE, request->program);
+}
+
+static enum optimizer_want transpose_exceeded(struct lbfgs *o, const struct evaluation_found *found,
+                                              struct optimizer_request *request) {
+    o->mean_loss = INFINITY;
+    return trial_exceeded(o, found, request);
+}
+
+/* As no element of x is beyond the bound, a margin is not finite. */
+static enum optimizer_want margins_exceeded(struct lbfgs *o, const struct evaluation_found *found,
+                                            struct optimizer_request *request) {
+    (void)found;
+    lbfgs_report(&request->report, o, "not finite", NAN, NAN);
+    o->common.stage = COMMON_NONE;
+    return lbfgs_finish(o, reason_not_finite(o), request->program);
 }
 
 /* The gradient at x is there, and its mean loss. */
@@ -440,35 +470,25 @@ const struct span_products span_in_tiles = {.ask_margins = ask_bound,
                                             .checked = transpose_checked,
                                             .anew = true};
 
-/* As no element of the point is beyond the bound, a margin is not finite. */
-static enum optimizer_want product_exceeded(struct lbfgs *o, struct optimizer_request *request) {
-    bool margins = o->common.stage == COMMON_MARGINS;
-    lbfgs_report(&request->report, o, "not finite", NAN, NAN);
-    o->common.stage = COMMON_NONE;
-    if (margins)
-        return lbfgs_finish(o, reason_not_finite(o), request->program);
-    lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
-    return lbfgs_fail(o, SAFEGUARD_SEARCH_RETRIED, request->program);
+static enum optimizer_want check_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                           struct optimizer_request *request) {
+    return o->plan.products->checked(o, found, request);
 }
 
 static enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                             struct optimizer_request *request) {
-    static phase_evaluated *const takes[COMMON_STAGES] = {
-        [COMMON_MARGINS] = margins_evaluated,
-        [COMMON_PRODUCT] = product_evaluated,
-        [COMMON_HOLDOUT] = holdout_evaluated,
+    static const struct {
+        phase_evaluated *takes, *exceeded;
+    } rows[COMMON_STAGES] = {
+        [COMMON_MARGINS] = {margins_evaluated, margins_exceeded},
+        [COMMON_PRODUCT] = {product_evaluated, trial_exceeded},
+        [COMMON_HOLDOUT] = {holdout_evaluated, holdout_evaluated},
+        [COMMON_TRANSPOSE] = {transposed, transpose_exceeded},
+        [COMMON_CHECK] = {check_evaluated, check_evaluated},
     };
     const enum common_stage stage = o->common.stage;
-    if (stage == COMMON_TRANSPOSE)
-        return transposed(o, found, request);
-    if (stage == COMMON_CHECK)
-        return o->plan.products->checked(o, found, request);
-    if (found->exceeded && stage != COMMON_HOLDOUT)
-        return product_exceeded(o, request);
-    assert(takes[stage]);
-    lbfgs_report(&request->report, o, lbfgs_outcome(o), NAN, NAN);
-    o->common.stage = COMMON_NONE;
-    return takes[stage](o, found, request);
+    assert(rows[stage].takes && rows[stage].exceeded);
+    return (found->exceeded ? rows[stage].exceeded : rows[stage].takes)(o, found, request);
 }
 
 /* Round A, of a trial or of the check. */
