@@ -205,8 +205,16 @@ void downpour_finish(struct downpour *d, struct bytes *program) {
     assert(d->at_best && d->best_epoch <= d->epoch);
 }
 
-/* Bugs that the simulator must find. */
-static void mutate(struct downpour *d) {
+void downpour_take_up(struct downpour *d, struct bytes *program) {
+    assert(d->stage != DOWNPOUR_OVER && d->settings.epochs > 0);
+    if (d->at_best)
+        swap_with_best(program);
+    d->at_best = d->closing = false;
+    if (d->stage == DOWNPOUR_ENDED && d->epoch < d->settings.epochs && !patience_is_over(d))
+        d->stage = DOWNPOUR_MINIBATCH;
+    if (d->stage == DOWNPOUR_MINIBATCH && !d->minibatch && d->epoch >= d->settings.epochs)
+        d->stage = DOWNPOUR_ENDED;
+    /* Bugs that the simulator must find. */
     if (mutant(ADAGRAD_TWICE) && d->minibatch) {
         d->minibatch--;
         d->done--;
@@ -217,18 +225,6 @@ static void mutate(struct downpour *d) {
     }
     if (mutant(HOLDOUT_SKIPPED) && d->stage == DOWNPOUR_HOLDOUT)
         d->stage = d->epoch < d->settings.epochs ? DOWNPOUR_MINIBATCH : DOWNPOUR_ENDED;
-}
-
-void downpour_take_up(struct downpour *d, struct bytes *program) {
-    assert(d->stage != DOWNPOUR_OVER && d->settings.epochs > 0);
-    if (d->at_best)
-        swap_with_best(program);
-    d->at_best = d->closing = false;
-    if (d->stage == DOWNPOUR_ENDED && d->epoch < d->settings.epochs && !patience_is_over(d))
-        d->stage = DOWNPOUR_MINIBATCH;
-    if (d->stage == DOWNPOUR_MINIBATCH && !d->minibatch && d->epoch >= d->settings.epochs)
-        d->stage = DOWNPOUR_ENDED;
-    mutate(d);
     assert(!d->at_best && !d->closing);
     program_return(program);
 }

@@ -140,19 +140,14 @@ static enum optimizer_want summary_evaluated(struct lbfgs *o,
     return lbfgs_measure(o, MEASURING_SUMMARY);
 }
 
-static void report_summary(struct optimizer_request *request, const struct lbfgs *o,
-                           const double *scalars) {
+static enum optimizer_want summary_measured(struct lbfgs *o, const double *scalars,
+                                            struct optimizer_request *request) {
+    struct bytes *program = request->program;
     report_event(&request->report, "summary",
                  "step %llu: second derivatives of all %llu rows in %.3f s; parameters that follow "
                  "from others: %.0f",
                  (unsigned long long)o->step, (unsigned long long)o->data.rows,
                  request->evaluation_seconds, scalars[SUMMARY_ALIASED]);
-}
-
-static enum optimizer_want summary_measured(struct lbfgs *o, const double *scalars,
-                                            struct optimizer_request *request) {
-    struct bytes *program = request->program;
-    report_summary(request, o, scalars);
     double trace = scalars[SUMMARY_TRACE];
     assert(o->summary.stage == SUMMARY_INFORMATION);
     o->summary.found = (struct summary_found){

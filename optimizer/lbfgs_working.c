@@ -92,19 +92,15 @@ static enum optimizer_want take_step(struct lbfgs *o, const double *step, struct
     return lbfgs_search_along(o, 1, program);
 }
 
-static void report_set(struct optimizer_request *request, const struct lbfgs *o) {
+static enum optimizer_want step_measured(struct lbfgs *o, const double *scalars,
+                                         struct optimizer_request *request) {
+    enum optimizer_want want = take_step(o, scalars, request->program);
     const struct preconditioner *p = &o->preconditioner;
     report_event(&request->report, "working set",
                  "step %llu: %u parameters, curvature of %.0f of %llu rows, about %.3g passes",
                  (unsigned long long)o->step, o->working.count, p->found.rows,
                  (unsigned long long)o->data.rows,
                  preconditioner_price(p, &o->settings.preconditioner));
-}
-
-static enum optimizer_want step_measured(struct lbfgs *o, const double *scalars,
-                                         struct optimizer_request *request) {
-    enum optimizer_want want = take_step(o, scalars, request->program);
-    report_set(request, o);
     return want;
 }
 

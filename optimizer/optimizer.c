@@ -38,25 +38,20 @@ static void settle(struct optimizer *o, struct optimizer_request *request) {
     assert(request->want != OPTIMIZER_HAND_OVER);
 }
 
-/* L-BFGS may have measured, or ended, where Downpour was closing. */
-static void begin_row(struct optimizer *o, struct optimizer_request *request) {
-    assert(o->loaded == o->to_load);
-    o->loading = false;
-    if (o->downpour.stage == DOWNPOUR_OVER) {
-        lbfgs_row.begin(&o->lbfgs, request);
-    } else {
-        struct optimizer_settings settings = o->lbfgs.settings;
-        struct optimizer_data data = o->lbfgs.data;
-        lbfgs_init(&o->lbfgs, &settings, &data);
-        downpour_row.begin(&o->downpour, request);
-    }
-    settle(o, request);
-}
-
 static void load_or_begin(struct optimizer *o, struct optimizer_request *request) {
     assert(o->loaded <= o->to_load);
     if (o->loaded == o->to_load) {
-        begin_row(o, request);
+        /* L-BFGS may have measured, or ended, where Downpour was closing. */
+        o->loading = false;
+        if (o->downpour.stage == DOWNPOUR_OVER) {
+            lbfgs_row.begin(&o->lbfgs, request);
+        } else {
+            struct optimizer_settings settings = o->lbfgs.settings;
+            struct optimizer_data data = o->lbfgs.data;
+            lbfgs_init(&o->lbfgs, &settings, &data);
+            downpour_row.begin(&o->downpour, request);
+        }
+        settle(o, request);
         return;
     }
     o->loading = true;

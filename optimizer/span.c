@@ -232,23 +232,6 @@ static bool correct(struct span *span, const double *sums) {
     return true;
 }
 
-/* Takes what was measured at c itself, without a step. */
-static void take(struct span *span, const struct span_trial *trial) {
-    struct span_kept *kept = &span->kept;
-    assert((trial->slopes || kept->slopes) && (trial->second || trial->newest));
-    if (trial->slopes)
-        memcpy(span->sums, trial->slopes, span->count * sizeof span->sums[0]);
-    kept->slopes = true;
-    if (trial->second) {
-        memcpy(kept->second, trial->second, size_of(span->count) * sizeof kept->second[0]);
-        kept->exact = true;
-        kept->searches = 0;
-    } else {
-        memcpy(kept->second + size_of(span->count - 1), trial->newest,
-               span->count * sizeof kept->second[0]);
-    }
-}
-
 void span_stepped(struct span *span) {
     span->kept.count = span->count;
 }
@@ -394,7 +377,20 @@ enum span_answer span_next(struct span *span, const struct window *window,
         span->trials++;
         return judge(span, window, trial);
     }
-    take(span, trial);
+    /* Takes what was measured at c itself, without a step. */
+    struct span_kept *kept = &span->kept;
+    assert((trial->slopes || kept->slopes) && (trial->second || trial->newest));
+    if (trial->slopes)
+        memcpy(span->sums, trial->slopes, span->count * sizeof span->sums[0]);
+    kept->slopes = true;
+    if (trial->second) {
+        memcpy(kept->second, trial->second, size_of(span->count) * sizeof kept->second[0]);
+        kept->exact = true;
+        kept->searches = 0;
+    } else {
+        memcpy(kept->second + size_of(span->count - 1), trial->newest,
+               span->count * sizeof kept->second[0]);
+    }
     if (span->steps == 0 && trial->slopes) {
         span->loss = trial->loss / span->settings.weight_sum;
         span->derivative = trial->derivative;

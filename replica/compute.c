@@ -113,22 +113,18 @@ static int find_upper_point(const struct kernel_place *place, uint32_t number,
     return 0;
 }
 
-/* The loss of the held-out rows of a network in tiles, at the margins of its first layer. */
-static int upper_loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
-                      struct chunk_result *found) {
-    struct upper_point point;
-    uint64_t at = 0;
-    int code = find_upper_point(place, number, rows, &point, &at);
-    if (!code)
-        objective_upper_loss(place->shape, rows, &point, place->scratch, &found->result);
-    return code;
-}
-
 static int loss(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                 int64_t *sums, struct chunk_result *found) {
     (void)sums;
-    if (place->upper)
-        return upper_loss(place, number, rows, found);
+    if (place->upper) {
+        /* Held-out rows of a network in tiles, at the margins of its first layer. */
+        struct upper_point point;
+        uint64_t at = 0;
+        int code = find_upper_point(place, number, rows, &point, &at);
+        if (!code)
+            objective_upper_loss(place->shape, rows, &point, place->scratch, &found->result);
+        return code;
+    }
     return objective_block(place->shape, NULL, rows, place->parameters, NULL, place->scratch,
                            &found->result);
 }

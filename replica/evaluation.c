@@ -509,45 +509,30 @@ static void scan_portion(struct replica *replica) {
                                           }});
 }
 
-static bool may_work(const struct replica *replica) {
-    return replica->evaluation.running && replica->ready && !replica->error &&
-           replica->activity == ACTIVITY_NONE;
-}
-
-/* Where all portions need the same, it is asked for as soon as the evaluation begins. False until
- * all that was asked for is here. */
-static bool fetch_ahead(struct replica *replica, struct outbox *out) {
-    const struct evaluation *evaluation = &replica->evaluation;
-    if (evaluation->fetch.plan == PLAN_NOTHING && !replica_plans_by_portion(replica)) {
-        const struct fetch fetch = replica_plan(replica, NULL);
-        replica_ask(replica, &fetch, out);
-    }
-    return evaluation->fetch.plan == PLAN_NOTHING || evaluation->fetched == replica->shard_count;
-}
-
-/* False while a flush that is due is made, or waits for a buffer. */
-static bool flush_what_is_due(struct replica *replica, int64_t now_ns, struct outbox *out) {
+void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
     struct evaluation *evaluation = &replica->evaluation;
-    evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);
-    return !evaluation->starved && replica->activity == ACTIVITY_NONE;
-}
-
-/* Computes the next portion, or gets what that takes. */
-static void take_portion_up(struct replica *replica, int64_t now_ns, struct outbox *out) {
-    if (!replica->evaluation.portion_count)
+    if (!evaluation->running || !replica->ready || replica->error ||
+        replica->activity != ACTIVITY_NONE)
         return;
-    const struct fetch fetch = replica_plan(replica, &replica->evaluation.portions[0]);
+    /* Where all portions need the same, it is asked for as soon as the evaluation begins. */
+    if (evaluation->fetch.plan == PLAN_NOTHING && !replica_plans_by_portion(replica)) {
+        const struct fetch ahead = replica_plan(replica, NULL);
+        replica_ask(replica, &ahead, out);
+    }
+    if (evaluation->fetch.plan != PLAN_NOTHING && evaluation->fetched != replica->shard_count)
+        return;
+    /* A flush that is due is made first, and may wait for a buffer. */
+    evaluation->starved = must_flush(replica, now_ns) && !begin_flush(replica, out);
+    if (evaluation->starved || replica->activity != ACTIVITY_NONE || !evaluation->portion_count)
+        return;
+    /* Computes the next portion, or gets what that takes. */
+    const struct fetch fetch = replica_plan(replica, &evaluation->portions[0]);
     if (fetch.plan == PLAN_NOTHING)
         start_portion(replica, now_ns, out);
     else if (fetch.plan == PLAN_SCAN)
         scan_portion(replica);
     else
         replica_ask(replica, &fetch, out);
-}
-
-void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out) {
-    if (may_work(replica) && fetch_ahead(replica, out) && flush_what_is_due(replica, now_ns, out))
-        take_portion_up(replica, now_ns, out);
 }
 
 void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out) {

@@ -23,25 +23,21 @@ void accrual_release(struct accrual *accrual) {
     *accrual = (struct accrual){0};
 }
 
-/* Portions of the home range follow one another, so that a flush often names but one range. */
-static void add_chunk_range(struct accrual *accrual, struct chunk_range portion) {
-    assert(portion.count && accrual->count <= accrual->capacity);
-    struct chunk_range *last = accrual->count ? &accrual->portions[accrual->count - 1] : NULL;
-    if (last && last->first + last->count == portion.first) {
-        last->count += portion.count;
-        return;
-    }
-    MEMORY_ROOM(accrual->portions, accrual->count, accrual->capacity);
-    accrual->portions[accrual->count++] = portion;
-}
-
 void accrual_add(struct accrual *accrual, struct chunk_range portion,
                  const struct computed *computed, int64_t started_ns, int64_t now_ns) {
     assert(!computed->error && !computed->stopped && now_ns >= started_ns);
     assert(computed->totals.count == accrual->totals.count);
     if (!accrual->count)
         accrual->since_ns = started_ns;
-    add_chunk_range(accrual, portion);
+    assert(portion.count && accrual->count <= accrual->capacity);
+    /* Portions of the home range follow one another, so that a flush often names but one range. */
+    struct chunk_range *last = accrual->count ? &accrual->portions[accrual->count - 1] : NULL;
+    if (last && last->first + last->count == portion.first) {
+        last->count += portion.count;
+    } else {
+        MEMORY_ROOM(accrual->portions, accrual->count, accrual->capacity);
+        accrual->portions[accrual->count++] = portion;
+    }
     totals_merge(&accrual->totals, &computed->totals);
     maxima_merge(&accrual->maxima, &computed->maxima);
     accrual->exceeded |= computed->exceeded;
@@ -57,19 +53,6 @@ static void give_buffer(struct flush_pool *pool, struct flush *flush) {
     if (flush->buffer)
         pool->free[pool->free_count++] = flush->buffer;
     flush->buffer = NULL;
-}
-
-static void flush_free(struct flush_pool *pool, struct flush *flush) {
-    give_buffer(pool, flush);
-    for (uint32_t i = 0; i < pool->shards; i++)
-        free(flush->slices[i].listed);
-    accrual_release(&flush->accrued);
-    bytes_release(&flush->totals);
-    free(flush->slices);
-    free(flush->staged);
-    free(flush->incarnations);
-    free(flush->biases);
-    free(flush);
 }
 
 void flush_pool_release(struct flush_pool *pool) {
@@ -130,10 +113,6 @@ struct candidates {
     uint64_t count;
 };
 
-static uint64_t candidate_at(const struct candidates *c, uint64_t i) {
-    return c->rise ? c->rise[i] - c->range.first : i;
-}
-
 static uint64_t count_nonzero(const struct candidates *c) {
     const int64_t *sums = c->sums;
     uint64_t nonzero = 0, count = c->count;
@@ -154,7 +133,7 @@ static void list_entries(struct flush_slice *slice, const struct candidates *c, 
     uint64_t *word = (uint64_t *)(void *)made;
     int64_t *value = (int64_t *)(void *)(made + values_at);
     for (uint64_t i = 0; i < c->count; i++) {
-        uint64_t at = candidate_at(c, i);
+        uint64_t at = c->rise ? c->rise[i] - c->range.first : i;
         if (!c->sums[i])
             continue;
         if (bits)
@@ -279,13 +258,6 @@ static void encode_all_lists(struct flush_pool *pool, struct flush *flush,
         give_buffer(pool, flush);
 }
 
-static void keep_listed_biases(struct flush *flush, uint64_t first, uint64_t count,
-                               const struct sum_list *list) {
-    const struct sum_list part = sum_list_part(list, first, count);
-    for (uint64_t i = 0; i < part.count; i++)
-        flush->biases[part.element[i] - first] += (uint64_t)part.value[i];
-}
-
 void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count,
                        const struct sum_lists *listed) {
     assert(flush->buffer && !flush->biases && flush->sums == SUMS_PARAMETERS);
@@ -295,17 +267,11 @@ void flush_keep_biases(struct flush *flush, uint64_t first, uint64_t count,
     if (!listed)
         memcpy(flush->biases, (const uint64_t *)flush->buffer->start + first,
                count * sizeof *flush->biases);
-    for (unsigned i = 0; listed && i < listed->count; i++)
-        keep_listed_biases(flush, first, count, listed->items[i]);
-}
-
-/* Whether most of the sums may be zero, because few values were seen. Each value touches `outputs`
- * elements of a gradient, and a bias adds `outputs` more. A row touches as many elements of a
- * triangle as it has pairs of values: that is not known here, so they are counted. So are those of
- * rows: a shard whose rows are not in the flush gets nothing, and others perhaps all. */
-static bool is_sparse(const struct flush *flush, uint64_t outputs) {
-    return flush->sums != SUMS_PARAMETERS ||
-           (flush->accrued.values + 1) * outputs < flush->covers.count / 4;
+    for (unsigned i = 0; listed && i < listed->count; i++) {
+        const struct sum_list part = sum_list_part(listed->items[i], first, count);
+        for (uint64_t k = 0; k < part.count; k++)
+            flush->biases[part.element[k] - first] += (uint64_t)part.value[k];
+    }
 }
 
 void flush_encode(struct flush_pool *pool, struct flush *flush, const struct range *ranges,
@@ -314,7 +280,13 @@ void flush_encode(struct flush_pool *pool, struct flush *flush, const struct ran
         encode_all_lists(pool, flush, ranges, remote, listed);
         return;
     }
-    bool sparse = is_sparse(flush, outputs), dense = false;
+    /* Most of the sums may be zero where few values were seen. Each value touches `outputs`
+     * elements of a gradient, and a bias adds `outputs` more. A row touches as many elements of a
+     * triangle as it has pairs of values: that is not known here, so they are counted. So are those
+     * of rows: a shard whose rows are not in the flush gets nothing, and others perhaps all. */
+    bool sparse = flush->sums != SUMS_PARAMETERS ||
+                  (flush->accrued.values + 1) * outputs < flush->covers.count / 4;
+    bool dense = false;
     assert(flush->buffer && flush->sums != SUMS_NONE);
     for (uint32_t i = 0; i < pool->shards; i++) {
         struct sums_range of_shard =
@@ -398,7 +370,16 @@ void flush_drop(struct flush_pool *pool, struct flush *flush) {
         place = &(*place)->next;
     assert(*place == flush);
     *place = flush->next;
-    flush_free(pool, flush);
+    give_buffer(pool, flush);
+    for (uint32_t i = 0; i < pool->shards; i++)
+        free(flush->slices[i].listed);
+    accrual_release(&flush->accrued);
+    bytes_release(&flush->totals);
+    free(flush->slices);
+    free(flush->staged);
+    free(flush->incarnations);
+    free(flush->biases);
+    free(flush);
 }
 
 void flush_pool_drop_others(struct flush_pool *pool, uint32_t attempt, uint32_t evaluation) {

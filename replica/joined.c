@@ -24,13 +24,6 @@ void joined_release(struct joined *joined) {
     *joined = (struct joined){0};
 }
 
-/* Only the last part may end within a page: what follows there is nobody's. */
-static bool is_of_pages(const struct joined *joined, size_t at, const struct kept_bulk *part) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    return (uintptr_t)part->data % page == 0 && at % page == 0 &&
-           (part->length % page == 0 || at + part->length == joined->length);
-}
-
 /* Memory of this process takes the place of what was mapped there. */
 static void make_own(struct joined *joined, size_t at, size_t length) {
     if (mmap(joined->start + at, length, PROT_READ | PROT_WRITE,
@@ -38,9 +31,13 @@ static void make_own(struct joined *joined, size_t at, size_t length) {
         memory_exhausted(length, 1);
 }
 
-/* A mapping of no length that is moved stays where it is, too, if it is shared. */
+/* Only the last part may end within a page: what follows there is nobody's. A mapping of no length
+ * that is moved stays where it is, too, if it is shared. */
 static bool map(struct joined *joined, size_t at, const struct kept_bulk *part) {
-    if (joined->unable || !part->mapping || !is_of_pages(joined, at, part))
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const bool is_of_pages = (uintptr_t)part->data % page == 0 && at % page == 0 &&
+                             (part->length % page == 0 || at + part->length == joined->length);
+    if (joined->unable || !part->mapping || !is_of_pages)
         return false;
     joined->unable = mremap((void *)(uintptr_t)part->data, 0, part->length,
                             MREMAP_MAYMOVE | MREMAP_FIXED, joined->start + at) == MAP_FAILED;
@@ -49,15 +46,13 @@ static bool map(struct joined *joined, size_t at, const struct kept_bulk *part) 
     return !joined->unable;
 }
 
-/* A mapping that is kept is the only one at its address. */
-static bool is_there(const struct kept_bulk *part, const struct bulk *bulk) {
-    return part->mapping && part->data == bulk->data && part->length == bulk->length;
-}
-
 void joined_put(struct joined *joined, uint32_t number, size_t at, const struct bulk *bulk) {
     struct kept_bulk *part = &joined->parts[number], came;
     assert(number < joined->count && at <= joined->length && bulk->length <= joined->length - at);
-    if (!bulk->length || is_there(part, bulk))
+    if (!bulk->length)
+        return;
+    /* A mapping that is kept is the only one at its address. */
+    if (part->mapping && part->data == bulk->data && part->length == bulk->length)
         return;
     if (part->mapping)
         make_own(joined, at, part->length);

@@ -118,18 +118,6 @@ static int check_set(const struct shell *shell, const struct replica_setup *setu
     return 0;
 }
 
-/* Finds out now, and not in the middle of a computation, whether the library is the run's. */
-static int check_plugin(const struct objective_shape *shape) {
-    const struct plugin_data data = {.features = objective_columns(shape),
-                                     .outputs = shape->outputs};
-    struct plugin *plugin;
-    int code = plugin_start_checked(&shape->plugin->source, &data, &shape->plugin->tensors.layout,
-                                    &plugin);
-    if (!code)
-        plugin_stop(plugin);
-    return code;
-}
-
 static int add_plugin(struct shell *shell, const struct replica_setup *setup,
                       struct objective_shape *shape) {
     const struct set_info *info = set_info(shell->set);
@@ -148,7 +136,15 @@ static int add_plugin(struct shell *shell, const struct replica_setup *setup,
     shell->plugin.rank = shell->rank = set_ranks(info); /* it sees the columns in that order */
     shape->plugin = &shell->plugin;
     shape->outputs = objective_outputs(objective_of(shape->kind), info->classes);
-    return check_plugin(shape);
+    /* Finds out now, and not in the middle of a computation, whether the library is the run's. */
+    const struct plugin_data data = {.features = objective_columns(shape),
+                                     .outputs = shape->outputs};
+    struct plugin *plugin;
+    int code = plugin_start_checked(&shape->plugin->source, &data, &shape->plugin->tensors.layout,
+                                    &plugin);
+    if (!code)
+        plugin_stop(plugin);
+    return code;
 }
 
 /* Reads the shape of the model off the layout. check_set() verifies that the layout is its. */
@@ -184,13 +180,6 @@ static int shape_of(const struct replica_setup *setup, uint64_t features,
     return 0;
 }
 
-/* Without a copy it works as well. */
-static void keep_copy(struct shell *shell, const char *folder) {
-    if (*folder && set_copy_to(shell->set, folder))
-        log_warning("no copy of the set is kept: %s", error_text());
-    error_clear();
-}
-
 /* ---- the workers and what they compute on ---- */
 
 /* How many products of a value and an output a GPU must be spared for in each pass to be worth its
@@ -212,13 +201,6 @@ static int start_on(void *context, struct device *device) {
     const struct workers_start *start = context;
     start->settings->device = device;
     return workers_new(start->settings, start->workers);
-}
-
-static void tell_rows(struct shell *shell) {
-    uint32_t chunks = set_info(shell->set)->chunks;
-    uint64_t *first = set_first_rows(shell->set);
-    replica_rows_of_chunks(shell->replica, first, chunks);
-    free(first);
 }
 
 static int start_on_processor(struct shell *shell, struct workers_start *start) {
@@ -274,7 +256,10 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
     int code = set_open(setup->set, &shell->set);
     if (code)
         return code;
-    keep_copy(shell, setup->scratch);
+    /* Without a copy it works as well. */
+    if (*setup->scratch && set_copy_to(shell->set, setup->scratch))
+        log_warning("no copy of the set is kept: %s", error_text());
+    error_clear();
     const struct set_info *info = set_info(shell->set);
     struct workers_settings settings = {
         .threads = threads_for(setup->threads),
@@ -300,8 +285,12 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         code = check_set(shell, setup, &settings.shape);
     if (code)
         return code;
-    if (setup->rows)
-        tell_rows(shell);
+    if (setup->rows) {
+        uint32_t chunks = set_info(shell->set)->chunks;
+        uint64_t *first = set_first_rows(shell->set);
+        replica_rows_of_chunks(shell->replica, first, chunks);
+        free(first);
+    }
     settings.finer = finer_exponents(shell, &setup->finer);
     if (objective_has_products(&settings.shape) && settings.sizes.parameters <= UINT32_MAX)
         settings.column_weights = setup->layout.tensor[0].columns;

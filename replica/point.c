@@ -60,15 +60,10 @@ static struct range rows_of(const struct replica *replica, const struct portion 
     return (struct range){first, number_of_row(replica, chunk + portion->chunks.count) - first};
 }
 
-/* How many numbers are asked for at most, unless a portion needs more. Those of a network lie where
- * a strip of its first layer does. */
-static uint64_t most_numbers(const struct replica *replica) {
-    const struct sums_sizes *sizes = &replica->flushes.sizes;
-    return is_of_network(replica) ? sizes->strip : evaluation_sums_total(SUMS_ROWS, sizes);
-}
-
 /* Portions follow one another: as many numbers again as there were in a row, so that there are few
- * questions, and at most twice as many numbers as are needed. Shards of this host answer fast. */
+ * questions, and at most twice as many numbers as are needed. Shards of this host answer fast.
+ * Numbers of a network lie where a strip of its first layer does, so no more than that are asked
+ * for, unless a portion needs more. */
 static struct range more_rows(struct replica *replica, enum fetch_vector vector,
                               struct range numbers) {
     struct evaluation *evaluation = &replica->evaluation;
@@ -76,8 +71,10 @@ static struct range more_rows(struct replica *replica, enum fetch_vector vector,
     bool follows = evaluation->fetch.plan != PLAN_NOTHING && vector == evaluation->fetch.vector &&
                    numbers.first >= here->first && numbers.first <= here->first + here->count;
     uint64_t before = follows && some_are_remote(replica) ? evaluation->in_succession : 0;
-    uint64_t most = most_numbers(replica), more = before < most ? before : most;
-    uint64_t left = evaluation_sums_total(SUMS_ROWS, &replica->flushes.sizes) - numbers.first;
+    const struct sums_sizes *sizes = &replica->flushes.sizes;
+    uint64_t all = evaluation_sums_total(SUMS_ROWS, sizes), left = all - numbers.first;
+    uint64_t most = is_of_network(replica) ? sizes->strip : all;
+    uint64_t more = before < most ? before : most;
     assert(numbers.count <= left);
     numbers.count = numbers.count > more ? numbers.count : more;
     numbers.count = numbers.count < left ? numbers.count : left;
@@ -147,15 +144,6 @@ static void list_centred(struct replica *replica) {
         scaled->centred[scaled->count++] = j;
     }
     scaled->listed = true;
-}
-
-/* Centred columns have a part in the biases of every row. */
-static void add_centred(struct replica *replica) {
-    struct scaled_rows *scaled = &replica->scaled;
-    if (!scaled->listed)
-        list_centred(replica);
-    for (uint32_t i = 0; i < scaled->count; i++)
-        needs_add_column(replica_needs(replica), scaled->centred[i]);
 }
 
 /* One value in so many elements. */
@@ -302,8 +290,11 @@ static bool needed_will_do(struct replica *replica, const struct portion *portio
                   needs_knows(&replica->needs, portion->chunks.first, portion->chunks.count));
     if (!known || !may_be_partial(replica))
         return false;
-    if (replica->setup.scaled)
-        add_centred(replica);
+    if (replica->setup.scaled && !replica->scaled.listed)
+        list_centred(replica);
+    /* Centred columns have a part in the biases of every row. */
+    for (uint32_t i = 0; replica->setup.scaled && i < replica->scaled.count; i++)
+        needs_add_column(replica_needs(replica), replica->scaled.centred[i]);
     return needs_are_few(replica_needs(replica), portion ? replica_strip_of(replica, portion) : 0);
 }
 
@@ -383,17 +374,6 @@ void replica_ask(struct replica *replica, const struct fetch *fetch, struct outb
     assert(evaluation->fetched < replica->shard_count);
 }
 
-/* Over few weights a point of several shards is used where they have it, too. */
-static void join_parameters(struct replica *replica, uint32_t shard, struct range range,
-                            const struct bulk *bulk) {
-    assert(!replica->evaluation.fetch.range.first);
-    if (!replica->joined.start)
-        joined_init(&replica->joined, replica->flushes.sizes.parameters * sizeof(double),
-                    replica->shard_count);
-    joined_put(&replica->joined, shard, range.first * sizeof(double), bulk);
-    replica->parameters = (const double *)(const void *)replica->joined.start;
-}
-
 /* With one shard the point is used where it lies. The parts of several shards are copied together,
  * where more than a few places are read: memory of this process has larger pages. So is what a part
  * of the point has. */
@@ -407,7 +387,13 @@ static void take_parameters(struct replica *replica, uint32_t shard, struct rang
         return;
     }
     if (uses_few_weights(replica) && replica->evaluation.fetch.plan != PLAN_NEEDED) {
-        join_parameters(replica, shard, range, bulk);
+        /* Over few weights a point of several shards is used where they have it, too. */
+        assert(!replica->evaluation.fetch.range.first);
+        if (!replica->joined.start)
+            joined_init(&replica->joined, replica->flushes.sizes.parameters * sizeof(double),
+                        replica->shard_count);
+        joined_put(&replica->joined, shard, range.first * sizeof(double), bulk);
+        replica->parameters = (const double *)(const void *)replica->joined.start;
         return;
     }
     make_own_parameters(replica);

@@ -24,15 +24,6 @@ static void release_after_work(struct replica *replica, void *memory,
     replica->outlived[replica->outlived_count++] = (struct outlived){memory, release};
 }
 
-/* No thread is at work. */
-static void release_outlived(struct replica *replica) {
-    for (size_t i = 0; i < replica->outlived_count; i++)
-        replica->outlived[i].release(replica->outlived[i].memory);
-    free(replica->outlived);
-    replica->outlived = NULL;
-    replica->outlived_count = replica->outlived_capacity = 0;
-}
-
 static void release_factors(void *kronecker) {
     kronecker_free(kronecker);
 }
@@ -46,7 +37,12 @@ static void release_kronecker(struct replica *replica) {
 }
 
 static void release_work(struct replica *replica) {
-    release_outlived(replica);
+    /* No thread is at work. */
+    for (size_t i = 0; i < replica->outlived_count; i++)
+        replica->outlived[i].release(replica->outlived[i].memory);
+    free(replica->outlived);
+    replica->outlived = NULL;
+    replica->outlived_count = replica->outlived_capacity = 0;
     flush_pool_release(&replica->flushes);
     kept_bulk_release(&replica->kept);
     joined_release(&replica->joined);

@@ -50,11 +50,6 @@ void workers_pause(const struct workers *workers, uint32_t number) {
 
 /* ---- the processor: a computation ---- */
 
-static void set_sum_state(struct worker *worker) {
-    if (worker->workers->computation.sums && worker->workers->layout != SUMS_ROWS)
-        sum_hold(&worker->sum);
-}
-
 int worker_compute_chunk(struct worker *worker, const struct kernel_place *place, uint32_t number) {
     struct workers *workers = worker->workers;
     struct rows rows;
@@ -143,7 +138,8 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
                                         .sizes = &workers->settings.sizes,
                                         .sums = computation->sums ? sums : NULL,
                                         .scratch = worker->scratch[shape]};
-    set_sum_state(worker);
+    if (computation->sums && workers->layout != SUMS_ROWS)
+        sum_hold(&worker->sum);
     objective_scratch_scaled(worker->scratch[shape], computation->scaled);
     /* The strips of a point have one number. */
     objective_scratch_at(worker->scratch[shape], workers->strips > 1 ? 0 : computation->point);

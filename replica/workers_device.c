@@ -95,12 +95,6 @@ static int compute_on_device(struct workers *workers, uint32_t part, uint32_t fi
     return code;
 }
 
-/* Beside a device there is memory for sums of rows alone. */
-static int refuse_kind(struct workers *workers, uint32_t kind) {
-    workers->not_device = true;
-    return error_set(ERROR_INTERNAL, "a replica with a device has no sums of kind %" PRIu32, kind);
-}
-
 /* Computes the chunks of [first, end) that are of the first one's part; *next is the one after. */
 static int compute_leading_part(struct workers *workers, uint32_t first, uint32_t end,
                                 uint32_t *next) {
@@ -116,52 +110,37 @@ static int compute_leading_part(struct workers *workers, uint32_t first, uint32_
     uint32_t part_end = parts->items[part].first + parts->items[part].count;
     *next = part_end < end ? part_end : end;
     bool on_host = kind_on_device(parts->items[part].kind) == OBJECTIVE_DEVICE_NONE;
-    if (on_host && workers->layout != SUMS_ROWS)
-        return refuse_kind(workers, parts->items[part].kind);
+    if (on_host && workers->layout != SUMS_ROWS) { /* there is memory for sums of rows alone */
+        workers->not_device = true;
+        return error_set(ERROR_INTERNAL, "a replica with a device has no sums of kind %" PRIu32,
+                         parts->items[part].kind);
+    }
     if (on_host)
         return compute_on_host(workers, first, *next - first);
     return compute_on_device(workers, part, first, *next - first);
 }
 
-/* In a shuffled order, one by one. */
-static int compute_shuffled(struct workers *workers) {
+/* A vector of rows is no point for it, and kinds of rows alone have none. In a shuffled order
+ * chunks are computed one by one. */
+static int device_compute(struct workers *workers) {
     const struct computation *computation = &workers->computation;
-    int code = 0;
-    for (uint32_t i = 0; i < computation->count && !code && !workers->worker->computed.stopped;
+    const struct computed *computed = &workers->worker->computed;
+    uint32_t next = computation->first, end = next + computation->count;
+    int code = computation->clear ? objective_device_discard(workers->on) : 0;
+    if (!code && !parts_take_rows(&computation->parts) &&
+        !parts_take_no_point(&computation->parts) && workers->point != computation->point) {
+        workers->point = computation->point;
+        code = objective_device_point(workers->on, computation->parameters);
+    }
+    for (uint32_t i = 0; workers->order && i < computation->count && !code && !computed->stopped;
          i++) {
-        uint32_t number = computation->first + workers->order[i], next;
+        uint32_t number = computation->first + workers->order[i];
         workers_pause(workers, number);
         code = compute_leading_part(workers, number, number + 1, &next);
     }
-    return code;
-}
-
-static int compute_in_order(struct workers *workers) {
-    const struct computation *computation = &workers->computation;
-    uint32_t next = computation->first, end = next + computation->count;
-    int code = 0;
-    while (next < end && !code && !workers->worker->computed.stopped)
+    while (!workers->order && next < end && !code && !computed->stopped)
         code = compute_leading_part(workers, next, end, &next);
     return code;
-}
-
-/* A vector of rows is no point for it, and kinds of rows alone have none. */
-static int set_device_point(struct workers *workers) {
-    const struct computation *computation = &workers->computation;
-    if (parts_take_rows(&computation->parts) || parts_take_no_point(&computation->parts) ||
-        workers->point == computation->point)
-        return 0;
-    workers->point = computation->point;
-    return objective_device_point(workers->on, computation->parameters);
-}
-
-static int device_compute(struct workers *workers) {
-    int code = workers->computation.clear ? objective_device_discard(workers->on) : 0;
-    if (!code)
-        code = set_device_point(workers);
-    if (code)
-        return code;
-    return workers->order ? compute_shuffled(workers) : compute_in_order(workers);
 }
 
 /* The first error stays the answer to all later work: the device's state is not known after it. */

@@ -308,16 +308,6 @@ static int check_length(const struct checkpoint_reader *reader, uint64_t wanted)
 
 #define HEADER_BYTES_MAX (UINT32_C(1) << 20) /* of any version */
 
-/* The first 32 bytes are the same in all versions. */
-static int check_beginning(const struct checkpoint_reader *reader) {
-    const struct checkpoint_header *header = &reader->checkpoint.header;
-    if (memcmp(header->magic, magic, sizeof magic))
-        return error_set(ERROR_DATA, "%s is not a checkpoint" PUT_BACK, reader->path);
-    if (header->header_bytes < sizeof *header || header->header_bytes > HEADER_BYTES_MAX)
-        return error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
-    return check_length(reader, header->header_bytes);
-}
-
 static int check_header(const struct checkpoint_reader *reader, const uint8_t *bytes) {
     const struct checkpoint_header *header = &reader->checkpoint.header;
     bool whole = !memcmp(bytes, header, sizeof *header) &&
@@ -341,8 +331,14 @@ static int read_header(struct checkpoint_reader *reader) {
     int code = check_length(reader, sizeof *header);
     if (!code)
         code = read_bytes(reader, 0, header, sizeof *header);
-    if (!code)
-        code = check_beginning(reader);
+    if (code)
+        return code;
+    /* The first 32 bytes are the same in all versions. */
+    if (memcmp(header->magic, magic, sizeof magic))
+        return error_set(ERROR_DATA, "%s is not a checkpoint" PUT_BACK, reader->path);
+    if (header->header_bytes < sizeof *header || header->header_bytes > HEADER_BYTES_MAX)
+        return error_set(ERROR_DATA, "%s: its header is damaged" PUT_BACK, reader->path);
+    code = check_length(reader, header->header_bytes);
     if (code)
         return code;
     uint8_t *bytes = memory_new(header->header_bytes, 1);
@@ -510,14 +506,6 @@ static int load_factor(const struct checkpoint_reader *reader, struct registers 
     return code;
 }
 
-static int load_margins(const struct checkpoint_reader *reader, const struct registers *registers) {
-    const struct checkpoint_header *header = &reader->checkpoint.header;
-    if (!header->margins || mutant(MARGINS_NOT_RESTORED))
-        return 0;
-    return load_section(reader, margins_offset(header), registers->rows.margins,
-                        margins_bytes(header), header->margins_checksum);
-}
-
 /* Finds the place of a pair or direction in the list of the file that holds it. */
 static int find_entry(const struct checkpoint_reader *reader, bool direction,
                       const struct checkpoint_pair *wanted, uint32_t *place) {
@@ -603,8 +591,10 @@ int checkpoint_load(const struct disk *disk, const char *folder,
         code = load_points(&reader, registers);
     if (!code)
         code = load_factor(&reader, registers);
-    if (!code)
-        code = load_margins(&reader, registers);
+    const struct checkpoint_header *header = &reader.checkpoint.header;
+    if (!code && header->margins && !mutant(MARGINS_NOT_RESTORED))
+        code = load_section(&reader, margins_offset(header), registers->rows.margins,
+                            margins_bytes(header), header->margins_checksum);
     if (!code)
         code = load_entries(&reader, folder, expected, registers);
     *loaded = (struct checkpoint){0};

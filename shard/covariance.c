@@ -21,18 +21,6 @@ void covariance_free(struct covariance *covariance) {
     free(covariance);
 }
 
-/* Biases are what follows the weights of columns. */
-static void number_rows(struct covariance *covariance, const struct layout *layout) {
-    uint64_t outputs = layout->tensor[0].columns, weights = layout->tensor[0].rows * outputs;
-    size_t row = 0;
-    for (uint64_t i = covariance->order; i-- > weights;)
-        covariance->element[row++] = (uint32_t)i;
-    for (uint64_t column = 0; column < weights; column += outputs)
-        for (uint64_t k = outputs; k-- > 0;)
-            covariance->element[row++] = (uint32_t)(column + k);
-    assert(row == covariance->order);
-}
-
 struct covariance *covariance_new(const struct layout *layout, size_t order) {
     struct covariance *covariance = memory_new(1, sizeof *covariance);
     covariance->order = order;
@@ -41,6 +29,14 @@ struct covariance *covariance_new(const struct layout *layout, size_t order) {
     covariance->by = memory_new(order, sizeof *covariance->by);
     covariance->aliased = memory_new(order, sizeof *covariance->aliased);
     covariance->triangle = memory_map(covariance_triangle_bytes(order));
-    number_rows(covariance, layout);
+    /* Biases are what follows the weights of columns. */
+    uint64_t outputs = layout->tensor[0].columns, weights = layout->tensor[0].rows * outputs;
+    size_t row = 0;
+    for (uint64_t i = covariance->order; i-- > weights;)
+        covariance->element[row++] = (uint32_t)i;
+    for (uint64_t column = 0; column < weights; column += outputs)
+        for (uint64_t k = outputs; k-- > 0;)
+            covariance->element[row++] = (uint32_t)(column + k);
+    assert(row == covariance->order);
     return covariance;
 }

@@ -359,13 +359,6 @@ static int fold_dense(struct registers *registers, const struct slice *slice) {
     return code;
 }
 
-static int check_offsets(const struct slice *slice, size_t count) {
-    for (uint64_t i = 0; i < slice->entries; i++)
-        if (slice_offset(slice, i) >= count - slice->first)
-            return slice_has_changed();
-    return 0;
-}
-
 /* An offset may come several times, also in several parts. */
 static int fold_sparse(struct registers *registers, const struct slice *slice) {
     const struct resident *resident = registers->resident;
@@ -397,7 +390,9 @@ static int fold(struct registers *registers, size_t count, const struct slice *s
     if (!code && dense)
         code = fold_dense(registers, slice);
     if (!code && slice->offsets)
-        code = check_offsets(slice, count);
+        for (uint64_t i = 0; i < slice->entries && !code; i++)
+            if (slice_offset(slice, i) >= count - slice->first)
+                code = slice_has_changed();
     if (!code && slice->offsets)
         code = fold_sparse(registers, slice);
     return code;

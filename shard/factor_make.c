@@ -81,24 +81,20 @@ static double root_of(const struct making *m, double sum, int e) {
 
 /* ---- means ---- */
 
-/* Biases that share a weight count together: they are added to the same margins. */
-static void add_biases(struct making *m) {
-    size_t order = m->factor->order;
+/* False if the sum of the biases with themselves is below 0 or not a number. */
+static bool scale_biases(struct making *m) {
+    const size_t order = m->factor->order;
+    /* Biases that share a weight count together: they are added to the same margins. */
     for (size_t b = 0; b < m->biases; b++) {
         for (size_t r = 0; r < order; r++)
             m->cross[r] += sum_at(m, order + b, r);
         for (size_t other = 0; other <= b; other++)
             m->bias += sum_at(m, order + b, order + other);
     }
-}
-
-/* False if the sum of the biases with themselves is below 0 or not a number. */
-static bool scale_biases(struct making *m) {
-    add_biases(m);
     if (!(m->bias >= 0))
         return false;
     double inverse = m->bias > 0 ? 1 / sqrt(m->bias) : 0;
-    for (size_t r = 0; r < m->factor->order; r++)
+    for (size_t r = 0; r < order; r++)
         m->cross[r] *= inverse * m->scale[r].inverse;
     return true;
 }
@@ -321,15 +317,6 @@ static bool take_terms(struct making *m) {
     return terms->beta > 0 && isfinite(terms->beta) && isfinite(terms->gamma);
 }
 
-/* What rounding makes of an element of S at most: each of the rows rounds a sum by up to a half. */
-static double rounding_of(const struct making *m) {
-    double most = 0;
-    for (size_t r = 0; r < m->factor->order; r++)
-        if (m->scale[r].sum > 0)
-            most = fmax(most, 8 * sqrt(m->registers->weight_sum) / m->scale[r].sum);
-    return most;
-}
-
 static bool make(struct making *m, double *added) {
     size_t order = m->factor->order;
     bool sound = take_terms(m) && m->terms->lambda >= 0 && isfinite(m->terms->lambda);
@@ -339,7 +326,13 @@ static bool make(struct making *m, double *added) {
     if (sound) {
         m->factor->elements[TERM_ADDED] = ALWAYS_ADDED + *added;
         m->factor->elements[TERM_LAMBDA] = m->terms->lambda;
-        m->factor->elements[TERM_ROUNDING] = rounding_of(m);
+        /* What rounding makes of an element of S at most: each of the rows rounds a sum by up to a
+         * half. */
+        double most = 0;
+        for (size_t r = 0; r < m->factor->order; r++)
+            if (m->scale[r].sum > 0)
+                most = fmax(most, 8 * sqrt(m->registers->weight_sum) / m->scale[r].sum);
+        m->factor->elements[TERM_ROUNDING] = most;
         refine(m);
     }
     free(m->scale);

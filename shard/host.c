@@ -450,14 +450,6 @@ static int run_pass(struct registers *registers, struct pass_plan *pass, struct 
 
 /* ---- the sum ---- */
 
-/* Sums of other layouts than the parameters' are not looked at. */
-static void note_cleared(struct registers *registers, size_t count) {
-    if (count == registers->count)
-        touched_none(&registers->sum_touched);
-    else
-        touched_all(&registers->sum_touched);
-}
-
 /* The first `count` sums become zero. */
 static void clear_sums(struct registers *registers, size_t count) {
     struct touched *touched = &registers->sum_touched;
@@ -471,7 +463,11 @@ static void clear_sums(struct registers *registers, size_t count) {
         heartbeat_clear(registers->sum, (count < used ? count : used) * sizeof *registers->sum);
     if (used <= count)
         registers->sum_used = 0;
-    note_cleared(registers, count);
+    /* Sums of other layouts than the parameters' are not looked at. */
+    if (count == registers->count)
+        touched_none(&registers->sum_touched);
+    else
+        touched_all(&registers->sum_touched);
 }
 
 static int clear_sum(struct registers *registers, enum sums_layout layout) {

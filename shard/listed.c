@@ -67,17 +67,6 @@ static void sift_up(struct violator *heap, size_t at) {
     }
 }
 
-static void note_violator(struct listing *l, struct violator violator) {
-    l->violators++;
-    if (l->heap_count < l->operation->limit) {
-        l->heap[l->heap_count++] = violator;
-        sift_up(l->heap, l->heap_count - 1);
-    } else if (l->heap_count && is_less(l->heap[0], violator)) {
-        l->heap[0] = violator;
-        sift_down(l->heap, l->heap_count, 0);
-    }
-}
-
 static double lasso_of(const struct registers *registers, size_t element, bool regularized) {
     const struct scaling *scaling = &registers->scaling;
     if (!regularized)
@@ -110,8 +99,17 @@ static void note_element(struct listing *l, size_t element, bool regularized) {
         l->support_count++;
         return;
     }
-    if (excess > 0)
-        note_violator(l, (struct violator){excess, element});
+    if (!(excess > 0))
+        return;
+    const struct violator violator = {excess, element};
+    l->violators++;
+    if (l->heap_count < l->operation->limit) {
+        l->heap[l->heap_count++] = violator;
+        sift_up(l->heap, l->heap_count - 1);
+    } else if (l->heap_count && is_less(l->heap[0], violator)) {
+        l->heap[0] = violator;
+        sift_down(l->heap, l->heap_count, 0);
+    }
 }
 
 static void note_spans(struct listing *l, const struct layout_span *spans, uint32_t count,

@@ -429,21 +429,19 @@ static const struct plan_rule rules[OPERATIONS] = {
     [OPERATION_HELD] = {NULL, PASS_HELD, REGULARIZED, false, 2},
 };
 
-static void plan_step(const struct planner *planner, const struct plan_rule *rule) {
-    struct pass_step step = sums_of(planner, rule->code, rule->results);
-    step.weight = rule->weighted ? penalty_of(planner) : NULL;
-    if (rule->extent == WHOLE)
-        add_step(planner, whole_range(planner), step);
-    else
-        for_regularized(planner, step);
-}
-
 void pass_plan_add(struct pass_plan *plan, const struct registers *registers,
                    const struct bounds *bounds, const struct operation *operation, uint32_t yield) {
     const struct planner planner = {plan, registers, bounds, operation, yield};
     const struct plan_rule *rule = &rules[operation->code];
-    if (rule->plan)
-        rule->plan(&planner);
-    else if (rule->extent != NOTHING)
-        plan_step(&planner, rule);
+    if (rule->plan || rule->extent == NOTHING) {
+        if (rule->plan)
+            rule->plan(&planner);
+        return;
+    }
+    struct pass_step step = sums_of(&planner, rule->code, rule->results);
+    step.weight = rule->weighted ? penalty_of(&planner) : NULL;
+    if (rule->extent == WHOLE)
+        add_step(&planner, whole_range(&planner), step);
+    else
+        for_regularized(&planner, step);
 }

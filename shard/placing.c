@@ -29,12 +29,6 @@ static double canned(struct random *random) {
     return random_next(random) & 1 ? magnitude : -magnitude;
 }
 
-/* Sums of squares are not below 0. */
-static double element(struct random *random, uint8_t number) {
-    double value = random_below(random, 5) ? canned(random) : 0;
-    return number == REGISTER_A ? fabs(value) : value;
-}
-
 /* Fills registers, sums and exponents with arbitrary numbers, the same for both sides. */
 static int fill(struct registers *registers) {
     struct random random;
@@ -57,8 +51,11 @@ static int fill(struct registers *registers) {
     for (int times = 0; times < 2 && !code; times++)
         code = registers->backend->fold(registers, ELEMENTS, &slice, !times);
     for (uint8_t i = 0; i < REGISTERS && !code; i++) {
-        for (size_t k = 0; registers_have(registers, i) && k < ELEMENTS; k++)
-            registers->vector[i].elements[k] = element(&random, i);
+        for (size_t k = 0; registers_have(registers, i) && k < ELEMENTS; k++) {
+            /* Sums of squares are not below 0. */
+            double value = random_below(&random, 5) ? canned(&random) : 0;
+            registers->vector[i].elements[k] = i == REGISTER_A ? fabs(value) : value;
+        }
         if (registers_have(registers, i))
             code = registers_push(registers, i, 0, ELEMENTS);
     }

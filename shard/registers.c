@@ -28,17 +28,14 @@ static size_t window_bytes(const struct registers *registers) {
     return registers->rows.slots * registers->history_stride;
 }
 
-/* Replicas on this host read t where it lies. x and best are swapped with t, and where directions
- * are common d is, so they are shared too. */
-static bool is_shared(const struct registers *registers, uint8_t number) {
-    bool direction = number == REGISTER_D && registers->rows.slots > 0;
-    return direction || number == REGISTER_X || number == REGISTER_T || number == REGISTER_BEST;
-}
-
 static void make_vector(struct registers *registers, uint8_t number) {
     struct vector *vector = &registers->vector[number];
     size_t bytes = vector_bytes(registers->count);
-    bool shared = is_shared(registers, number);
+    /* Replicas on this host read t where it lies. x and best are swapped with t, and where
+     * directions are common d is, so they are shared too. */
+    bool direction = number == REGISTER_D && registers->rows.slots > 0;
+    bool shared =
+        direction || number == REGISTER_X || number == REGISTER_T || number == REGISTER_BEST;
     assert(!vector->elements && registers_have(registers, number));
     vector->segment = shared ? segment_new(bytes) : NULL;
     vector->elements = shared ? vector->segment->start : memory_map(bytes);
@@ -59,14 +56,6 @@ size_t registers_factor_order(const struct registers *registers) {
                                                          : registers->count;
 }
 
-/* The most sums of any evaluation. Without a preconditioner there is no triangle. */
-static size_t most_sums(const struct registers *registers) {
-    size_t most = registers->count, rows = registers_sums(registers, SUMS_ROWS);
-    size_t triangle = registers->precondition ? registers_sums(registers, SUMS_TRIANGLE) : 0;
-    most = triangle > most ? triangle : most;
-    return rows > most ? rows : most;
-}
-
 static void make_vectors(struct registers *registers, const struct message_shard_setup *setup) {
     size_t count = setup->count, bytes = count * history_size(setup->history_type);
     registers->count = count;
@@ -80,7 +69,11 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->adagrad = setup->adagrad;
     registers->history = memory_map(history_bytes(registers));
     registers->window = memory_map(window_bytes(registers));
-    registers->sum_length = most_sums(registers);
+    /* The most sums of any evaluation. Without a preconditioner there is no triangle. */
+    size_t most = registers->count, rows = registers_sums(registers, SUMS_ROWS);
+    size_t triangle = registers->precondition ? registers_sums(registers, SUMS_TRIANGLE) : 0;
+    most = triangle > most ? triangle : most;
+    registers->sum_length = rows > most ? rows : most;
     registers->sum = memory_map(vector_bytes(registers->sum_length));
     registers->sum_used = 0;
     for (uint8_t i = 0; i < REGISTERS; i++) {
@@ -183,13 +176,6 @@ void registers_use(struct registers *registers, const struct shard_backend *back
     registers->device = device;
 }
 
-static void keep_finer(struct registers *registers, const struct blob *finer) {
-    free(registers->finer);
-    registers->finer = finer->length ? memory_new(finer->length, 1) : NULL;
-    if (finer->length)
-        memcpy(registers->finer, finer->data, finer->length);
-}
-
 int registers_set_up(struct registers *registers, const struct message_shard_setup *setup) {
     struct layout layout;
     const char *fault = layout_decode(setup->layout.data, setup->layout.length, &layout);
@@ -230,18 +216,12 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     registers->exponents = has_exponents(registers)
                                ? memory_new(registers->count, sizeof *registers->exponents)
                                : NULL;
-    keep_finer(registers, &setup->finer);
+    free(registers->finer);
+    registers->finer = setup->finer.length ? memory_new(setup->finer.length, 1) : NULL;
+    if (setup->finer.length)
+        memcpy(registers->finer, setup->finer.data, setup->finer.length);
     assert(!registers->exponents_set && !registers->start_set);
     return registers->backend->open ? registers->backend->open(registers) : 0;
-}
-
-/* Clears the elements of the gradient that were not touched last. */
-static void clear_others(double *g, const struct touched *touched) {
-    for (size_t i = 0; i < touched->count; i++) {
-        if (i % ELEMENTS_A_BEAT == 0)
-            heartbeat();
-        g[i] = touched_has(touched, i) ? g[i] : 0;
-    }
 }
 
 void registers_settle(struct registers *registers) {
@@ -250,7 +230,14 @@ void registers_settle(struct registers *registers) {
     assert(registers->trial_is_x && registers->gradient_touched.some && !registers->device);
     heartbeat_copy(registers->vector[REGISTER_X].elements, registers->vector[REGISTER_T].elements,
                    registers->count * sizeof(double));
-    clear_others(registers->vector[REGISTER_G].elements, &registers->gradient_touched);
+    /* The elements of the gradient that were not touched last become 0. */
+    double *g = registers->vector[REGISTER_G].elements;
+    const struct touched *touched = &registers->gradient_touched;
+    for (size_t i = 0; i < touched->count; i++) {
+        if (i % ELEMENTS_A_BEAT == 0)
+            heartbeat();
+        g[i] = touched_has(touched, i) ? g[i] : 0;
+    }
     registers->unsettled = false;
 }
 

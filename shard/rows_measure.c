@@ -98,14 +98,6 @@ static const double *known_margins(const struct row_vectors *rows, const struct 
     return is_at(rows, where) ? rows->trial : NULL;
 }
 
-/* From here on v is known of all rows. */
-static void note_point(struct row_vectors *rows, const struct operation *where) {
-    struct row_point *at = &rows->at;
-    at->count = where->count;
-    memcpy(at->slots, where->slots, at->count * sizeof at->slots[0]);
-    memcpy(at->u, where->u, at->count * sizeof at->u[0]);
-}
-
 /* Adds Σ u·Q, of two slots at a time. */
 static void add_products(const struct row_piece *piece, const struct operation *where) {
     const enum history_type type = piece->rows->stored;
@@ -206,12 +198,6 @@ static void add_piece(struct row_piece *piece, const struct operation *operation
     }
 }
 
-/* Whether an operation is over such rows: all of them become the point. */
-static bool concerns(const struct operation *operation, const struct row_piece *piece) {
-    return operation->code == OPERATION_ROWS_ADVANCE ||
-           (operation->code == OPERATION_ROWS_HELD) == piece->held;
-}
-
 /* Whether operation i, the slopes, is followed by the second derivatives of all rows by the same
  * slots, as it is in most trials of few rows. */
 static bool curved_follows(const struct row_measure *measure, size_t i) {
@@ -223,25 +209,24 @@ static bool curved_follows(const struct row_measure *measure, size_t i) {
            !memcmp(slopes->slots, curved->slots, slopes->count * sizeof slopes->slots[0]);
 }
 
-/* Both in one reading of the products with the directions. */
-static void add_slopes_and_curved(const struct row_piece *piece, const struct operation *operation,
-                                  struct block_sums blocks[2]) {
-    tile_curve(piece, &blocks[1].tile);
-    piece_dots(
-        piece, operation, 2,
-        (struct slot_sums[]){{piece->weighed, blocks[0].sums}, {piece->curved, blocks[1].sums}});
-}
-
 static void add_piece_to_all(struct row_piece *piece, const struct row_measure *measure,
                              struct block_sums *blocks) {
     for (size_t i = 0; i < measure->count; i++) {
         const struct operation *operation = measure->operations[i];
-        if (!concerns(operation, piece))
+        const bool of_held = operation->code == OPERATION_ROWS_HELD;
+        /* All rows become the point. */
+        if (operation->code != OPERATION_ROWS_ADVANCE && of_held != piece->held)
             continue;
-        if (curved_follows(measure, i))
-            add_slopes_and_curved(piece, operation, &blocks[i++]);
-        else
+        if (!curved_follows(measure, i)) {
             add_piece(piece, operation, &blocks[i], measure->yields[i]);
+            continue;
+        }
+        /* Both in one reading of the products with the directions. */
+        struct block_sums *slopes = &blocks[i++], *curved = slopes + 1;
+        tile_curve(piece, &curved->tile);
+        piece_dots(
+            piece, operation, 2,
+            (struct slot_sums[]){{piece->weighed, slopes->sums}, {piece->curved, curved->sums}});
     }
 }
 
@@ -264,13 +249,6 @@ static bool advances(const struct row_measure *measure) {
         if (measure->operations[i]->code == OPERATION_ROWS_ADVANCE)
             return true;
     return false;
-}
-
-/* Rows of a piece: of its numbers vectors of BLOCK_ELEMENTS can be made. */
-static size_t piece_rows(const struct row_vectors *rows) {
-    size_t most = BLOCK_ELEMENTS / rows->outputs;
-    assert(most);
-    return most < ROW_BLOCK ? most : ROW_BLOCK;
 }
 
 /* The operation that alone is asked for, of few rows, at margins that are there; else NULL. */
@@ -315,7 +293,10 @@ static void measure_piece(struct row_piece *piece, const struct row_measure *mea
 
 static void measure_block(struct row_piece *piece, size_t first, const struct row_measure *measure,
                           struct block_sums *blocks) {
-    size_t left = piece->rows->count - first, most = piece_rows(piece->rows);
+    /* Of the numbers of a piece vectors of BLOCK_ELEMENTS can be made. */
+    size_t left = piece->rows->count - first, most = BLOCK_ELEMENTS / piece->rows->outputs;
+    assert(most);
+    most = most < ROW_BLOCK ? most : ROW_BLOCK;
     size_t end = first + (left < ROW_BLOCK ? left : ROW_BLOCK), border = piece->rows->trained;
     for (piece->first = first; piece->first < end; piece->first += piece->count) {
         piece->held = piece->first >= border;
@@ -368,17 +349,6 @@ static size_t next_blocks(struct row_team *team) {
     return first;
 }
 
-static void merge_yields(const struct row_measure *measure, const struct row_measure *own) {
-    for (size_t i = 0; i < measure->count; i++)
-        for (uint32_t k = 0; k < operation_scalars(measure->operations[i]); k++) {
-            struct yield *into = &measure->yields[i][k], *from = &own->yields[i][k];
-            if (operation_yields_max(measure->operations[i]))
-                into->max = fmax(into->max, from->max);
-            else
-                exact_merge(&into->sum, &from->sum);
-        }
-}
-
 static void measure_blocks(struct row_team *team, const struct row_measure *own,
                            struct block_sums *blocks) {
     _Alignas(64) double derivatives[BLOCK_ELEMENTS], weighed[BLOCK_ELEMENTS];
@@ -416,7 +386,14 @@ static void *work_in_team(void *context) {
     measure_blocks(team, &own, blocks);
     blocks_free(blocks, own.count);
     pthread_mutex_lock(&team->mutex);
-    merge_yields(team->measure, &own);
+    for (size_t i = 0; i < own.count; i++)
+        for (uint32_t k = 0; k < operation_scalars(own.operations[i]); k++) {
+            struct yield *into = &team->measure->yields[i][k], *from = &own.yields[i][k];
+            if (operation_yields_max(own.operations[i]))
+                into->max = fmax(into->max, from->max);
+            else
+                exact_merge(&into->sum, &from->sum);
+        }
     pthread_mutex_unlock(&team->mutex);
     free(yields);
     return NULL;
@@ -432,27 +409,27 @@ static unsigned threads_for(const struct row_vectors *rows, const struct row_mea
     return worth < most ? (unsigned)worth : most;
 }
 
-/* To where the losses were found last. */
-static void advance_to_trial(struct row_vectors *rows) {
-    double *margins = rows->margins;
-    rows->margins = rows->trial;
-    rows->trial = margins;
-    heartbeat_copy(rows_derivatives(rows), rows->trial_derivatives,
-                   rows_numbers(rows) * sizeof(double));
-    rows->at.count = 0;
-}
-
 static void measure_rows(struct row_vectors *rows, const struct row_measure *measure) {
     struct row_team team = {.rows = rows, .measure = measure};
     if (measure->at && is_at(rows, measure->at) && measure->count == 1 && advances(measure)) {
-        advance_to_trial(rows);
+        /* To where the losses were found last. */
+        double *margins = rows->margins;
+        rows->margins = rows->trial;
+        rows->trial = margins;
+        heartbeat_copy(rows_derivatives(rows), rows->trial_derivatives,
+                       rows_numbers(rows) * sizeof(double));
+        rows->at.count = 0;
         return;
     }
     pthread_mutex_init(&team.mutex, NULL);
     threads_run(threads_for(rows, measure), work_in_team, &team);
     pthread_mutex_destroy(&team.mutex);
-    if (moves(measure->at))
-        note_point(rows, measure->at);
+    if (moves(measure->at)) { /* from here on v is known of all rows */
+        struct row_point *at = &rows->at;
+        at->count = measure->at->count;
+        memcpy(at->slots, measure->at->slots, at->count * sizeof at->slots[0]);
+        memcpy(at->u, measure->at->u, at->count * sizeof at->u[0]);
+    }
     if (advances(measure))
         rows->at.count = 0;
 }

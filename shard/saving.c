@@ -474,23 +474,20 @@ void on_restore(struct shard *shard, uint32_t from, const struct message *messag
     add_action(saving, action);
 }
 
-/* What was loaded into vectors of the host goes to where programs run. */
-static int push_loaded(struct registers *registers, const struct checkpoint *loaded) {
-    int code = move_points(registers, loaded->header.points, registers_push);
-    for (uint32_t i = 0; i < checkpoint_entries(&loaded->header) && !code; i++)
-        code = i < loaded->header.pairs
-                   ? registers_push_pair(registers, loaded->pairs[i].slot)
-                   : registers_push_direction(registers, loaded->pairs[i].slot);
-    return code;
-}
-
 /* RESTORED with an error makes the coordinator try an older step. So a device that fails while the
  * points are moved to it is told as FAILED: the checkpoint is good. */
 void shard_loaded(struct shard *shard, int code, const char *reason, struct outbox *out) {
     struct saving *saving = &shard->saving;
     assert(saving->unanswered && !saving->job);
     saving->unanswered--;
-    int pushed = code ? 0 : push_loaded(&shard->registers, &saving->loading);
+    /* What was loaded into vectors of the host goes to where programs run. */
+    struct registers *registers = &shard->registers;
+    const struct checkpoint *loaded = &saving->loading;
+    int pushed = code ? 0 : move_points(registers, loaded->header.points, registers_push);
+    for (uint32_t i = 0; !code && i < checkpoint_entries(&loaded->header) && !pushed; i++)
+        pushed = i < loaded->header.pairs
+                     ? registers_push_pair(registers, loaded->pairs[i].slot)
+                     : registers_push_direction(registers, loaded->pairs[i].slot);
     if (pushed)
         shard_fail(shard, pushed, out);
     else

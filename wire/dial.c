@@ -185,15 +185,11 @@ static void shake_hands(struct dial *dial) {
         await(dial, channel_descriptor(channel), what, shake_hands, -1);
 }
 
-/* Anybody on the host may take a name without a file once it is free. */
-static bool is_impostor(const struct dial *dial) {
-    const char *path = endpoint_unix_path(dial->address);
-    return path && *path == '@' && !address_is_of_this_user(dial->descriptor);
-}
-
 static void connected(struct dial *dial) {
     assert(!dial->channel && dial->descriptor >= 0);
-    if (is_impostor(dial)) {
+    /* Anybody on the host may take a name without a file once it is free. */
+    const char *path = endpoint_unix_path(dial->address);
+    if (path && *path == '@' && !address_is_of_this_user(dial->descriptor)) {
         finish(dial, error_set(ERROR_PERMISSION, "%s: a process of another user is there",
                                dial->address));
         return;

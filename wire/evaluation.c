@@ -41,29 +41,20 @@ const char *evaluation_kind_name(uint32_t kind) {
     return kind_row(kind) ? kind_row(kind)->name : "?";
 }
 
-static const char *part_fault(const struct part_list *parts, uint32_t i) {
-    assert(i < parts->length);
-    const struct evaluation_part *part = &parts->items[i];
-    uint64_t end_before = i ? (uint64_t)part[-1].first + part[-1].count : 0;
-    if (!kind_row(part->kind))
-        return "a part of an unknown kind";
-    if (!part->count || part->count > UINT32_MAX - part->first)
-        return "a part without chunks or beyond the last number";
-    if (part->first < end_before)
-        return "parts whose chunks do not rise";
-    return NULL;
-}
-
 const char *evaluation_fault(const struct part_list *parts) {
     enum sums_layout sums = SUMS_NONE;
     uint32_t totals = 0;
     if (!parts->length || parts->length > EVALUATION_PARTS_MAX)
         return "no part, or too many";
     for (uint32_t i = 0; i < parts->length; i++) {
-        const char *why = part_fault(parts, i);
-        if (why)
-            return why;
-        const struct kind_row *kind = kind_row(parts->items[i].kind);
+        const struct evaluation_part *part = &parts->items[i];
+        const struct kind_row *kind = kind_row(part->kind);
+        if (!kind)
+            return "a part of an unknown kind";
+        if (!part->count || part->count > UINT32_MAX - part->first)
+            return "a part without chunks or beyond the last number";
+        if (i && part->first < (uint64_t)part[-1].first + part[-1].count)
+            return "parts whose chunks do not rise";
         totals += totals_count[kind->totals];
         if (kind->sums != SUMS_NONE && sums != SUMS_NONE && kind->sums != sums)
             return "parts whose sums have two layouts";

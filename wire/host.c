@@ -125,8 +125,10 @@ static void beat(void *context) {
     peer_send(link->peer, &(struct message){.type = MESSAGE_PONG, .term = host->term});
 }
 
-/* Sends what the role has put into its outbox. Messages for links that are gone are lost. */
-static void drain(struct host *host) {
+static void finish_step(struct host *host, int64_t now_ns) {
+    if (host->role.after)
+        host->role.after(host->role.state, now_ns, &host->outbox);
+    /* Sends what the role has put into its outbox. Messages for links that are gone are lost. */
     for (size_t i = 0; i < host->outbox.count; i++) {
         const struct envelope *envelope = &host->outbox.envelopes[i];
         struct link *link = links_find(&host->links, envelope->to);
@@ -142,12 +144,6 @@ static void drain(struct host *host) {
         beat(host); /* safe here: what must wait to be sent was copied */
     }
     outbox_clear(&host->outbox);
-}
-
-static void finish_step(struct host *host, int64_t now_ns) {
-    if (host->role.after)
-        host->role.after(host->role.state, now_ns, &host->outbox);
-    drain(host);
     beat(host);
 }
 

@@ -55,14 +55,11 @@ void value_put(struct bytes *list, uint64_t number, double value) {
     bytes_put_f64(list, value);
 }
 
-static bool has_valid_limits(const struct listed *listed) {
-    const struct column_limit limit = {listed->lasso, listed->low, listed->high};
-    return column_limit_is_valid(&limit) && listed->low <= listed->x && listed->x <= listed->high &&
-           listed->excess > 0;
-}
-
 bool listed_is_valid(const struct listed *listed) {
-    return has_valid_limits(listed) && isfinite(listed->x) && isfinite(listed->gradient) &&
+    const struct column_limit limit = {listed->lasso, listed->low, listed->high};
+    if (!column_limit_is_valid(&limit) || !(listed->low <= listed->x && listed->x <= listed->high))
+        return false;
+    return listed->excess > 0 && isfinite(listed->x) && isfinite(listed->gradient) &&
            isfinite(listed->mean) && listed->scale > 0 && isfinite(listed->scale) &&
            listed->penalty >= 0 && isfinite(listed->penalty) && listed->square >= 0 &&
            isfinite(listed->square) && listed->exponent > -EXPONENT_MAX &&

@@ -77,13 +77,6 @@ static void close_peer(struct peer *peer, const char *reason) {
     destroy(peer);
 }
 
-/* Any version finds the version in the header of this, and so learns why it is dropped. */
-static void answer_other_version(struct peer *peer) {
-    struct message refusal = {.type = MESSAGE_REFUSED};
-    refusal.refused.reason = peer->inlet.other_version;
-    peer_send(peer, &refusal);
-}
-
 /* Hands out messages, `limit` at most. Returns whether the peer is still there. */
 static bool hand_out(struct peer *peer, unsigned limit) {
     enum inlet_state state = INLET_MESSAGE;
@@ -106,8 +99,12 @@ static bool hand_out(struct peer *peer, unsigned limit) {
     }
     if (state == INLET_CLOSED || state == INLET_BAD) {
         assert(peer->inlet.why);
-        if (peer->inlet.stranger && *peer->inlet.other_version)
-            answer_other_version(peer);
+        if (peer->inlet.stranger && *peer->inlet.other_version) {
+            /* Any version finds the version in this header, and learns why it is dropped. */
+            struct message refusal = {.type = MESSAGE_REFUSED};
+            refusal.refused.reason = peer->inlet.other_version;
+            peer_send(peer, &refusal);
+        }
         close_peer(peer, peer->inlet.why);
         return false;
     }

@@ -363,17 +363,6 @@ static bool is_penalty(double number) {
     return number >= 0 && number < INFINITY;
 }
 
-static const char *fault_of_gradient(const struct progress *now,
-                                     const struct operation *operation) {
-    if (operation->code != OPERATION_GRADIENT)
-        return NULL;
-    if (!is_positive(operation->alpha))
-        return "a program that takes a gradient without a weight";
-    if (now->weight > 0 && now->weight != operation->alpha)
-        return "a program that takes gradients under two weights";
-    return NULL;
-}
-
 static const char *fault_of_adagrad(const struct operation *o) {
     bool apart = o->a != o->b && o->a != o->c && o->b != o->c;
     bool steps = o->code == OPERATION_ADAGRAD, inverts = o->code == OPERATION_DIAGONAL;
@@ -444,8 +433,12 @@ static const char *fault_of_covariance(const struct progress *now, const struct 
 }
 
 static const char *fault_of_numbers(const struct progress *now, const struct operation *operation) {
-    const char *fault = fault_of_gradient(now, operation);
-    fault = fault ? fault : fault_of_rows(now, operation);
+    bool takes_gradient = operation->code == OPERATION_GRADIENT;
+    if (takes_gradient && !is_positive(operation->alpha))
+        return "a program that takes a gradient without a weight";
+    if (takes_gradient && now->weight > 0 && now->weight != operation->alpha)
+        return "a program that takes gradients under two weights";
+    const char *fault = fault_of_rows(now, operation);
     fault = fault ? fault : fault_of_lists(now, operation);
     fault = fault ? fault : fault_of_covariance(now, operation);
     return fault ? fault : fault_of_adagrad(operation);

@@ -274,14 +274,6 @@ static enum inlet_state end_of_stream(struct inlet *inlet, const char *why) {
     return bad(inlet, FRAME_CUT_SHORT, NULL);
 }
 
-/* While nothing comes there is none: of many connections few bring anything at a time. */
-static void drop_buffer(struct inlet *inlet) {
-    assert(inlet->buffer_at == inlet->buffer_end);
-    free(inlet->buffer);
-    inlet->buffer = NULL;
-    inlet->buffer_at = inlet->buffer_end = inlet->buffer_bytes = 0;
-}
-
 /* One system call reads the missing bytes into their place and whatever follows into the buffer,
  * which is empty. So many small messages come with one call, and bulk comes without a copy. */
 static enum inlet_state read_more(struct inlet *inlet) {
@@ -333,7 +325,11 @@ enum inlet_state inlet_next(struct inlet *inlet, struct message *message) {
             inlet->drained = inlet->drained && state == INLET_MESSAGE;
             if (state == INLET_MESSAGE)
                 continue;
-            drop_buffer(inlet);
+            /* While nothing comes there is none: few of many connections bring anything. */
+            assert(inlet->buffer_at == inlet->buffer_end);
+            free(inlet->buffer);
+            inlet->buffer = NULL;
+            inlet->buffer_at = inlet->buffer_end = inlet->buffer_bytes = 0;
             return state;
         }
         if (inlet->part == INLET_BULK)
@@ -477,29 +473,23 @@ static void queue(struct outlet *outlet, const struct iovec *places, size_t coun
     append_frame(outlet, frame);
 }
 
-/* The segment, if the bulk can be handed over in it. */
-static struct segment *segment_of(const struct outlet *outlet, const struct bulk *bulk) {
-    struct segment *segment = bulk->segment;
-    if (!channel_is_local(outlet->channel) || !segment || !bulk->length)
-        return NULL;
-    size_t offset = (size_t)((const uint8_t *)bulk->data - (const uint8_t *)segment->start);
-    assert(offset <= segment->length && bulk->length <= segment->length - offset);
-    return offset % BULK_ALIGNMENT == 0 ? segment : NULL;
-}
-
 /* Describes the bulk in the header. Returns the descriptor to send along, or −1. */
 static int describe_bulk(struct outlet *outlet, const struct bulk *bulk,
                          struct frame_header *header) {
-    struct segment *segment = segment_of(outlet, bulk);
+    const struct segment *segment =
+        bulk->length && channel_is_local(outlet->channel) ? bulk->segment : NULL;
+    size_t offset =
+        segment ? (size_t)((const uint8_t *)bulk->data - (const uint8_t *)segment->start) : 0;
+    assert(!segment || (offset <= segment->length && bulk->length <= segment->length - offset));
     header->bulk_length = bulk->length;
-    if (!segment) {
+    if (!segment || offset % BULK_ALIGNMENT) { /* it cannot be handed over */
         header->bulk_place = bulk->length ? hash64(bulk->data, bulk->length) : 0;
         return -1;
     }
     uint32_t *known = &outlet->known[segment->id % SEGMENT_PLACES];
     header->flags = FRAME_SHARED;
     header->segment = segment->id;
-    header->bulk_place = (uint64_t)((const uint8_t *)bulk->data - (const uint8_t *)segment->start);
+    header->bulk_place = offset;
     if (*known == segment->id)
         return -1;
     *known = segment->id;

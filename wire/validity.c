@@ -119,22 +119,6 @@ static const char *fault_of_device(const char *device) {
                   "a choice of device that is none");
 }
 
-static const char *fault_of_block(const struct layout *layout, uint8_t precondition,
-                                  uint32_t columns, uint8_t scaled) {
-    const struct layout_tensor *first = &layout->tensor[0];
-    uint64_t order = evaluation_block(layout, precondition, columns);
-    uint64_t most =
-        precondition == PRECONDITION_LISTED ? first->rows * first->columns : first->rows;
-    if (columns > most || (precondition == PRECONDITION_HEAVY && !scaled))
-        return "a block of columns that are none, or are not scaled";
-    if (precondition == PRECONDITION_FULL && order != layout_parameters(layout))
-        return "a preconditioner that leaves parameters out";
-    if (order > layout_parameters(layout)) /* where the first tensor is itself of biases */
-        return "a block of more parameters than there are";
-    return unless(columns <= PRECONDITION_PARAMETERS_MAX && order <= PRECONDITION_PARAMETERS_MAX,
-                  "more parameters than a preconditioner may have");
-}
-
 static const char *fault_of_precondition(uint8_t precondition, uint32_t columns, uint8_t scaled,
                                          const struct blob *blob) {
     struct layout layout;
@@ -142,7 +126,18 @@ static const char *fault_of_precondition(uint8_t precondition, uint32_t columns,
         return NULL;
     if (precondition >= PRECONDITIONS)
         return "an unknown preconditioner";
-    return fault_of_block(&layout, precondition, columns, scaled);
+    const struct layout_tensor *first = &layout.tensor[0];
+    uint64_t order = evaluation_block(&layout, precondition, columns);
+    uint64_t most =
+        precondition == PRECONDITION_LISTED ? first->rows * first->columns : first->rows;
+    if (columns > most || (precondition == PRECONDITION_HEAVY && !scaled))
+        return "a block of columns that are none, or are not scaled";
+    if (precondition == PRECONDITION_FULL && order != layout_parameters(&layout))
+        return "a preconditioner that leaves parameters out";
+    if (order > layout_parameters(&layout)) /* where the first tensor is itself of biases */
+        return "a block of more parameters than there are";
+    return unless(columns <= PRECONDITION_PARAMETERS_MAX && order <= PRECONDITION_PARAMETERS_MAX,
+                  "more parameters than a preconditioner may have");
 }
 
 /* A scaling is of the columns that the first tensor is for. */
