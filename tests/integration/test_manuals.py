@@ -8,7 +8,7 @@ import sys
 
 from harness import BUILD, SOURCE, Skip, dml, main, run, small_data, test, write_job
 
-PAGES = {page.name: page for page in sorted((SOURCE / 'man').glob('*.[157]'))}
+PAGES = {page.name: page for page in sorted((SOURCE / 'man').glob('*.[1357]'))}
 
 
 @test
