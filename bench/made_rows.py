@@ -46,23 +46,6 @@ def tf_idf(rows):
     return lines
 
 
-def text():
-    """25,000 rows of two classes whose words differ a little in how frequent they are."""
-    rng, words = random.Random(2), 30_000
-    tilts = [rng.gauss(0, 0.11) for _ in range(words)]
-    of_class = {sign: list(itertools.accumulate(math.exp(sign * tilt) / (k + 1) ** 1.05
-                                                for k, tilt in enumerate(tilts)))
-                for sign in (-1, 1)}
-    rows = []
-    for _ in range(25_000):
-        label, counts = rng.choice((-1, 1)), {}
-        length = 20 + int(rng.expovariate(1 / 80))
-        for word in rng.choices(range(1, words + 1), cum_weights=of_class[label], k=length):
-            counts[word] = counts.get(word, 0) + 1
-        rows.append((label, counts))
-    return tf_idf(rows)
-
-
 def one_hot(rows, positive, numbers=()):
     """Of tables: rows of (label, cells). Columns of numbers get deviation 1, and nothing is left out
     of them; of all others each text is a column of its own."""
