@@ -13,10 +13,10 @@
  *                   &(struct dml_scores){.values = &probability}, NULL))
  *         errx(1, "%s", dml_error_text());
  *
- * Numbers are those that `dml-coordinator predict` prints, to the bit. A model never changes once
- * it is open: any number of threads may use it at once, each with a scorer of its own. The library
- * has no state but the text of each thread's last error. It starts no threads and no processes,
- * takes no signals, writes nothing anywhere, and never ends the process. */
+ * Scores equal those that `dml-coordinator predict` prints, to the last bit. An open model never
+ * changes: any number of threads may use it at once, each with its own scorer. The only state of
+ * the library is the text of each thread's last error. It starts no threads and no processes,
+ * handles no signals, writes nothing anywhere, and never ends the process. */
 #ifndef DML_MODEL_H
 #define DML_MODEL_H
 
@@ -31,18 +31,18 @@ extern "C" {
 
 /* ---- errors ---- */
 
-/* What a function answers that can fail. */
+/* What functions that can fail return. */
 enum dml_status {
     DML_OK = 0,
-    DML_USAGE = -64,       /* what was asked for is not to be had of this model */
-    DML_DATA = -65,        /* the model, or a row, is not as it must be */
-    DML_UNAVAILABLE = -69, /* memory; or a model that only the program scores: of a plug-in */
+    DML_USAGE = -64,       /* this model does not support the request */
+    DML_DATA = -65,        /* the model, or a row, is invalid */
+    DML_UNAVAILABLE = -69, /* not enough memory; or the model is that of a plug-in */
     DML_INTERNAL = -70,    /* a defect of the library */
     DML_IO = -74,          /* the files cannot be read */
     DML_PERMISSION = -77
 };
 
-/* What went wrong in this thread's last call that failed: what, where, and what to do. Valid until
+/* Says of this thread's last call that failed what went wrong, where, and what to do. Valid until
  * the thread's next call. */
 DML_API const char *dml_error_text(void);
 
@@ -54,73 +54,76 @@ DML_API const char *dml_version(void);
 struct dml_model;
 
 /* Opens the model at `path`: a model's folder, its model.safetensors, or a state folder, which
- * stands for the model that is live there. The weights are mapped and not copied. Both files are
- * checked as a whole. They must not be changed in place while the model is open; dml itself never
- * does that, but replaces folders. */
+ * means its live model. The weights are mapped and not copied. Both files are checked completely.
+ * Do not write to them in place while the model is open; dml itself never does. */
 DML_API int dml_model_open(const char *path, struct dml_model **model);
 
-/* Closes the model, which is unmapped when the last of its scorers is freed, too: in any order, and
- * by any thread. NULL is harmless. */
+/* Closes the model. It is unmapped when all its scorers are freed as well, in any order and by any
+ * threads. NULL is harmless. */
 DML_API void dml_model_close(struct dml_model *model);
 
-/* All that follows belongs to the model. */
+/* Pointers that these functions return belong to the model. */
 
-/* What it is, as a JSON object: dml-model(3) lists its members. */
+/* All of the following as a JSON object: dml-model(3) lists its members. */
 DML_API const char *dml_model_description(const struct dml_model *model);
 
 DML_API int dml_model_format_version(const struct dml_model *model);
 DML_API const char *dml_model_objective(const struct dml_model *model); /* "logistic" */
-DML_API const char *dml_model_sha256(const struct dml_model *model);    /* its name */
+DML_API const char *dml_model_sha256(const struct dml_model *model);    /* of the model */
 
-/* How many numbers a row has of each kind: see struct dml_scores. */
+/* How many numbers of each kind a row gets: see struct dml_scores. */
 DML_API size_t dml_model_margins(const struct dml_model *model);
 DML_API size_t dml_model_values(const struct dml_model *model);
-DML_API size_t dml_model_probabilities(const struct dml_model *model); /* 0: it has none */
-DML_API size_t dml_model_labels(const struct dml_model *model);        /* 0: it has none */
+DML_API size_t dml_model_probabilities(const struct dml_model *model); /* 0: not available */
+DML_API size_t dml_model_labels(const struct dml_model *model);        /* 0: not available */
 
-/* Its classes: 0 of a model that predicts numbers. Of two, the second is the positive one. */
+/* The number of classes, 0 if the model predicts numbers, and their names. The second of two
+ * classes is the positive one. */
 DML_API size_t dml_model_classes(const struct dml_model *model);
 DML_API const char *dml_model_class(const struct dml_model *model, size_t number);
 
-/* From which probability on a label is predicted: of the positive class, or of that of a list. NaN
- * where the likeliest class is the label, or there is none. */
+/* The least probability at which a class is predicted: the positive one, or, where rows have lists
+ * of classes, the class `number`. NaN if the likeliest class is predicted, or there are no classes.
+ */
 DML_API double dml_model_threshold(const struct dml_model *model, size_t number);
 
-/* The columns that rows of a table must have; 0: the model is not of a table, and its rows have
- * values by the ids of features. A name is NULL where the table had no header line. */
+/* The columns that rows of a table must have. 0: the model was not trained on a table, and the
+ * values of its rows belong to ids of features. A name is NULL if the table had no header line. */
 enum dml_kind { DML_NUMBER, DML_CATEGORY, DML_TEXT, DML_DATE, DML_OFFSET, DML_EXPOSURE };
 DML_API size_t dml_model_columns(const struct dml_model *model);
 DML_API const char *dml_model_column_name(const struct dml_model *model, size_t number);
 DML_API enum dml_kind dml_model_column_kind(const struct dml_model *model, size_t number);
 
-/* Its features, by rising id; of a table a feature is what a column's number or text became. */
+/* The features, by rising id. For a table, the number or text of a column becomes features. */
 DML_API size_t dml_model_features(const struct dml_model *model);
 DML_API const uint64_t *dml_model_feature_ids(const struct dml_model *model);
 
 /* ---- scorers ---- */
 
-/* A model made ready for rows of one form, and the memory that scoring takes: for one thread at a
- * time. It keeps the model open, also after dml_model_close(). */
+/* A model prepared for rows of one form, and the memory that scoring needs. Only one thread at a
+ * time may use a scorer. It keeps the model mapped, even after dml_model_close(). */
 struct dml_scorer;
 
-/* Columns that are not given are missing in each row; else their lack is an error. */
+/* Columns of the model that are not among `names` are missing in each row. Without this flag they
+ * are an error. */
 #define DML_MISSING_COLUMNS 1u
 
-/* For rows of a table with `count` columns of these names, in any order; columns that the model
- * does not know are ignored, and so is the label. names == NULL: the columns are those of the file
- * that was trained on, by their places, and the label's may be left out where it was the last.
- * DML_USAGE if the model is not of a table. */
+/* For rows of a table with `count` columns of these names, in any order; unknown columns and the
+ * label are ignored. names == NULL: the columns are those of the training file, in its order; the
+ * label may be left out if it was the last column. DML_USAGE if the model was not trained on a
+ * table. */
 DML_API int dml_scorer_of_columns(const struct dml_model *model, size_t count,
                                   const char *const *names, unsigned flags,
                                   struct dml_scorer **scorer);
 
-/* For rows of `count` numbers, of the features with these ids, in any order; the values of others
- * are 0, and features that the model does not know are ignored. ids == NULL: they are 1 … count,
- * and the model has none beyond. DML_USAGE if the model is of a table. */
+/* For rows of `count` numbers: the values of the features with these ids, in any order. Other
+ * features are 0, and unknown ones are ignored. ids == NULL: the ids are 1 … count, and the model
+ * must not have larger ones. DML_USAGE if the model was trained on a table. */
 DML_API int dml_scorer_of_ids(const struct dml_model *model, size_t count, const uint64_t *ids,
                               struct dml_scorer **scorer);
 
-/* For rows that have ids and values each. DML_USAGE if the model is of a table. */
+/* For rows that each have their own ids and values. DML_USAGE if the model was trained on a table.
+ */
 DML_API int dml_scorer_of_sparse(const struct dml_model *model, struct dml_scorer **scorer);
 
 /* NULL is harmless. */
@@ -128,58 +131,60 @@ DML_API void dml_scorer_free(struct dml_scorer *scorer);
 
 /* ---- rows ---- */
 
-/* Rows, row by row one behind the other, in one of three forms. */
+/* Rows, one after another, in one of three forms. */
 struct dml_rows {
     size_t count;
 
-    /* For a scorer of columns: count × columns. A cell is its text, as a CSV file has it but
-     * without quotes; or where that is NULL its number, which of a column of categories, texts or
-     * dates can only be NaN. It is missing if the number is NaN, or the text is empty or one of the
-     * words that training took for missing. texts == NULL: all are numbers. numbers == NULL: all
-     * are texts, and NULL is missing.
+    /* For a scorer of columns: count × columns. A cell is its text, as in a CSV file but without
+     * quotes, or, if the text is NULL, its number. For a column of categories, texts or dates the
+     * number can only be NaN. A cell is missing if its number is NaN, or its text is empty or a
+     * word for a missing value in the training. texts == NULL: all cells are numbers. numbers ==
+     * NULL: all cells are texts, and NULL is missing.
      *
-     * Of a scorer of ids: count × ids numbers, and no texts. */
+     * For a scorer of ids: count × ids numbers, and no texts. */
     const char *const *texts;
     const double *numbers;
 
-    /* Sparse: row i has ids[start[i]] … ids[start[i + 1] − 1], in any order, but all different, and
-     * the values at the same places; `start` has count + 1 elements, which do not fall. */
+    /* For a scorer of sparse rows: row i has ids[start[i]] … ids[start[i + 1] − 1], all different
+     * and in any order, and the values at the same positions. `start` has count + 1 elements, none
+     * less than the one before. */
     const size_t *start;
     const uint64_t *ids;
     const double *values;
 
-    /* An offset, and an exposure, of each row, if the model was trained with a file of them beside
+    /* An offset and an exposure for each row, if the model was trained with a file of them beside
      * the data; else NULL. */
     const double *offsets;
     const double *exposures;
 };
 
-/* Where what is found for each row goes; what is NULL is not wanted. */
+/* The arrays into which the scores of all rows are written. NULL: not wanted. */
 struct dml_scores {
     /* count × dml_model_margins(): the sums of weights. */
     double *margins;
 
-    /* count × dml_model_values(): what `predict` prints: the probability of the positive class, of
-     * each class, or the value, calibrated if the model is. */
+    /* count × dml_model_values(), as `predict` prints them: the probability of the positive class
+     * or of each class, or the value; calibrated if the model is. */
     double *values;
 
-    /* count × dml_model_probabilities(): of each class, also of two. */
+    /* count × dml_model_probabilities(): of each class, also if there are two. */
     double *probabilities;
 
-    /* count × dml_model_labels(): the number of the class that is predicted; where rows have lists
-     * of classes, 1 for each class that is predicted, else 0. By the model's threshold. */
+    /* count × dml_model_labels(), by the model's threshold: the number of the predicted class;
+     * where rows have lists of classes, 1 for each predicted class and 0 for the others. */
     int32_t *labels;
 };
 
-/* Scores rows. At the first one that is refused (DML_DATA) it ends: those before it have their
- * scores, and *scored, unless it is NULL, is its number. Numbers must be finite. */
+/* Scores rows. The first invalid row ends the call with DML_DATA: the rows before it have their
+ * scores, and *scored, unless `scored` is NULL, is the number of these rows. Numbers must be
+ * finite. */
 DML_API int dml_score(struct dml_scorer *scorer, const struct dml_rows *rows,
                       const struct dml_scores *scores, size_t *scored);
 
-/* Counts for each column, over the rows of the last dml_score(), the texts or words that training
- * did not have, and the values that it had. Each array has dml_model_columns() elements, or is
- * NULL. Answers the sum of `unseen`. A column of which nothing is known in many rows is most likely
- * written in another way than it was in training. */
+/* Counts for each column, over the rows of the last dml_score(), the texts or words that did not
+ * occur in the training, and the other values. Each array has dml_model_columns() elements, or is
+ * NULL. Returns the sum of `unseen`. A column with many unseen and no known values is most likely
+ * written in another way than in the training. */
 DML_API uint64_t dml_scorer_unseen(const struct dml_scorer *scorer, uint64_t *unseen,
                                    uint64_t *known);
 
