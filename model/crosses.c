@@ -39,7 +39,7 @@ static void use_column(struct cross_mapper *mapper, uint32_t column) {
         return;
     mapper->bin[column] = memory_new(edges + (size_t)1, sizeof(uint64_t));
     for (uint32_t bin = 0; bin <= edges; bin++)
-        mapper->bin[column][bin] = table_bin_feature(table->ids, column, bin);
+        mapper->bin[column][bin] = table_bin_feature(column, bin);
 }
 
 struct cross_mapper *cross_mapper_new(const struct model *model) {
@@ -88,8 +88,7 @@ void cross_mapper_free(struct cross_mapper *mapper) {
 }
 
 void cross_mapper_miss(struct cross_mapper *mapper, uint32_t column) {
-    mapper->missed[column] =
-        table_feature(mapper->layout->table->ids, column, ROLE_MISSING, NULL, 0);
+    mapper->missed[column] = table_feature(column, ROLE_MISSING, NULL, 0);
 }
 
 void cross_mapper_forget_missed(struct cross_mapper *mapper) {

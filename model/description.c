@@ -26,36 +26,12 @@ json_t *description_feature_names(const struct model_layout *layout, uint64_t fe
     return names;
 }
 
-static int format_version(const struct model_layout *layout) {
-    if (layout->table && (table_has_amounts(layout->table) || layout->table->hash_canonical))
-        return MODEL_FORMAT_VERSION;
-    if (layout->table && table_has_other_words(layout->table))
-        return MODEL_FORMAT_WORDS;
-    if (layout->table && table_has_monotone(layout->table))
-        return MODEL_FORMAT_MONOTONE;
-    if (layout->table && table_find_kind(layout->table, COLUMN_CLUSTER) < layout->table->columns)
-        return MODEL_FORMAT_CLUSTERS;
-    if (layout->table && table_has_dates(layout->table))
-        return MODEL_FORMAT_DATES;
-    if (offsets_needed(layout))
-        return MODEL_FORMAT_OFFSETS;
-    if (layout->table && table_has_texts(layout->table))
-        return MODEL_FORMAT_TEXTS;
-    if (layout->table && layout->table->crosses)
-        return MODEL_FORMAT_CROSSES;
-    if (layout->response)
-        return MODEL_FORMAT_RESPONSE;
-    if (layout->table)
-        return MODEL_FORMAT_TABLE;
-    return model_family(layout)->stores_vector ? MODEL_FORMAT_NETWORK : MODEL_FORMAT_LINEAR;
-}
-
 json_t *description_json(const struct model_layout *layout, uint64_t features, const char *sha256,
                          const json_t *details) {
-    json_t *all = json_pack("{s:i, s:s, s:I, s:b, s:I, s:s}", "format_version",
-                            format_version(layout), "objective", layout->objective, "outputs",
-                            (json_int_t)layout->outputs, "intercept", layout->intercept, "features",
-                            (json_int_t)features, "model_sha256", sha256);
+    json_t *all = json_pack("{s:s, s:i, s:s, s:I, s:b, s:I, s:s}", "format", MODEL_FORMAT,
+                            "format_version", MODEL_FORMAT_VERSION, "objective", layout->objective,
+                            "outputs", (json_int_t)layout->outputs, "intercept", layout->intercept,
+                            "features", (json_int_t)features, "model_sha256", sha256);
     /* NULL if the loss has no parameters. */
     int kind = objective_from_name(layout->objective);
     const struct loss_parameter *parameter;
@@ -98,7 +74,6 @@ static const char *const header_names[] = {
 json_t *score_options_json(const struct source_options *options) {
     json_t *object = json_pack("{s:s, s:s}", "format", source_format_names[options->format],
                                "header", header_names[options->header]);
-    json_object_set_new(object, "row_hash", json_string("raw")); /* which rows a share holds out */
     if (options->label)
         json_object_set_new(object, "label", text_to_json(options->label));
     if (options->delimiter)
@@ -241,7 +216,7 @@ void checksum_add(json_t *all, const char *of_tensors) {
     checksum_add_own(all);
 }
 
-/* Files that were written before there were checksums, or edited by hand, have no such member. */
+/* A file that was edited by hand may lack the member. */
 static bool differs(const json_t *all, const char *member, const char *found) {
     const json_t *stored = json_object_get(all, member);
     return stored && (!json_is_string(stored) || strcmp(json_string_value(stored), found));

@@ -96,7 +96,7 @@ static void put_head(const struct model *model, FILE *file) {
     const struct model_layout *layout = &model->layout;
     const json_t *details = model->details;
     json_t *classes = json_object_get(details, "classes");
-    fprintf(file, "{\"format_version\":%d,\"objective\":", layout->response ? 2 : 1);
+    fputs("{\"format_version\":1,\"objective\":", file);
     put_json(json_string(layout->objective), file);
     if (classes) {
         fputs(",\"classes\":", file);

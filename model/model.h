@@ -18,23 +18,11 @@
 #include "data/table/table.h"
 #include "objective/objective.h"
 
-/* The version of both files, raised when an older reader could not read a newer one. Models of
- * earlier kinds are still written as before, so that programs of before read them: linear ones that
- * are not of tables, networks, those of tables, those with a response, with crosses, with texts,
- * with offsets, with dates, with clusters, with monotone columns, with words of other letters;
- * 14 has columns of amounts, or hashes of canonical spellings. */
-#define MODEL_FORMAT_VERSION 14
-#define MODEL_FORMAT_WORDS 13
-#define MODEL_FORMAT_MONOTONE 12
-#define MODEL_FORMAT_CLUSTERS 11
-#define MODEL_FORMAT_DATES 10
-#define MODEL_FORMAT_OFFSETS 9
-#define MODEL_FORMAT_TEXTS 8
-#define MODEL_FORMAT_CROSSES 7
-#define MODEL_FORMAT_RESPONSE 6
-#define MODEL_FORMAT_TABLE 5
-#define MODEL_FORMAT_NETWORK 4
-#define MODEL_FORMAT_LINEAR 3
+/* The version of both files. It is raised when an older reader would read a newer model wrongly; a
+ * model that needs nothing new is then still written as the older version. Models of older versions
+ * are read for ever. */
+#define MODEL_FORMAT_VERSION 1
+#define MODEL_FORMAT "dml" /* the member `format` of both files */
 
 /* Features of an earlier model that the data no longer has. A new model keeps them, besides the
  * features of the run that wrote it. */
@@ -78,7 +66,7 @@ struct model_layout {
     bool needs[ROW_PROPERTIES]; /* of offsets and exposures: each row has one. They are a column of
                                    the table, or else in a file beside the data */
     const struct table *table;  /* how tables are prepared (model.json: `preparation`), or NULL:
-                                   not from tables, or format 1 */
+                                   not from tables */
 };
 
 /* The weights of a feature. */

@@ -136,13 +136,13 @@ static void add_bins(struct sums *sums, uint32_t number, const char *value, cons
     double *table = memory_new(coded->codes * width, sizeof *table);
     for (uint32_t bin = 0; bin < bins; bin++) {
         double *row = table + (size_t)bin * width;
-        coded->id[bin] = table_bin_feature(sums->table->ids, number, bin);
+        coded->id[bin] = table_bin_feature(number, bin);
         if (steps && bin)
             memcpy(row, row - width, width * sizeof *row);
         if (!steps || bin)
             add_weights(sums, coded->id[bin], 1, row);
     }
-    coded->id[bins] = table_feature(sums->table->ids, number, ROLE_MISSING, NULL, 0);
+    coded->id[bins] = table_feature(number, ROLE_MISSING, NULL, 0);
     add_looked_up(sums, coded->value, table, coded->codes);
     free(table);
 }
@@ -158,14 +158,13 @@ static bool is_crossed(const struct table *table, uint32_t number) {
 static void add_number_column(struct sums *sums, uint32_t number, const char *name) {
     const struct table_column *column = &sums->table->column[number];
     struct onnx_graph *graph = sums->graph;
-    enum table_ids ids = sums->table->ids;
     const char *value = onnx_input(graph, name, ONNX_DOUBLE, 0);
     const char *missing = onnx_node(graph, "IsNaN", value, NULL, NULL);
     const char *mean = onnx_double(graph, isnan(column->mean) ? 0 : column->mean);
     const char *filled = onnx_node(graph, "Where", missing, mean, value);
-    add_number(sums, filled, table_feature(ids, number, ROLE_NUMBER, NULL, 0));
+    add_number(sums, filled, table_feature(number, ROLE_NUMBER, NULL, 0));
     add_number(sums, onnx_cast(graph, missing, ONNX_DOUBLE),
-               table_feature(ids, number, ROLE_MISSING, NULL, 0));
+               table_feature(number, ROLE_MISSING, NULL, 0));
     if (column->edges)
         add_bins(sums, number, value, missing);
     else if (is_crossed(sums->table, number)) {
@@ -173,7 +172,7 @@ static void add_number_column(struct sums *sums, uint32_t number, const char *na
         struct coded_column *coded = &sums->coded[number];
         coded->codes = 2;
         coded->id = memory_new(coded->codes, sizeof *coded->id);
-        coded->id[1] = table_feature(sums->table->ids, number, ROLE_MISSING, NULL, 0);
+        coded->id[1] = table_feature(number, ROLE_MISSING, NULL, 0);
         coded->value = onnx_cast(sums->graph, missing, ONNX_INT64);
     }
 }
@@ -206,15 +205,14 @@ static bool is_feature(const void *layout, uint64_t id) {
 static void add_spellings(const struct sums *sums, uint32_t number,
                           const struct coded_column *coded, struct known_texts *known) {
     const struct model_layout *layout = sums->weights->layout;
-    enum table_ids ids = sums->table->ids;
     for (uint64_t k = 0, texts = known->count; k < texts; k++) {
         struct spellings spellings;
         spellings_find(&spellings, known->text[k]);
         for (uint32_t i = 0; i < spellings.count; i++) {
             const char *other = spellings.text[i];
-            uint64_t id = table_feature(ids, number, ROLE_VALUE, other, strlen(other));
-            if (!is_feature(layout, id) && spelling_find_known(ids, number, other, is_feature,
-                                                               layout) == coded->id[known->code[k]])
+            uint64_t id = table_feature(number, ROLE_VALUE, other, strlen(other));
+            if (!is_feature(layout, id) &&
+                spelling_find_known(number, other, is_feature, layout) == coded->id[known->code[k]])
                 known_add(known, memory_copy_string(other), known->code[k]);
         }
     }
@@ -253,7 +251,7 @@ static int add_category_column(struct sums *sums, uint32_t number, const char *n
     find_texts(sums, number, &known, coded);
     uint64_t texts = coded->codes;
     add_spellings(sums, number, coded, &known);
-    coded->id[coded->codes++] = table_feature(sums->table->ids, number, ROLE_MISSING, NULL, 0);
+    coded->id[coded->codes++] = table_feature(number, ROLE_MISSING, NULL, 0);
     coded->id[coded->codes++] = 0;
     add_missing_words(sums->table, &known, (int64_t)texts);
     int code = onnx_check_room(sums->graph, coded->codes * (width + UINT64_C(4)));

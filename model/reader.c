@@ -75,12 +75,7 @@ static int read_json(const char *path, json_t **details) {
     json_int_t version = json_integer_value(json_object_get(*details, "format_version"));
     if (version < 1)
         return error_set(ERROR_DATA, "%s does not describe a model: no format_version", path);
-    if (version > MODEL_FORMAT_VERSION)
-        return error_set(ERROR_DATA,
-                         "%s is of format version %lld; this program knows none newer than %d; "
-                         "use the program that wrote it",
-                         path, (long long)version, MODEL_FORMAT_VERSION);
-    return 0;
+    return tensors_check_version(path, *details, version);
 }
 
 /* Lists the strings of an array member. The strings stay part of `details`; the list is the

@@ -95,15 +95,6 @@ static int check_names(const struct model *model, const struct model_layout *lay
     return 0;
 }
 
-/* Whether texts have other ids than in the run. */
-static int check_text_ids(const struct model_layout *old, const struct model_layout *layout) {
-    bool texts = old->features && old->feature_id[old->features - 1] >= FEATURE_HASHED;
-    if (!texts || !old->table || !layout->table || old->table->ids == layout->table->ids)
-        return 0;
-    return error_set(ERROR_DATA,
-                     "an earlier version of dml made it, which numbered texts in another way");
-}
-
 int model_fits(const struct model *model, const struct model_layout *layout) {
     const struct model_layout *old = &model->layout;
     if (strcmp(old->objective, layout->objective))
@@ -115,8 +106,6 @@ int model_fits(const struct model *model, const struct model_layout *layout) {
     int code = model_family(layout)->fits(old, layout);
     if (!code)
         code = check_classes(old, layout);
-    if (!code)
-        code = check_text_ids(old, layout);
     return code ? code : check_names(model, layout);
 }
 

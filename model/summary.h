@@ -16,11 +16,10 @@
 #include "model/fit.h"
 #include "model/model.h"
 
-/* The name of the file, and the version of its format, raised when an older reader could not read a
- * newer one. */
+/* The name of the file, and the version of its format. It is raised when an older reader would read
+ * a newer file wrongly; files of older versions are read for ever. */
 #define MODEL_SUMMARY "summary.json"
-#define SUMMARY_FORMAT_VERSION 2
-#define SUMMARY_VERSION_ALL 1 /* of a file that has errors of all parameters, or none */
+#define SUMMARY_FORMAT_VERSION 1
 
 /* What second derivatives over all training rows say of the estimates, in the units of the model's
  * file: parameters as the file has them, labels as the data has them. With w the weights of rows as

@@ -77,9 +77,7 @@ static json_t *covariance_json(const struct summary_covariance *covariance) {
 
 json_t *summary_json(const json_t *fit, const struct summary_covariance *covariance,
                      const char *why) {
-    bool single = covariance && covariance->elements;
-    json_t *all =
-        json_pack("{s:i}", "format_version", single ? SUMMARY_FORMAT_VERSION : SUMMARY_VERSION_ALL);
+    json_t *all = json_pack("{s:i}", "format_version", SUMMARY_FORMAT_VERSION);
     if (fit)
         json_object_set(all, "fit", (json_t *)fit);
     if (covariance)
@@ -120,14 +118,14 @@ static bool is_covariance(const json_t *covariance, const struct model_layout *l
     size_t count =
         model_rows(layout) * layout->features + (layout->intercept ? layout->outputs : 0);
     const json_t *elements = json_object_get(covariance, "elements");
-    const json_t *running = json_object_get(covariance, "runs_away"); /* not of older models */
     size_t listed = elements ? json_array_size(elements) : count;
     return json_integer_value(json_object_get(covariance, "parameters")) == (json_int_t)count &&
            are_numbers(json_object_get(covariance, "aliased"), count) &&
            (!elements || are_numbers(elements, count)) &&
-           (!running || are_numbers(running, count)) && is_list(covariance, "variance", listed) &&
-           is_list(covariance, "sampling", listed) && is_list(covariance, "robust", listed) &&
-           is_list(covariance, "clustered", listed) && is_list(covariance, "estimate", count);
+           are_numbers(json_object_get(covariance, "runs_away"), count) &&
+           is_list(covariance, "variance", listed) && is_list(covariance, "sampling", listed) &&
+           is_list(covariance, "robust", listed) && is_list(covariance, "clustered", listed) &&
+           is_list(covariance, "estimate", count);
 }
 
 static int check_summary(const json_t *all, const struct model *model, const char *path) {
@@ -136,8 +134,9 @@ static int check_summary(const json_t *all, const struct model *model, const cha
     const json_t *covariance = json_object_get(all, "covariance");
     if (version < 1 || version > SUMMARY_FORMAT_VERSION)
         return error_set(ERROR_DATA,
-                         "%s is of format version %lld; this program knows none but 1 to %d; use "
-                         "the program that wrote it",
+                         "%s has format version %lld, and this program reads version %d: a newer "
+                         "or a development version of dml wrote it; use that program, or train the "
+                         "model again",
                          path, (long long)version, SUMMARY_FORMAT_VERSION);
     int code = checksum_check_own(all, path);
     if (code)

@@ -226,8 +226,8 @@ static double freedom_of(const json_t *summary, const json_t *covariance, enum s
     return distribution && distribution->has_dispersion ? fit_number(summary, "freedom") : INFINITY;
 }
 
-/* The errors that a summary has for those that are asked for: without a penalty one kind is both,
- * and runs of older programs have the Bayesian ones alone. */
+/* The errors that a summary has for those that are asked for: without a penalty one kind is both.
+ * A penalised run without errors from sample to sample has the Bayesian ones alone. */
 static const json_t *list_of_errors(const json_t *covariance, bool penalised,
                                     enum summary_kind *errors) {
     const json_t *list = json_object_get(covariance, errors_rows[*errors].member);

@@ -51,8 +51,8 @@ static void add_vector(json_t *header, const struct tensors *tensors, size_t *of
 char *tensors_plan(struct tensors *tensors, const char *objective) {
     bool vector = tensors->vector.count > 0;
     char version[16];
-    snprintf(version, sizeof version, "%d", vector ? MODEL_FORMAT_NETWORK : MODEL_FORMAT_LINEAR);
-    json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", "dml",
+    snprintf(version, sizeof version, "%d", MODEL_FORMAT_VERSION);
+    json_t *header = json_pack("{s:{s:s, s:s, s:s}}", "__metadata__", "format", MODEL_FORMAT,
                                "format_version", version, "objective", objective);
     size_t offset = 0;
     if (vector)
@@ -132,6 +132,17 @@ int tensors_place(const char *path, size_t data, size_t length, const char *name
     return 0;
 }
 
+int tensors_check_version(const char *path, const json_t *members, long long version) {
+    const char *format = json_string_value(json_object_get(members, "format"));
+    if (format && !strcmp(format, MODEL_FORMAT) && version <= MODEL_FORMAT_VERSION)
+        return 0;
+    return error_set(ERROR_DATA,
+                     "%s has format version %lld, and this program reads version %d: a newer or a "
+                     "development version of dml wrote it; use that program, or train the model "
+                     "again",
+                     path, version, MODEL_FORMAT_VERSION);
+}
+
 static int check_version(const char *path, const json_t *header) {
     const json_t *metadata = json_object_get(header, "__metadata__");
     const char *text = json_string_value(json_object_get(metadata, "format_version"));
@@ -139,12 +150,7 @@ static int check_version(const char *path, const json_t *header) {
     long version = text ? strtol(text, &end, 10) : 0;
     if (version < 1 || *end)
         return error_set(ERROR_DATA, "%s holds tensors, but not a model of this program", path);
-    if (version > MODEL_FORMAT_VERSION)
-        return error_set(ERROR_DATA,
-                         "%s is of format version %ld; this program knows none newer than %d; "
-                         "use the program that wrote it",
-                         path, version, MODEL_FORMAT_VERSION);
-    return 0;
+    return tensors_check_version(path, metadata, version);
 }
 
 int tensors_place_vector(const char *path, const json_t *header, size_t data, size_t length,

@@ -61,6 +61,10 @@ int tensors_place(const char *path, size_t data, size_t length, const char *name
 int tensors_place_vector(const char *path, const json_t *header, size_t data, size_t length,
                          struct tensors *tensors);
 
+/* Whether the member `format` and a version are those of a model that this program reads;
+ * ERROR_DATA names both versions and says what to do. */
+int tensors_check_version(const char *path, const json_t *members, long long version);
+
 /* Reads and checks the header of a file in memory. ERROR_DATA names `path`. */
 int tensors_parse(const char *path, const void *file, size_t length, struct tensors *tensors);
 

@@ -51,8 +51,8 @@ static uint32_t table_columns(const struct model *model) {
 }
 
 /* The id of a column's feature in a role that needs no text. */
-static uint64_t feature_of(const struct model *model, uint32_t column, enum feature_role role) {
-    return table_feature(model->layout.table->ids, column, role, NULL, 0);
+static uint64_t feature_of(uint32_t column, enum feature_role role) {
+    return table_feature(column, role, NULL, 0);
 }
 
 /* One of 64 by the upper bits of an id, which is a hash: most ids have none of those that say that
@@ -137,12 +137,12 @@ void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
     for (uint32_t i = 0; i < columns; i++) {
         const struct table *table = model->layout.table;
         const struct table_column *column = &table->column[i];
-        mapper->counts[i].missing = feature_of(model, i, ROLE_MISSING);
+        mapper->counts[i].missing = feature_of(i, ROLE_MISSING);
         if (column->kind == COLUMN_NUMBER) {
             double mean = model->layout.table->column[i].mean;
-            uint64_t rank = find_rank(&model->layout, feature_of(model, i, ROLE_NUMBER));
+            uint64_t rank = find_rank(&model->layout, feature_of(i, ROLE_NUMBER));
             mapper->missing[mapper->missing_count] =
-                (struct missing){.id = feature_of(model, i, ROLE_MISSING),
+                (struct missing){.id = feature_of(i, ROLE_MISSING),
                                  .rank = isnan(mean) ? NO_FEATURE : rank,
                                  .mean = mean};
             mapper->missing_bits |= missing_bit(mapper->missing[mapper->missing_count++].id);
@@ -151,7 +151,7 @@ void term_mapper_init(struct term_mapper *mapper, const struct model *model) {
             continue;
         mapper->bins[i] = memory_new(column->edges + (size_t)1, sizeof(uint64_t));
         for (uint32_t bin = 0; bin <= column->edges; bin++)
-            mapper->bins[i][bin] = find_rank(&model->layout, table_bin_feature(table->ids, i, bin));
+            mapper->bins[i][bin] = find_rank(&model->layout, table_bin_feature(i, bin));
     }
     qsort(mapper->missing, mapper->missing_count, sizeof *mapper->missing, compare_missing);
     mapper->crosses = cross_mapper_new(model);
@@ -228,7 +228,7 @@ static uint64_t add_rare(const struct term_mapper *mapper, uint64_t id, struct t
     uint32_t column = find_rare(mapper->model, id);
     if (column == COLUMN_NOWHERE)
         return 0;
-    uint64_t rare = feature_of(mapper->model, column, ROLE_RARE);
+    uint64_t rare = feature_of(column, ROLE_RARE);
     add_known_term(find_rank(&mapper->model->layout, rare), 1, terms);
     return rare;
 }
@@ -278,8 +278,7 @@ bool term_mapper_column_is_mute(const struct term_mapper *mapper, uint32_t colum
     if (of->kind == COLUMN_NUMBER)
         return !of->is_part &&
                (of->edges ||
-                find_rank(&mapper->model->layout, feature_of(mapper->model, column, ROLE_NUMBER)) !=
-                    NO_FEATURE);
+                find_rank(&mapper->model->layout, feature_of(column, ROLE_NUMBER)) != NO_FEATURE);
     return mapper->counts[column].unseen || of->kind == COLUMN_DATE ||
            (of->kind == COLUMN_CATEGORY && !of->is_part &&
             find_rank(&mapper->model->layout, mapper->counts[column].missing) == NO_FEATURE);
@@ -313,7 +312,7 @@ int term_mapper_check_table(struct term_mapper *mapper, const char *path, const 
                         "it counts as missing",
                         path, name);
         mapper->told[i] = true;
-        uint64_t missing = feature_of(mapper->model, i, ROLE_MISSING);
+        uint64_t missing = feature_of(i, ROLE_MISSING);
         add_mean(mapper, missing, &mapper->absent);
         add_known_term(find_rank(&mapper->model->layout, missing), 1, &mapper->absent);
         if (mapper->crosses)
@@ -353,10 +352,9 @@ struct row_value {
 /* Finds the ranks. A text that training had in another spelling takes the id of that, and with it
  * its place among the others: terms are added in the order of ids, so that the sums have the same
  * bits. */
-static void rank_values(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
-                        bool seeded) {
+static void rank_values(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row) {
     const struct model_layout *layout = &mapper->model->layout;
-    const uint64_t *id = seeded ? source_row_seeded_ids(rows, row) : source_row_ids(rows, row);
+    const uint64_t *id = source_row_ids(rows, row);
     uint64_t rank = 0, first = rows->start[row], count = rows->start[row + 1] - first;
     bool respelled = false;
     if (mapper->values_room < count)
@@ -365,13 +363,13 @@ static void rank_values(struct term_mapper *mapper, const struct source_rows *ro
     for (uint64_t i = 0; i < count; i++) {
         struct row_value *value = &mapper->values[i];
         const struct source_origin *origin = rows->origin ? &rows->origin[first + i] : NULL;
-        rank = rank_of(mapper, seeded ? 0 : rank, id[i]);
+        rank = rank_of(mapper, rank, id[i]);
         *value = (struct row_value){id[i], first + i, rank};
         if (!origin || origin->role != ROLE_VALUE || has_rank(layout, rank, id[i]) ||
             find_rare(mapper->model, id[i]) != COLUMN_NOWHERE)
             continue;
-        uint64_t spelled = spelling_find_known(layout->table->ids, origin->column, origin->text,
-                                               had_text, mapper->model);
+        uint64_t spelled =
+            spelling_find_known(origin->column, origin->text, had_text, mapper->model);
         if (spelled)
             *value = (struct row_value){spelled, first + i, rank_from(layout, 0, spelled)};
         respelled |= spelled != 0;
@@ -398,14 +396,12 @@ static void weigh_word(struct term_mapper *mapper, uint32_t column, struct terms
     mapper->words[mapper->words_count++] = (struct word_term){last, column};
 }
 
-/* A file is read by the model's own table, a pack by that of its run. For a model whose texts are
- * numbered in the older way a pack has the older ids, too; these do not rise. */
+/* A file is read by the model's own table, a pack by that of its run. */
 uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
                          struct terms *terms) {
     const struct table *table = mapper->model->layout.table;
-    bool seeded = rows->seeded_id && table && table->ids == TABLE_IDS_SEEDED;
     uint64_t known = 0, first = rows->start[row], count = rows->start[row + 1] - first;
-    rank_values(mapper, rows, row, seeded);
+    rank_values(mapper, rows, row);
     mapper->rows++;
     if (mapper->crosses)
         cross_mapper_begin(mapper->crosses);

@@ -23,7 +23,7 @@
 
 /* Raised whenever this program would misread a file of the former version. Files of another version
  * are refused: a run ends with the program that began it. */
-#define CHECKPOINT_VERSION 7
+#define CHECKPOINT_VERSION 1
 
 #define CHECKPOINT_RUN_BYTES 64
 

@@ -9,8 +9,19 @@
 #include "store/store.h"
 
 /* The version of the schema, `PRAGMA user_version`. Raise it with every change of a table, and add
- * to schema.h what brings a database of the version before up to it. */
-#define STORE_VERSION 12
+ * to UPGRADES in schema.h what brings a database of the version before up to it. */
+#define STORE_VERSION 1
+
+/* `PRAGMA application_id` of every database, "dml1". What programs before the first release made
+ * has none, whatever its version. */
+#define STORE_APPLICATION 0x646d6c31
+
+/* What a program makes and reads. There is one of these; tests put a later one in its place. */
+struct store_schema {
+    int version;
+    const char *const *upgrades; /* [n] brings a database of version n to the next */
+};
+extern const struct store_schema *store_schema;
 
 #define RUN_COLUMNS                                                                                \
     "r.run, r.uuid, r.job, r.identity, r.settings, r.data, r.build, r.started_ms, "                \

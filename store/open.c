@@ -18,9 +18,6 @@
 #define BUSY_MS 500
 #define BUSY_NETWORK_MS 5000
 
-#define QUOTE(x) #x
-#define QUOTED(x) QUOTE(x)
-
 /* Exclusive locking comes first: then the log needs no shared memory, and one connection is all
  * there can be. NORMAL comes before WAL: the change to it writes to an empty file, which needs no
  * more. */
@@ -71,39 +68,48 @@ static int check(struct store *store, const char *pragma) {
     "PRAGMA foreign_key_check(journal);"                                                           \
     "PRAGMA foreign_key_check(durable_steps);"
 
-/* [n] brings a database of version n to the next. */
-static const char *const upgrades[STORE_VERSION] = {
-    [1] = UPGRADE_2,  [2] = UPGRADE_3,   [3] = UPGRADE_4,  [4] = UPGRADE_5,
-    [5] = UPGRADE_6,  [6] = UPGRADE_7,   [7] = UPGRADE_8,  [8] = UPGRADE_9,
-    [9] = UPGRADE_10, [10] = UPGRADE_11, [11] = UPGRADE_12};
+static const char *const upgrades[STORE_VERSION + 1] = {[1] = UPGRADES};
+static const struct store_schema own_schema = {STORE_VERSION, upgrades};
+const struct store_schema *store_schema = &own_schema;
 
-/* Version 0 is an empty file. */
 static int bring_up_to_date(struct store *store, int version) {
     int code = version ? 0 : execute(store, SCHEMA);
     if (!code && !version)
         code = execute(store, SCHEMA_MORE);
-    for (int i = version; version && !code && i < STORE_VERSION; i++)
-        code = execute(store, upgrades[i]);
-    return code ? code : execute(store, "PRAGMA user_version = " QUOTED(STORE_VERSION));
+    for (int i = version; version && !code && i < store_schema->version; i++)
+        code = execute(store, store_schema->upgrades[i]);
+    char *mark = memory_format("PRAGMA application_id = %d; PRAGMA user_version = %d",
+                               STORE_APPLICATION, store_schema->version);
+    if (!code)
+        code = execute(store, mark);
+    free(mark);
+    return code;
 }
 
-/* The version of a database that this program knows. */
+/* The version of a database that this program knows; 0 of an empty file. */
 static int read_known_version(struct store *store, int *version) {
     sqlite3_stmt *statement;
-    int result = sqlite3_prepare_v2(store->database, "PRAGMA user_version", -1, &statement, NULL);
+    int application = 0;
+    int result = sqlite3_prepare_v2(
+        store->database,
+        "SELECT user_version, application_id FROM pragma_user_version, pragma_application_id", -1,
+        &statement, NULL);
     if (result == SQLITE_OK)
         result = sqlite3_step(statement);
     const int code = result == SQLITE_ROW ? 0 : store_failed(store, result);
-    if (!code)
+    if (!code) {
         *version = sqlite3_column_int(statement, 0);
+        application = sqlite3_column_int(statement, 1);
+    }
     sqlite3_finalize(statement);
     if (code)
         return code;
-    if (*version > STORE_VERSION)
+    if (*version > store_schema->version || (*version && application != STORE_APPLICATION))
         return error_set(ERROR_UNAVAILABLE,
-                         "%s was written by a newer dml: it has version %d, this one knows up to "
-                         "version %d; use the newer dml, or another state folder",
-                         store->path, *version, STORE_VERSION);
+                         "%s has version %d, and this program reads version %d: a newer or a "
+                         "development version of dml made it; use that program, or another state "
+                         "folder",
+                         store->path, *version, store_schema->version);
     return *version < 0 ? store_damaged(store, "its version is negative") : 0;
 }
 
@@ -127,13 +133,13 @@ static int prepare_schema(struct store *store, store_may_upgrade *may) {
     struct store *preview = NULL;
     int version = 0;
     int code = read_known_version(store, &version);
-    if (!code && version && version < STORE_VERSION && may) {
+    if (!code && version && version < store_schema->version && may) {
         code = preview_upgrade(store, version, &preview);
         if (!code)
             code = may(preview);
         store_close(preview);
     }
-    if (code || version == STORE_VERSION)
+    if (code || version == store_schema->version)
         return code;
     code = store_begin_durably(store);
     if (!code)

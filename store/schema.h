@@ -1,7 +1,5 @@
-/* The tables; doc/STORE.md says what each is for. A new database is made by SCHEMA. An older one is
- * brought up to date, one version after the other: ALTER TABLE takes so long that it would be felt
- * at the start of a run. Who changes a table that an upgrade makes by its macro gives the upgrade a
- * copy of what it was. */
+/* The tables; doc/STORE.md says what each is for. A new database is made by SCHEMA and not by one
+ * step a version: ALTER TABLE takes so long that it would be felt at the start of a run. */
 #ifndef DML_STORE_SCHEMA_H
 #define DML_STORE_SCHEMA_H
 
@@ -51,8 +49,7 @@
     "  text TEXT NOT NULL,"                                                                        \
     "  settled_ms INTEGER NOT NULL DEFAULT 0);"
 
-/* The columns of version 4, to which others are added. */
-#define SWEEPS_OF_4                                                                                \
+#define TABLE_SWEEPS                                                                               \
     "CREATE TABLE sweeps ("                                                                        \
     "  sweep INTEGER PRIMARY KEY,"                                                                 \
     "  identity TEXT NOT NULL,"                                                                    \
@@ -65,9 +62,8 @@
     "  ended_ms INTEGER NOT NULL DEFAULT 0,"                                                       \
     "  winner INTEGER NOT NULL DEFAULT 0,"                                                         \
     "  result TEXT,"                                                                               \
-    "  checksum INTEGER NOT NULL"
-
-#define TABLE_SWEEPS SWEEPS_OF_4 ", decided INTEGER NOT NULL DEFAULT 0);"
+    "  checksum INTEGER NOT NULL,"                                                                 \
+    "  decided INTEGER NOT NULL DEFAULT 0);"
 
 #define TABLE_HOSTS                                                                                \
     "CREATE TABLE hosts ("                                                                         \
@@ -224,61 +220,9 @@
 /* A literal may have 4,095 characters, so the rest is of its own. */
 #define SCHEMA_MORE TABLE_SWEEPS TABLE_HOSTS TABLE_DOWNPOUR_EPOCHS TABLE_INVOCATIONS INDEXES
 
-/* What a run resumes from. */
-#define UPGRADE_2                                                                                  \
-    "ALTER TABLE runs ADD COLUMN seconds REAL NOT NULL DEFAULT 0;"                                 \
-    "ALTER TABLE runs ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;"                             \
-    "ALTER TABLE runs ADD COLUMN restarts_coordinator INTEGER NOT NULL DEFAULT 0;"                 \
-    "ALTER TABLE runs ADD COLUMN restarts_shard INTEGER NOT NULL DEFAULT 0;"                       \
-    "ALTER TABLE runs ADD COLUMN restarts_replica INTEGER NOT NULL DEFAULT 0;"                     \
-    "ALTER TABLE processes ADD COLUMN address TEXT NOT NULL DEFAULT '';" TABLE_ATTEMPTS            \
-        TABLE_JOURNAL TABLE_DURABLE_STEPS
-
-/* Runs that start from a model, what they were made from, and which model is live. */
-#define UPGRADE_3                                                                                  \
-    "ALTER TABLE runs ADD COLUMN command TEXT NOT NULL DEFAULT 'run';"                             \
-    "ALTER TABLE runs ADD COLUMN start_model TEXT NOT NULL DEFAULT '';"                            \
-    "ALTER TABLE runs ADD COLUMN start_run INTEGER NOT NULL DEFAULT 0;"                            \
-    "ALTER TABLE models ADD COLUMN removed_ms INTEGER NOT NULL DEFAULT 0;"                         \
-    "ALTER TABLE steps ADD COLUMN holdout_loss REAL;"                                              \
-    "ALTER TABLE models ADD COLUMN figures TEXT NOT NULL DEFAULT '';" TABLE_SOURCES                \
-        TABLE_PUBLICATIONS
-
-/* Sweeps, and the runs that they consist of. */
-#define UPGRADE_4                                                                                  \
-    "ALTER TABLE runs ADD COLUMN sweep INTEGER NOT NULL DEFAULT 0;"                                \
-    "ALTER TABLE runs ADD COLUMN member INTEGER NOT NULL DEFAULT 0;" SWEEPS_OF_4 ");"
-
-/* The hosts of runs. */
-#define UPGRADE_5 TABLE_HOSTS
-
-/* Accuracy beside the loss on the holdout. */
-#define UPGRADE_6 "ALTER TABLE steps ADD COLUMN holdout_accuracy REAL;"
-
-/* What workers computed on. */
-#define UPGRADE_7 "ALTER TABLE processes ADD COLUMN device TEXT NOT NULL DEFAULT '';"
-
-/* Epochs of training on minibatches. */
-#define UPGRADE_8 TABLE_DOWNPOUR_EPOCHS
-
-/* What people call runs, and say of them. */
-#define UPGRADE_9                                                                                  \
-    "ALTER TABLE runs ADD COLUMN tag TEXT NOT NULL DEFAULT '';"                                    \
-    "ALTER TABLE runs ADD COLUMN note TEXT NOT NULL DEFAULT '';"
-
-/* Runs that go on from the end of another one. */
-#define UPGRADE_10                                                                                 \
-    "ALTER TABLE runs ADD COLUMN continues INTEGER NOT NULL DEFAULT 0;"                            \
-    "ALTER TABLE runs ADD COLUMN origin INTEGER NOT NULL DEFAULT 0;"
-
-/* Ways to a few of many rows; and which decisions came before the end of a sweep. */
-#define UPGRADE_11                                                                                 \
-    INDEXES                                                                                        \
-    "ALTER TABLE sweeps ADD COLUMN decided INTEGER NOT NULL DEFAULT 0;"                            \
-    "UPDATE sweeps SET decided = coalesce((SELECT max(publication) FROM publications p "           \
-    "WHERE p.wall_ms < sweeps.ended_ms), 0) WHERE ended_ms > 0;"
-
-/* What came of each command that trains. */
-#define UPGRADE_12 TABLE_INVOCATIONS
+/* UPGRADES has, from version 1 on, what brings a database of a version to the next. A step that was
+ * released is never changed: who changes a table that a step makes by its macro gives the step a
+ * copy of what it was. */
+#define UPGRADES NULL
 
 #endif

@@ -13,7 +13,7 @@
 #include "base/limits.h"
 
 /* To be raised when a message changes its meaning. Both ends must have the same version. */
-#define PROTOCOL_VERSION 34
+#define PROTOCOL_VERSION 1
 
 enum role { ROLE_COORDINATOR, ROLE_SHARD, ROLE_REPLICA };
 const char *role_name(enum role role);

@@ -201,7 +201,7 @@ static void bound_steps(const struct set_info *data, const uint32_t *owners,
     for (uint64_t j = 0; table && j < data->features; j++) {
         uint32_t c = owners[j];
         if (c >= table->columns || table->column[c].monotone == MONOTONE_NONE ||
-            data->feature_id[j] == table_feature(table->ids, c, ROLE_MISSING, NULL, 0))
+            data->feature_id[j] == table_feature(c, ROLE_MISSING, NULL, 0))
             continue;
         rules->low[j] = table->column[c].monotone == MONOTONE_RISING ? 0 : -INFINITY;
         rules->high[j] = table->column[c].monotone == MONOTONE_RISING ? INFINITY : 0;

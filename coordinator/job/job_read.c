@@ -358,33 +358,16 @@ void job_print(const struct job *job) {
     free(written.state);
 }
 
-/* The keys of the first version, of which an identity is always made. Keys that were added since
- * count only if they are not at their defaults, so that a job keeps the identity that it had. */
-static bool counts_always(const struct key *key) {
-    static const char *const names[] = {
-        "name",      "data",      "test",         "format",         "csv.header",
-        "csv.label", "csv.skip",  "csv.positive", "bad_lines",      "objective",
-        "l2",        "intercept", "history",      "history_type",   "precondition",
-        "shards",    "holdout",   "vanished",     "early_stopping", "precondition_block"};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(names[i], key->name) == 0)
-            return true;
-    return false;
-}
-
-/* Since a job keeps its identity when the table gets a new key, its unfinished runs go on with a
- * newer program, and `retrain` finds its last run. */
+/* Keys at their defaults do not count. So a job keeps its identity when the table gets a new key:
+ * its unfinished runs go on with a newer program, and `retrain` finds its last run. */
 char *job_identity(const struct job *job) {
-    static const char units[] = "units of the columns, minibatches by their number";
     struct hash_stream *stream = hash_stream_new();
-    if (job_has_units(job)) /* the checkpoints of an older program are not in these */
-        hash_stream_add(stream, units, sizeof units);
     for (size_t i = 0; i < keys_count; i++) {
         if (keys[i].may_change)
             continue;
         json_t *value = key_value(&keys[i], job);
         char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
-        if (counts_always(&keys[i]) || !key_is_default(&keys[i], job)) {
+        if (!key_is_default(&keys[i], job)) {
             hash_stream_add(stream, keys[i].name, strlen(keys[i].name) + 1);
             if (text)
                 hash_stream_add(stream, text, strlen(text) + 1);

@@ -170,7 +170,7 @@ void recovery_final_checkpoint(struct coordinator *c, int64_t now_ns, struct out
  * The version is raised when a field is added, changed or removed. A record of another version is
  * refused, before anything is changed: a run ends with the program that began it. */
 
-#define STATE_VERSION 25
+#define STATE_VERSION 1
 
 /* Appends the record. */
 void state_encode(const struct coordinator *coordinator, struct bytes *out);

@@ -1,6 +1,7 @@
 #include "coordinator/publish/gate.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,36 +32,25 @@ struct gate_trial {
 };
 
 /* On rows that a model was trained on its figures are too good: both models are compared on those
- * that are in both holdouts. The rows of a smaller share are among those of a larger one. The live
- * model of an older program is compared all the same, as otherwise no night after an upgrade could
- * make a model live by itself. */
+ * that are in both holdouts. The rows of a smaller share are among those of a larger one. */
 static void find_common_rows(struct gate_trial *trial) {
     struct model *live = NULL;
     const double share = trial->holdout ? holdout_share(trial->holdout) : 0;
     double of_live = 0; /* share; 0 also where the holdout was files, or none */
-    bool older = false;
     trial->common = share;
     if (!trial->live_folder || share == 0)
         return;
     if (!model_open(trial->live_folder, &live)) {
-        const json_t *source = json_object_get(live->details, "source");
         const json_t *settings = json_object_get(live->details, "settings");
-        const char *hash = json_string_value(json_object_get(source, "row_hash"));
         const char *text =
             json_string_value(json_array_get(json_object_get(settings, "holdout"), 0));
-        older = !hash || strcmp(hash, "raw"); /* another hash drew its rows */
         if (!text || !number_of_text(text, &of_live))
             of_live = 0;
-        trial->common = of_live < share && !older ? of_live : share;
+        trial->common = fmin(of_live, share);
     }
     error_clear(); /* whoever scores it tells */
     model_close(live);
-    if (older)
-        log_warning("an older version of dml made the live model %s, and drew other rows for its "
-                    "holdout: its figures here may be too good, as it was trained on some of these "
-                    "rows",
-                    trial->live_folder);
-    else if (trial->common == 0)
+    if (trial->common == 0)
         log_warning("the live model %s was trained on rows of this holdout, as its own run held "
                     "out others: they are not compared; conditions on `live` do not hold",
                     trial->live_folder);

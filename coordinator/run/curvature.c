@@ -12,7 +12,7 @@
 
 /* Raise the version whenever a file of the old version would be read wrongly or lacks something.
  * Files of another version are not used. */
-#define CURVATURE_VERSION 2
+#define CURVATURE_VERSION 1
 static const struct container_kind curvature_kind = {"DMLCURV\n", CURVATURE_VERSION, "curvature"};
 
 enum curvature_section {

@@ -203,15 +203,14 @@ bool category_of(const struct format *format, uint32_t column, char *cell,
     struct source_origin origin = {.text = missing ? NULL : cell,
                                    .column = format->column[column].number,
                                    .role = missing ? ROLE_MISSING : ROLE_VALUE};
-    enum table_ids ids = format->table->ids;
-    category->id = table_feature(ids, origin.column, origin.role, cell, length);
+    category->id = table_feature(origin.column, origin.role, cell, length);
     if (!missing && format->table->hash) {
         char room[SPELLING_BYTES];
-        const char *text = format->table->hash_canonical ? spelling_canonical(cell, room) : cell;
+        const char *text = spelling_canonical(cell, room);
         origin.text = NULL;
         origin.role = ROLE_HASHED;
         origin.hash = table_hash(format->table, origin.column, text, strlen(text));
-        category->id = table_hashed_feature(ids, origin.column, origin.hash);
+        category->id = table_hashed_feature(origin.column, origin.hash);
     }
     category->origin = origin;
     return true;
@@ -315,7 +314,7 @@ static struct batch_number *numbers_of(const struct format *format, struct batch
         of->number = (struct source_origin){.column = column, .known = &of->known[0]};
         of->missing =
             (struct source_origin){.column = column, .role = ROLE_MISSING, .known = &of->known[1]};
-        of->missing_id = table_feature(format->table->ids, column, ROLE_MISSING, NULL, 0);
+        of->missing_id = table_feature(column, ROLE_MISSING, NULL, 0);
     }
     struct missing_number *missing = memory_new(format->numbers, sizeof *missing);
     for (uint32_t i = 0; i < format->numbers; i++)

@@ -83,10 +83,10 @@ static const char *text_of(const struct date *date, enum date_part part) {
     return date->has_time ? hours[date->hour] : NULL;
 }
 
-static void add_category(const struct format *format, struct batch *batch, uint32_t column,
-                         enum feature_role role, const char *text) {
+static void add_category(struct batch *batch, uint32_t column, enum feature_role role,
+                         const char *text) {
     struct source_origin origin = {.text = text, .column = column, .role = role};
-    uint64_t id = table_feature(format->table->ids, column, role, text, text ? strlen(text) : 0);
+    uint64_t id = table_feature(column, role, text, text ? strlen(text) : 0);
     batch_add_text(batch, id, 1, &origin);
 }
 
@@ -101,8 +101,8 @@ void csv_put_date(const struct format *format, struct batch *batch, uint32_t col
         else if (part == DATE_DAYS)
             value[parts[part].place] = date ? date_days(date) : (double)NAN;
         else if (!date)
-            add_category(format, batch, parts[part].number, ROLE_MISSING, NULL);
+            add_category(batch, parts[part].number, ROLE_MISSING, NULL);
         else if ((text = text_of(date, part)))
-            add_category(format, batch, parts[part].number, ROLE_VALUE, text);
+            add_category(batch, parts[part].number, ROLE_VALUE, text);
     }
 }

@@ -521,7 +521,6 @@ static int make_table(struct format *format, const struct csv_cells *first,
     format->table = table_new(first->count);
     format->table->trim = options->trim;
     format->table->hash = options->hash_bits;
-    format->table->hash_canonical = options->hash_bits > 0;
     if (options->text && *options->text) {
         format->table->text = (struct table_text){options->ngrams ? options->ngrams : 1,
                                                   options->word_least,

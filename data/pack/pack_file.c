@@ -151,24 +151,13 @@ void pack_block_fill(const struct pack_block *block, const struct pack_block_con
 
 const struct container_kind pack_kind = {"DMLPACK\n", PACK_VERSION, "pack"};
 
-/* A copy, as what is not stored counts as zeros. */
-static int copy_facts(struct pack *pack) {
-    size_t length;
-    const void *stored = container_get(&pack->container, PACK_FACTS, &length);
-    if (!stored || (length != PACK_FACTS_LEAST && length != sizeof *pack->facts))
-        return container_damaged(&pack->container, "its facts have another length");
-    struct pack_facts *facts = memory_new(1, sizeof *facts);
-    memcpy(facts, stored, length);
-    pack->facts = facts;
-    return 0;
-}
-
 static int map_sections(struct pack *pack) {
     const struct container *container = &pack->container;
-    const void *block, *id, *count, *column = NULL, *seeded_id = NULL;
-    int code = copy_facts(pack);
+    const void *facts, *block, *id, *count, *column = NULL;
+    int code = container_array(container, PACK_FACTS, 1, sizeof *pack->facts, &facts);
     if (code)
         return code;
+    pack->facts = facts;
     const uint32_t features = pack->facts->features;
     const bool table = source_is_table((enum source_format)pack->facts->format);
     const struct container_wanted wanted[] = {
@@ -176,9 +165,8 @@ static int map_sections(struct pack *pack) {
         {PACK_IDS, features, sizeof *pack->id, &id},
         {PACK_COUNTS, features, sizeof *pack->count, &count},
         {PACK_COLUMNS, features, sizeof *pack->column, &column},
-        {PACK_SEEDED_IDS, features, sizeof *pack->seeded_id, &seeded_id},
     };
-    code = container_arrays(container, wanted, table ? 5 : 3);
+    code = container_arrays(container, wanted, table ? 4 : 3);
     if (!code && pack->facts->named)
         code = container_strings(container, PACK_NAMES, features, &pack->name);
     if (!code)
@@ -196,7 +184,6 @@ static int map_sections(struct pack *pack) {
     pack->id = id;
     pack->count = count;
     pack->column = column;
-    pack->seeded_id = seeded_id;
     size_t length;
     const char *source = container_get(container, PACK_SOURCE, &length);
     pack->source = memory_format("%.*s", (int)length, source ? source : "");
@@ -244,7 +231,6 @@ void pack_close(struct pack *pack) {
     free(pack->label_text);
     free(pack->reason);
     free(pack->source);
-    free((void *)pack->facts);
     container_close(&pack->container);
     free(pack);
 }
@@ -296,7 +282,7 @@ char *pack_category_text(const struct pack *pack, uint32_t feature) {
 
 /* The unpacked arrays of one block; their memory is used again for the next block. */
 struct unpacked {
-    struct bytes start, id, column, seeded_id, value, label_text, origin;
+    struct bytes start, id, column, value, label_text, origin;
     struct source_origin *of_feature; /* of each feature; NULL: no feature is a text; owned */
 };
 
@@ -416,7 +402,6 @@ static int read_rows(const struct pack *pack, bool texts, source_take *take, voi
     bytes_init(&to.start);
     bytes_init(&to.id);
     bytes_init(&to.column);
-    bytes_init(&to.seeded_id);
     bytes_init(&to.value);
     bytes_init(&to.label_text);
     bytes_init(&to.origin);
@@ -425,31 +410,27 @@ static int read_rows(const struct pack *pack, bool texts, source_take *take, voi
     for (uint32_t b = 0; b < pack->facts->blocks && !code; b++) {
         struct pack_rows rows = pack_rows(pack, b);
         code =
-            take(context,
-                 &(struct source_rows){
-                     .count = rows.rows,
-                     .first_line = pack->block[b].first_row + 1,
-                     .start = unpack_starts(&to.start, &rows),
-                     .id = unpack_ids(&to.id, &rows, pack->id),
-                     .column = unpack_columns(&to.column, &rows, pack->column),
-                     .seeded_id =
-                         pack->seeded_id ? unpack_ids(&to.seeded_id, &rows, pack->seeded_id) : NULL,
-                     .origin = unpack_origins(&to, &rows),
-                     .alike = !rows.feature,
-                     .value = unpack_values(&to.value, &rows),
-                     .position = rows.position,
-                     .label = rows.label,
-                     .weight = rows.weight,
-                     .offset = rows.offset,
-                     .cluster = rows.cluster,
-                     .hash = rows.hash,
-                     .label_text = unpack_texts(&to.label_text, &rows, pack->label_text),
-                 });
+            take(context, &(struct source_rows){
+                              .count = rows.rows,
+                              .first_line = pack->block[b].first_row + 1,
+                              .start = unpack_starts(&to.start, &rows),
+                              .id = unpack_ids(&to.id, &rows, pack->id),
+                              .column = unpack_columns(&to.column, &rows, pack->column),
+                              .origin = unpack_origins(&to, &rows),
+                              .alike = !rows.feature,
+                              .value = unpack_values(&to.value, &rows),
+                              .position = rows.position,
+                              .label = rows.label,
+                              .weight = rows.weight,
+                              .offset = rows.offset,
+                              .cluster = rows.cluster,
+                              .hash = rows.hash,
+                              .label_text = unpack_texts(&to.label_text, &rows, pack->label_text),
+                          });
     }
     bytes_release(&to.start);
     bytes_release(&to.id);
     bytes_release(&to.column);
-    bytes_release(&to.seeded_id);
     bytes_release(&to.value);
     bytes_release(&to.label_text);
     bytes_release(&to.origin);

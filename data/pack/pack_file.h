@@ -14,7 +14,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something: packs are
  * made again from their sources. */
-#define PACK_VERSION 11
+#define PACK_VERSION 1
 extern const struct container_kind pack_kind;
 
 enum pack_section {
@@ -28,7 +28,6 @@ enum pack_section {
     PACK_REASONS,     /* texts × reasons: why lines were rejected */
     PACK_TABLE,       /* CSV: one text, as of table_text() */
     PACK_COLUMNS,     /* CSV: u32 × features: the column of each, from 0 */
-    PACK_SEEDED_IDS,  /* CSV: u64 × features: original ids by TABLE_IDS_SEEDED */
 };
 
 struct pack_facts {
@@ -55,15 +54,12 @@ struct pack_facts {
     char weights_hash[40];
     char labels_hash[40];
     char fingerprint[40];
-    /* The files of offsets and exposures; not stored where there are none: */
-    struct pack_beside {
+    struct pack_beside { /* the files of offsets and exposures; or zeros */
         struct source_stamp stamp;
         char hash[40];
     } beside[ROW_NUMBERS - ROW_OFFSET];
 };
-/* The bytes of facts without files of offsets. */
-#define PACK_FACTS_LEAST offsetof(struct pack_facts, beside)
-_Static_assert(PACK_FACTS_LEAST == 376 && sizeof(struct pack_facts) == 520, "no padding");
+_Static_assert(sizeof(struct pack_facts) == 520, "no padding");
 
 /* A block of rows. At `offset`, each array aligned: start u32 × rows+1, feature u32 × values (both
  * only if not `dense`: then a row has features 0 … values/rows−1), value as `type` says ×
@@ -114,13 +110,12 @@ struct pack_rows {
 
 struct pack {
     struct container container;
-    const struct pack_facts *facts; /* owned */
+    const struct pack_facts *facts;
     const struct pack_block *block;
     const uint64_t *id, *count;
-    const uint64_t *seeded_id; /* CSV; or NULL */
-    struct table *table;       /* CSV; or NULL */
-    const uint32_t *column;    /* CSV: of each feature, from 0; or NULL */
-    const char **name;         /* by feature, or NULL */
+    struct table *table;    /* CSV; or NULL */
+    const uint32_t *column; /* CSV: of each feature, from 0; or NULL */
+    const char **name;      /* by feature, or NULL */
     const char **label_text;
     const char **reason;
     char *source;

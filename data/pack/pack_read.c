@@ -52,33 +52,21 @@ static uint64_t hash_options(const struct source_options *options) {
     char *table = options->table ? table_text(options->table) : NULL;
     hash_text(stream, table);
     free(table);
-    if (options->quote || options->comment) {
-        hash_text(stream, source_quote_names[options->quote]);
-        hash_text(stream, options->comment);
-    }
-    if (options->delimiter || options->decimal) {
-        hash_text(stream, options->delimiter);
-        hash_text(stream, options->decimal);
-    }
+    hash_text(stream, source_quote_names[options->quote]);
+    hash_text(stream, options->comment);
+    hash_text(stream, options->delimiter);
+    hash_text(stream, options->decimal);
+    hash_texts(stream, options->text);
     if (options->text && *options->text) {
-        uint32_t words[] = {options->ngrams, options->lowercase};
-        hash_texts(stream, options->text);
+        uint32_t words[] = {options->ngrams, options->lowercase,
+                            options->word_least ? options->word_least : WORD_LEAST};
         hash_stream_add(stream, words, sizeof words);
-        if (options->word_least && options->word_least != WORD_LEAST)
-            hash_stream_add(stream, &options->word_least, sizeof options->word_least);
-        if (options->letters && *options->letters)
-            hash_text(stream, options->letters);
+        hash_text(stream, options->letters ? options->letters : "");
     }
-    if (options->dates && *options->dates) {
-        hash_texts(stream, options->dates);
+    hash_texts(stream, options->dates);
+    if (options->dates && *options->dates)
         hash_text(stream, options->date_format);
-    }
-    if (options->amounts && *options->amounts) {
-        hash_text(stream, "amounts");
-        hash_texts(stream, options->amounts);
-    }
-    if (options->hash_bits)
-        hash_text(stream, "canonical"); /* spellings are hashed */
+    hash_texts(stream, options->amounts);
     for (const struct source_folder *folder = options->folder; folder && folder->name; folder++) {
         hash_text(stream, folder->name);
         hash_text(stream, folder->value);
@@ -118,8 +106,7 @@ void pack_fingerprint_make(const struct pack_hashes *hashes, uint64_t options_ha
     hash_text(stream, hashes->property[ROW_WEIGHT]);
     hash_text(stream, hashes->labels);
     for (int i = ROW_OFFSET; i < ROW_PROPERTIES; i++)
-        if (*hashes->property[i])
-            hash_text(stream, hashes->property[i]);
+        hash_text(stream, hashes->property[i]);
     hash_stream_text(stream, text);
     hash_stream_free(stream);
 }

@@ -355,37 +355,26 @@ static int finish_rows(void *context, const struct source_rows *rows) {
     return code;
 }
 
-/* Writes, for data from CSV, the columns of the features, their ids by TABLE_IDS_SEEDED, and their
- * names, if they have any. */
+/* Writes, for data from CSV, the columns of the features, and their names, if they have any. */
 static int write_origins(struct pack_writer *writer, const struct table *table) {
     struct container_writer *container = &writer->container;
     const struct origins *origins = &writer->origins;
     uint32_t count = origins->count, *column = memory_new(count, sizeof *column);
-    uint64_t *seeded_id = memory_new(count, sizeof *seeded_id);
     char **name = memory_new(count, sizeof *name);
     for (uint32_t i = 0; i < count; i++) {
         const struct origin *origin = &origins->origin[i];
         column[i] = origin->column;
-        seeded_id[i] = origins_seeded_id(origins, i);
         name[i] = table_feature_name(table, origin->column, origin->role, origins_text(origins, i));
         writer->facts.named |= *name[i] != '\0';
     }
     int code = container_section(container, PACK_COLUMNS, column, count * sizeof *column);
     if (!code && writer->facts.named)
         code = container_put_strings(container, PACK_NAMES, (const char *const *)name, count);
-    if (!code)
-        code = container_section(container, PACK_SEEDED_IDS, seeded_id, count * sizeof *seeded_id);
     for (uint32_t i = 0; i < count; i++)
         free(name[i]);
     free(name);
     free(column);
-    free(seeded_id);
     return code;
-}
-
-static size_t facts_bytes(const struct pack_facts *facts) {
-    bool files = *facts->beside[0].hash || *facts->beside[1].hash;
-    return files ? sizeof *facts : PACK_FACTS_LEAST;
 }
 
 static int write_pack_sections(struct pack_writer *writer, const struct source_report *report) {
@@ -416,7 +405,7 @@ static int write_pack_sections(struct pack_writer *writer, const struct source_r
         code = container_put_strings(container, PACK_REASONS, (const char *const *)reasons,
                                      facts->reasons);
     if (!code) /* last: the sections before fill in some of the facts */
-        code = container_section(container, PACK_FACTS, facts, facts_bytes(facts));
+        code = container_section(container, PACK_FACTS, facts, sizeof *facts);
     return code;
 }
 

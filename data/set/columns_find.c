@@ -119,8 +119,7 @@ static uint64_t find_trained(const struct wide_dictionary *dictionary, const str
     uint64_t number = wide_dictionary_find(dictionary, pack->id[feature]), spelled = 0;
     char *text = number == COLUMN_NONE ? pack_category_text(pack, feature) : NULL;
     if (text)
-        spelled = spelling_find_known(pack->table->ids, pack->column[feature], text, is_trained,
-                                      dictionary);
+        spelled = spelling_find_known(pack->column[feature], text, is_trained, dictionary);
     free(text);
     return spelled ? wide_dictionary_find(dictionary, spelled) : number;
 }

@@ -32,7 +32,7 @@ static uint64_t mix(uint64_t z) {
 struct row_hashes holdout_hashes(const struct source_rows *rows, uint32_t row) {
     const char *text = rows->label_text ? rows->label_text[row] : NULL;
     uint64_t values = rows->start[row + 1] - rows->start[row], sum = 0, label = 0;
-    const uint64_t *id = source_row_seeded_ids(rows, row);
+    const uint64_t *id = source_row_ids(rows, row);
     const double *value = rows->value + rows->start[row];
     if (text)
         label = mix(hash64(text, strlen(text)) + OF_TEXT);

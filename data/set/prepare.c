@@ -48,7 +48,7 @@ static void add_bins(struct columns *columns, struct column_builder *builder) {
             above += column->in_bin[bin];
         for (uint32_t bin = steps; bin <= column->edges; bin++) {
             columns->bin_column[i][bin] = columns_of_table(columns);
-            column_builder_add(columns, builder, table_bin_feature(table->ids, i, bin),
+            column_builder_add(columns, builder, table_bin_feature(i, bin),
                                steps ? above : column->in_bin[bin]);
             above -= bin ? column->in_bin[bin] : 0;
         }
@@ -62,8 +62,8 @@ static uint32_t *no_columns(uint64_t count) {
     return column;
 }
 
-static uint64_t missing_feature(const struct pack *pack, uint32_t column) {
-    return table_feature(pack->table->ids, column, ROLE_MISSING, NULL, 0);
+static uint64_t missing_feature(uint32_t column) {
+    return table_feature(column, ROLE_MISSING, NULL, 0);
 }
 
 /* What a feature of a pack brings with it. */
@@ -75,8 +75,7 @@ static struct derivation derive(const struct columns *columns, const struct pack
                                     .number_column = &columns->number_column[column]};
     if (pack->id[feature] == (uint64_t)column + 1)
         derivation.bin_column = columns->bin_column[column];
-    bool missing = here->kind == COLUMN_NUMBER &&
-                   pack->id[feature] == missing_feature(pack, column) &&
+    bool missing = here->kind == COLUMN_NUMBER && pack->id[feature] == missing_feature(column) &&
                    *derivation.number_column != DICTIONARY_NONE;
     return derivation.bin_column || missing ? derivation : (struct derivation){0};
 }
@@ -109,9 +108,9 @@ static void find_deriving(struct columns *columns, const struct split *split) {
 static bool is_text(const struct columns *columns, const struct pack *pack, uint32_t feature) {
     uint32_t column = pack->column[feature];
     enum column_kind kind = columns->table->column[column].kind;
-    return kind == COLUMN_WORDS || (kind == COLUMN_CATEGORY && !columns->table->hash &&
-                                    pack->id[feature] >= FEATURE_HASHED &&
-                                    pack->id[feature] != missing_feature(pack, column));
+    return kind == COLUMN_WORDS ||
+           (kind == COLUMN_CATEGORY && !columns->table->hash &&
+            pack->id[feature] >= FEATURE_HASHED && pack->id[feature] != missing_feature(column));
 }
 
 /* Refuses a column that was found to be a category and is none, such as names: nearly every row has
@@ -170,7 +169,7 @@ static void merge_rare(struct columns *columns, struct column_builder *builder, 
         }
         if (rare)
             columns->rare_column[column] = next;
-        builder->id[next] = rare ? table_feature(table->ids, column, ROLE_RARE, NULL, 0) : id;
+        builder->id[next] = rare ? table_feature(column, ROLE_RARE, NULL, 0) : id;
         builder->values[next] = values;
         to[i] = next++;
     }
@@ -260,7 +259,7 @@ static void find_features(struct columns *columns, struct column_builder *builde
                           const uint64_t *rows) {
     uint32_t width = columns->table->columns, count = columns_of_table(columns);
     for (uint32_t c = 0; c < width; c++) {
-        uint64_t id = table_feature(columns->table->ids, c, ROLE_MISSING, NULL, 0);
+        uint64_t id = table_feature(c, ROLE_MISSING, NULL, 0);
         uint32_t *number = &columns->missing_column[c];
         for (uint32_t i = 0; i < count && rows[c] && *number == DICTIONARY_NONE; i++)
             if (builder->id[i] == id)

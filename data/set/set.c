@@ -95,7 +95,7 @@ static int map_lists(struct set *set) {
 /* How many tiles it has; false if it cannot have them. */
 static bool count_tiles(const struct set_facts *facts, uint64_t *tiles) {
     uint32_t wide = facts->strip_columns;
-    uint64_t features = set_facts_features(facts), strips = wide ? strips_of(features, wide) : 0;
+    uint64_t features = facts->features, strips = wide ? strips_of(features, wide) : 0;
     if (!wide)
         return *tiles = 0, features <= FEATURES_MAX;
     *tiles = strips <= TILES_MAX ? strips * facts->chunks : UINT64_MAX;
@@ -111,7 +111,7 @@ static int map_arrays(struct set *set) {
     int code = map_facts(set);
     if (code)
         return code;
-    uint64_t features = set_facts_features(set->facts), tiles;
+    uint64_t features = set->facts->features, tiles;
     if (!count_tiles(set->facts, &tiles))
         return container_damaged(container, "it cannot be in such tiles");
     const struct container_wanted wanted[] = {
@@ -142,7 +142,7 @@ static int map_texts(struct set *set) {
     const char **source = NULL;
     int code = container_strings(container, SET_CLASSES, facts->classes, &set->class_name);
     if (!code && facts->named)
-        code = container_strings(container, SET_NAMES, set_facts_features(facts), &set->name);
+        code = container_strings(container, SET_NAMES, facts->features, &set->name);
     if (!code)
         code = container_strings(container, SET_SOURCES, 2 * (uint64_t)facts->sources, &source);
     if (code)
@@ -158,7 +158,7 @@ static int map_counts(struct set *set) {
     const void *counts = NULL;
     size_t length;
     bool weighs = set->table && table_has_texts(set->table) && table_weighs_words(set->table);
-    uint64_t features = set_facts_features(set->facts);
+    uint64_t features = set->facts->features;
     uint64_t lists = weighs ? 2 : 1, all = lists * features * sizeof(uint64_t);
     container_get(&set->container, SET_COUNTS, &length);
     bool centred = length > all;
@@ -179,7 +179,7 @@ static void fill_info(struct set *set) {
     struct set_info *info = &set->info;
     info->rows = facts->rows;
     info->values = facts->values;
-    info->features = set_facts_features(facts);
+    info->features = facts->features;
     info->chunks = facts->chunks;
     info->block_rows = facts->block_rows;
     info->strip_columns = facts->strip_columns;
@@ -658,18 +658,10 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     return 0;
 }
 
-/* Sets of packs with weights are of version 2: rows of weight 0 are left out. */
 static void hash_packs(struct hash_stream *stream, struct pack *const *packs, uint32_t count) {
-    const uint64_t weighted_version = 2;
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; i < count; i++)
         hash_stream_add(stream, pack_fingerprint(packs[i]), HASH128_TEXT);
-        if (packs[i]->facts->weighted)
-            hash_stream_add(stream, &weighted_version, sizeof weighted_version);
-    }
 }
-
-/* Sets with weights of classes are of version 2: they are stored. */
-static const uint8_t class_weight_version = 2;
 
 static bool has_crosses(const struct set_options *options) {
     return options->cross && *options->cross;
@@ -716,10 +708,8 @@ static char *make_path(const char *sets, struct pack *const *packs, uint32_t cou
         hash_stream_add(stream, &options->separator, sizeof options->separator);
     for (const char *const *label = options->order; label && *label; label++)
         hash_stream_add(stream, *label, strlen(*label) + 1);
-    for (const char *const *weight = options->class_weight; weight && *weight; weight++) {
+    for (const char *const *weight = options->class_weight; weight && *weight; weight++)
         hash_stream_add(stream, *weight, strlen(*weight) + 1);
-        hash_stream_add(stream, &class_weight_version, sizeof class_weight_version);
-    }
     hash_packs(stream, packs, count);
     hash_packs(stream, options->holdout_packs, options->holdout_count);
     char key[HASH128_TEXT];

@@ -11,7 +11,7 @@
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something, or the
  * same packs would give another set: sets are made again from packs. */
-#define SET_VERSION 11
+#define SET_VERSION 1
 extern const struct container_kind set_kind;
 
 enum set_section {
@@ -40,21 +40,17 @@ struct set_facts {
     uint64_t rows, values, text_values; /* stored, and as the text had them */
     uint64_t rejected;
     double label_max_abs;
-    uint32_t features_low, chunks, classes, sources; /* the first as set_facts_features() says */
-    uint32_t type, labels;                           /* enum value_type, enum label_kind */
-    uint8_t dense, named, uniform, block_rows;       /* the last as in struct set_info */
+    uint64_t features;
+    uint32_t chunks, classes, sources, strip_columns;
+    uint32_t type, labels;                     /* enum value_type, enum label_kind */
+    uint8_t dense, named, uniform, block_rows; /* the last as in struct set_info */
     int32_t uniform_exponent;
     double holdout; /* as in struct set_info, as what follows is */
     uint64_t rows_held_out, holdout_rows, holdout_unseen;
     uint32_t holdout_chunks, fold;
     char fingerprint[40]; /* HASH128_TEXT, padded with 0 */
-    uint32_t strip_columns, features_high;
 };
 _Static_assert(sizeof(struct set_facts) == 160, "no padding");
-
-static inline uint64_t set_facts_features(const struct set_facts *facts) {
-    return (uint64_t)facts->features_high << 32 | facts->features_low;
-}
 
 /* The section: facts, and behind them, only if rows have offsets, what these are like. */
 struct set_facts_stored {

@@ -385,7 +385,7 @@ static void make_fingerprint(struct set_writer *writer) {
     struct hash_stream *stream = hash_stream_new();
     struct set_facts facts = writer->facts;
     facts.rejected = facts.sources = 0;
-    hash_stream_add(stream, &facts, offsetof(struct set_facts, strip_columns));
+    hash_stream_add(stream, &facts, sizeof facts);
     if (writer->row_weights.weighted) {
         struct set_weights weights = weights_of(writer);
         hash_stream_add(stream, &weights, sizeof weights);
@@ -394,10 +394,6 @@ static void make_fingerprint(struct set_writer *writer) {
         hash_stream_add(stream, &writer->row_offsets.summary, sizeof writer->row_offsets.summary);
     for (uint32_t i = 0; i < writer->plan.chunks; i++)
         hash_stream_add(stream, &writer->plan.chunk[i].checksum, sizeof(uint64_t));
-    if (facts.strip_columns)
-        hash_stream_add(stream, &facts.strip_columns, sizeof facts.strip_columns);
-    if (facts.features_high)
-        hash_stream_add(stream, &facts.features_high, sizeof facts.features_high);
     for (uint32_t i = 0; i < writer->plan.strips * writer->plan.chunks; i++)
         hash_stream_add(stream, &writer->plan.tile[i].checksum, sizeof(uint64_t));
     hash_stream_add(stream, writer->columns.id, writer->columns.count * sizeof(uint64_t));
@@ -419,8 +415,7 @@ static void fill_facts(struct set_writer *writer) {
     facts->values = plan->values;
     facts->text_values = plan->trained.values;
     facts->label_max_abs = writer->labels.max_abs;
-    facts->features_low = (uint32_t)writer->columns.count;
-    facts->features_high = (uint32_t)(writer->columns.count >> 32);
+    facts->features = writer->columns.count;
     facts->chunks = plan->chunks;
     facts->classes = writer->labels.classes;
     facts->sources = writer->split.count;

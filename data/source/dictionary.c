@@ -218,15 +218,6 @@ const char *origins_text(const struct origins *origins, uint32_t number) {
     return (const char *)origins->texts.data + origins->origin[number].text;
 }
 
-uint64_t origins_seeded_id(const struct origins *origins, uint32_t number) {
-    const struct origin *origin = &origins->origin[number];
-    const char *text = origins_text(origins, number);
-    if (origin->role == ROLE_HASHED)
-        return table_hashed_feature(TABLE_IDS_SEEDED, origin->column,
-                                    (uint32_t)strtoul(text, NULL, 10));
-    return table_feature(TABLE_IDS_SEEDED, origin->column, origin->role, text, strlen(text));
-}
-
 static const char *text_of(const struct source_origin *origin, char hash[HASH_TEXT]) {
     if (origin->role != ROLE_HASHED)
         return origin->text ? origin->text : "";

@@ -142,9 +142,6 @@ static inline void origins_prefetch(const struct origins *origins, uint32_t near
         __builtin_prefetch(origins->texts.data + origins->origin[near].text);
 }
 
-/* The id of a feature by TABLE_IDS_SEEDED. */
-uint64_t origins_seeded_id(const struct origins *origins, uint32_t number);
-
 /* The text of a feature. */
 const char *origins_text(const struct origins *origins, uint32_t number);
 

@@ -156,15 +156,13 @@ struct source_origin {
 /* Some consecutive rows of a file, in the file's order. Owned by the reader; valid in the call. */
 struct source_rows {
     uint32_t count;
-    uint64_t first_line;       /* of the file, from 1; rows of an array count as lines */
-    const uint64_t *line;      /* of each row, likewise; NULL: of a pack, whose lines are rows */
-    const uint64_t *start;     /* count+1 offsets into id and value */
-    const uint64_t *id;        /* original feature id: LIBSVM's index; CSV: table_feature(); of an
-                                  array the place in the row, from 1. Rising within a row (sorted
-                                  if the text was not) */
-    const uint64_t *seeded_id; /* of a pack of CSV: the same by TABLE_IDS_SEEDED, in this order;
-                                  NULL: as `id` */
-    bool alike;                /* every row has the ids of the first, and `id` has those alone */
+    uint64_t first_line;   /* of the file, from 1; rows of an array count as lines */
+    const uint64_t *line;  /* of each row, likewise; NULL: of a pack, whose lines are rows */
+    const uint64_t *start; /* count+1 offsets into id and value */
+    const uint64_t *id;    /* original feature id: LIBSVM's index; CSV: table_feature(); of an
+                              array the place in the row, from 1. Rising within a row (sorted
+                              if the text was not) */
+    bool alike;            /* every row has the ids of the first, and `id` has those alone */
     const double *value;
     bool bytes;                         /* the values are bytes in the file */
     const struct source_origin *origin; /* of each value, if some are not ROLE_NUMBER; or NULL */
@@ -209,12 +207,6 @@ static inline uint32_t source_row_column(const struct source_rows *rows, uint32_
     return rows->column   ? rows->column[at]
            : rows->origin ? rows->origin[rows->start[row] + i].column
                           : (uint32_t)(rows->id[at] - 1);
-}
-
-/* The ids of a row by TABLE_IDS_SEEDED, which need not rise; for rows without texts, and for those
- * of a pack. */
-static inline const uint64_t *source_row_seeded_ids(const struct source_rows *rows, uint32_t row) {
-    return (rows->seeded_id ? rows->seeded_id : rows->id) + (rows->alike ? 0 : rows->start[row]);
 }
 
 /* The result of reading a file. Release with source_report_release(). */

@@ -81,10 +81,3 @@ int table_find_monotone(struct table *table, const char *const *texts, bool bins
     }
     return code;
 }
-
-bool table_has_monotone(const struct table *table) {
-    for (uint32_t i = 0; i < table->columns; i++)
-        if (table->column[i].monotone != MONOTONE_NONE)
-            return true;
-    return false;
-}

@@ -173,13 +173,13 @@ const char *spelling_canonical(const char *text, char room[SPELLING_BYTES]) {
     return spellings.count ? strcpy(room, spellings.text[0]) : text;
 }
 
-uint64_t spelling_find_known(enum table_ids ids, uint32_t column, const char *text,
+uint64_t spelling_find_known(uint32_t column, const char *text,
                              bool (*known)(const void *context, uint64_t id), const void *context) {
     struct spellings spellings;
     spellings_find(&spellings, text);
     for (uint32_t i = 0; i < spellings.count; i++) {
         const char *other = spellings.text[i];
-        uint64_t id = table_feature(ids, column, ROLE_VALUE, other, strlen(other));
+        uint64_t id = table_feature(column, ROLE_VALUE, other, strlen(other));
         if (known(context, id))
             return id;
     }

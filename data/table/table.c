@@ -20,7 +20,6 @@ const char *const table_missing_words[] = {"?",    "NA",   "N/A",  "NaN", "nan",
 struct table *table_new(uint32_t columns) {
     struct table *table = memory_new(1, sizeof *table);
     table->columns = columns;
-    table->ids = TABLE_IDS_JOINED;
     table->text = (struct table_text){.ngrams = 1, .least = WORD_LEAST, .lowercase = true};
     table->column = memory_new(columns, sizeof *table->column);
     for (uint32_t i = 0; i < columns; i++)
@@ -101,8 +100,6 @@ struct table *table_copy_first(const struct table *table, uint32_t columns) {
     struct table *copy = table_new(columns);
     copy->trim = table->trim;
     copy->hash = table->hash;
-    copy->hash_canonical = table->hash_canonical;
-    copy->ids = table->ids;
     copy->text = table->text;
     copy->date_format = table->date_format ? memory_copy_string(table->date_format) : NULL;
     table_set_missing(copy, (const char *const *)table->missing);
@@ -143,18 +140,6 @@ void table_add_columns(struct table *table, const struct table *other) {
 bool table_has_texts(const struct table *table) {
     for (uint32_t i = 0; i < table->columns; i++)
         if (table->column[i].kind == COLUMN_WORDS)
-            return true;
-    return false;
-}
-
-bool table_has_other_words(const struct table *table) {
-    const struct table_text *text = &table->text;
-    return table_has_texts(table) && (table_text_least(text) != WORD_LEAST || *text->letters);
-}
-
-bool table_has_amounts(const struct table *table) {
-    for (uint32_t i = 0; i < table->columns; i++)
-        if (table->column[i].amounts)
             return true;
     return false;
 }
@@ -249,22 +234,18 @@ uint64_t table_word_feature(uint32_t column, char *joined, size_t length) {
     return hash64(joined, TABLE_PREFIX_BYTES + length) | FEATURE_HASHED;
 }
 
-uint64_t table_feature(enum table_ids ids, uint32_t column, enum feature_role role,
-                       const char *text, size_t length) {
+uint64_t table_feature(uint32_t column, enum feature_role role, const char *text, size_t length) {
     if (role == ROLE_NUMBER)
         return (uint64_t)column + 1;
     if (role == ROLE_MISSING || role == ROLE_RARE)
         length = 0;
-    if (ids == TABLE_IDS_JOINED)
-        return hash_joined(column, role, text, length) | FEATURE_HASHED;
-    return hash64_seeded(text, length, (uint64_t)(column + 1) << 8 | (uint64_t)role) |
-           FEATURE_HASHED;
+    return hash_joined(column, role, text, length) | FEATURE_HASHED;
 }
 
-uint64_t table_bin_feature(enum table_ids ids, uint32_t column, uint32_t bin) {
+uint64_t table_bin_feature(uint32_t column, uint32_t bin) {
     char text[16];
     int length = snprintf(text, sizeof text, "%u", bin);
-    return table_feature(ids, column, ROLE_BIN, text, (size_t)length);
+    return table_feature(column, ROLE_BIN, text, (size_t)length);
 }
 
 /* As of column 0, which none is. */
@@ -283,10 +264,10 @@ uint32_t table_hash(const struct table *table, uint32_t column, const char *text
     return (uint32_t)(hash64_seeded(text, length, (uint64_t)column + 1) >> (64 - table->hash));
 }
 
-uint64_t table_hashed_feature(enum table_ids ids, uint32_t column, uint32_t hash) {
+uint64_t table_hashed_feature(uint32_t column, uint32_t hash) {
     uint8_t bytes[4];
     put_u32(bytes, hash);
-    return table_feature(ids, column, ROLE_HASHED, (const char *)bytes, sizeof bytes);
+    return table_feature(column, ROLE_HASHED, (const char *)bytes, sizeof bytes);
 }
 
 static double logarithm(double x) {

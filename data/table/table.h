@@ -77,13 +77,6 @@ static inline uint32_t table_bin(const struct table_column *column, double value
     return low;
 }
 
-/* How a text becomes the id of a feature: table_feature(). */
-enum table_ids {
-    TABLE_IDS_SEEDED = 1, /* the column seeds the hash: texts of some columns collide. In models of
-                             format 4 and before; and the hash of a row goes by it for ever */
-    TABLE_IDS_JOINED,     /* column, role and text are hashed as one */
-};
-
 /* Columns whose values together are features: data/set/cross.c. */
 #define CROSS_COLUMNS_MAX 4u
 #define CROSSES_MAX 65536u
@@ -119,17 +112,15 @@ bool word_characters_are_valid(const char *text);
 struct table {
     uint32_t columns;
     struct table_text text;
-    enum table_ids ids;          /* TABLE_IDS_JOINED, but of models from before */
     struct table_column *column; /* owned */
     struct table_cross *cross;   /* `crosses`, all different; owned. Packs have none */
     uint32_t crosses;
-    double cross_value;  /* of the feature of a cross */
-    uint32_t hash;       /* texts of categories are hashed to so many bits; 0: they are kept */
-    bool hash_canonical; /* their canonical spellings are: data/table/spelling.h. False: the texts
-                            as they stand, as models of before version 14 have them */
-    bool trim;           /* blanks around a text do not count */
-    char **missing;      /* the words that stand for a missing cell; NULL-terminated; owned */
-    char *date_format;   /* of date_parse(); NULL: ISO 8601; owned */
+    double cross_value; /* of the feature of a cross */
+    uint32_t hash;      /* canonical spellings (data/table/spelling.h) of texts of categories are
+                           hashed to so many bits; 0: the texts are kept */
+    bool trim;          /* blanks around a text do not count */
+    char **missing;     /* the words that stand for a missing cell; NULL-terminated; owned */
+    char *date_format;  /* of date_parse(); NULL: ISO 8601; owned */
 };
 
 /* The words that stand for a missing cell unless a job says others; NULL-terminated. */
@@ -173,9 +164,6 @@ static inline bool table_uses(const struct table_column *column) {
 /* Whether it has columns of texts. */
 bool table_has_texts(const struct table *table);
 
-/* Whether their words are not what they are if nothing is said of letters. */
-bool table_has_other_words(const struct table *table);
-
 /* What a word counts for that so many rows have: its inverse document frequency. */
 double table_word_idf(const struct table *table, uint64_t rows);
 
@@ -192,9 +180,6 @@ static inline bool table_weighs_words(const struct table *table) {
 static inline bool table_reads(const struct table_column *column) {
     return (table_uses(column) && !column->is_part) || column->kind == COLUMN_DATE;
 }
-
-/* Whether the table has a column of amounts. */
-bool table_has_amounts(const struct table *table);
 
 /* Whether the table has a column of dates. */
 bool table_has_dates(const struct table *table);
@@ -233,7 +218,6 @@ int table_column_of_rule(const struct table *table, const char *name, uint32_t *
  * column that is not there, is no number that is trained on, or is given twice, and without bins.
  */
 int table_find_monotone(struct table *table, const char *const *texts, bool bins);
-bool table_has_monotone(const struct table *table);
 
 /* The value of so many crosses' features: 2^−k, where 4^k is the largest power that is not above
  * their number. So all crosses of a row together have about the length of one column, and a penalty
@@ -279,17 +263,16 @@ enum feature_role {
 #define CATEGORY_BYTES_MAX 4096u /* of a category's text */
 
 /* `column` from 0. The text is used by ROLE_VALUE, ROLE_HASHED, ROLE_BIN and ROLE_WORD alone. */
-uint64_t table_feature(enum table_ids ids, uint32_t column, enum feature_role role,
-                       const char *text, size_t length);
+uint64_t table_feature(uint32_t column, enum feature_role role, const char *text, size_t length);
 
-uint64_t table_bin_feature(enum table_ids ids, uint32_t column, uint32_t bin);
+uint64_t table_bin_feature(uint32_t column, uint32_t bin);
 
 /* The feature of a cross, from a feature of each of its columns, in their order. */
 uint64_t table_cross_feature(const uint64_t *id, uint32_t columns);
 
 /* The hash of a category's text, and the feature of such a hash. */
 uint32_t table_hash(const struct table *table, uint32_t column, const char *text, size_t length);
-uint64_t table_hashed_feature(enum table_ids ids, uint32_t column, uint32_t hash);
+uint64_t table_hashed_feature(uint32_t column, uint32_t hash);
 
 /* The column that a feature of this id and name was made of; COLUMN_NOWHERE if there is none. */
 uint32_t table_column_of(const struct table *table, uint64_t id, const char *name);

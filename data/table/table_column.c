@@ -7,21 +7,20 @@
 #include "data/table/table.h"
 
 /* Whether a text in this role has the id. */
-static bool has_id(const struct table *table, uint32_t column, uint64_t id, enum feature_role role,
-                   const char *text) {
-    return table_feature(table->ids, column, role, text, strlen(text)) == id;
+static bool has_id(uint32_t column, uint64_t id, enum feature_role role, const char *text) {
+    return table_feature(column, role, text, strlen(text)) == id;
 }
 
 /* The text that stands behind the column's name, if it is the value: one that looks like a role's
  * word is in quotes there. Free the result. */
-static char *find_value(const struct table *table, uint32_t column, uint64_t id, const char *text) {
+static char *find_value(uint32_t column, uint64_t id, const char *text) {
     size_t length = strlen(text);
-    if (has_id(table, column, id, ROLE_VALUE, text))
+    if (has_id(column, id, ROLE_VALUE, text))
         return memory_copy_string(text);
     if (length < 2 || *text != '"')
         return NULL;
     char *inner = memory_format("%.*s", (int)length - 2, text + 1);
-    if (has_id(table, column, id, ROLE_VALUE, inner))
+    if (has_id(column, id, ROLE_VALUE, inner))
         return inner;
     free(inner);
     return NULL;
@@ -31,14 +30,13 @@ static char *find_value(const struct table *table, uint32_t column, uint64_t id,
 static bool is_of_column(const struct table *table, uint32_t column, uint64_t id,
                          const char *text) {
     if (table->column[column].kind == COLUMN_WORDS)
-        return has_id(table, column, id, ROLE_WORD, text);
-    char *value = find_value(table, column, id, text);
+        return has_id(column, id, ROLE_WORD, text);
+    char *value = find_value(column, id, text);
     free(value);
-    if (value || has_id(table, column, id, ROLE_MISSING, "") ||
-        has_id(table, column, id, ROLE_RARE, ""))
+    if (value || has_id(column, id, ROLE_MISSING, "") || has_id(column, id, ROLE_RARE, ""))
         return true;
     for (uint32_t bin = 0; bin <= table->column[column].edges; bin++)
-        if (table->column[column].edges && table_bin_feature(table->ids, column, bin) == id)
+        if (table->column[column].edges && table_bin_feature(column, bin) == id)
             return true;
     return false;
 }
@@ -55,7 +53,7 @@ static const char *behind_name(const struct table *table, uint32_t column, const
 
 char *table_value_of(const struct table *table, uint32_t column, uint64_t id, const char *name) {
     const char *text = behind_name(table, column, name);
-    return text ? find_value(table, column, id, text) : NULL;
+    return text ? find_value(column, id, text) : NULL;
 }
 
 /* Names of columns may have = in them, so the first that fits is taken only where no id proves one:

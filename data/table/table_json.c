@@ -101,10 +101,6 @@ json_t *table_json(const struct table *table) {
         json_pack("{s:o, s:o, s:b}", "columns", columns, "missing", missing, "trim", table->trim);
     if (table->hash)
         json_object_set_new(object, "hash", json_integer(table->hash));
-    if (table->hash_canonical)
-        json_object_set_new(object, "hash_canonical", json_true());
-    if (table->ids != TABLE_IDS_SEEDED)
-        json_object_set_new(object, "ids", json_integer(table->ids));
     if (table_has_texts(table))
         json_object_set_new(object, "text", text_json(&table->text));
     if (table->date_format)
@@ -322,10 +318,7 @@ static bool read_columns(const json_t *object, struct table *table) {
     table->trim = json_is_true(json_object_get(object, "trim"));
     json_int_t hash = json_integer_value(json_object_get(object, "hash"));
     table->hash = hash > 0 && hash <= HASH_BITS_MAX ? (uint32_t)hash : 0;
-    table->hash_canonical = json_is_true(json_object_get(object, "hash_canonical"));
-    const json_t *ids = json_object_get(object, "ids");
-    table->ids = ids ? TABLE_IDS_JOINED : TABLE_IDS_SEEDED;
-    if (hash != table->hash || (ids && json_integer_value(ids) != TABLE_IDS_JOINED))
+    if (hash != table->hash)
         return false;
     const json_t *text = json_object_get(object, "text");
     return (text ? read_text(text, &table->text) : !table_has_texts(table)) &&

@@ -246,7 +246,7 @@ static bool count_ngrams(struct words *words, const struct table *table, uint32_
         char *text = words->text + ngram[i].begin;
         if (table->hash) {
             ngram[i].hash = table_hash(table, column, text, ngram[i].length);
-            ngram[i].id = table_hashed_feature(table->ids, column, ngram[i].hash);
+            ngram[i].id = table_hashed_feature(column, ngram[i].hash);
         } else {
             char before[TABLE_PREFIX_BYTES];
             memcpy(before, text - TABLE_PREFIX_BYTES, sizeof before);

@@ -286,7 +286,7 @@ static void put_id(struct ids *ids, uint64_t id) {
 static void put_number(struct ids *ids, uint32_t column, const char *format, unsigned number) {
     char text[32];
     int length = snprintf(text, sizeof text, format, number);
-    put_id(ids, table_feature(TABLE_IDS_JOINED, column, ROLE_VALUE, text, (size_t)length));
+    put_id(ids, table_feature(column, ROLE_VALUE, text, (size_t)length));
 }
 
 static int compare_ids(const void *a, const void *b) {
@@ -312,30 +312,28 @@ static void texts_of_all_columns_have_ids_of_their_own(void **state) {
                        (1990 + date / 336) * 10000 + (1 + date / 28 % 12) * 100 + 1 + date % 28);
         for (unsigned number = 0; number < 100000; number++)
             put_number(&ids, column, "%08u", 30000000 + 7 * number);
-        put_id(&ids, table_feature(TABLE_IDS_JOINED, column, ROLE_MISSING, NULL, 0));
-        put_id(&ids, table_feature(TABLE_IDS_JOINED, column, ROLE_RARE, NULL, 0));
-        put_id(&ids, table_feature(TABLE_IDS_JOINED, column, ROLE_VALUE, "", 0));
-        put_id(&ids, table_feature(TABLE_IDS_JOINED, column, ROLE_NUMBER, NULL, 0));
+        put_id(&ids, table_feature(column, ROLE_MISSING, NULL, 0));
+        put_id(&ids, table_feature(column, ROLE_RARE, NULL, 0));
+        put_id(&ids, table_feature(column, ROLE_VALUE, "", 0));
+        put_id(&ids, table_feature(column, ROLE_NUMBER, NULL, 0));
         for (uint32_t hash = 0; hash < 65536; hash++)
-            put_id(&ids, table_hashed_feature(TABLE_IDS_JOINED, column, hash));
+            put_id(&ids, table_hashed_feature(column, hash));
     }
     for (unsigned number = 0; number < 800000; number++)
         put_number(&ids, 8, "%08u", number);
     for (uint32_t column = 0; column < 64; column++)
         for (uint32_t bin = 0; bin < 256; bin++)
-            put_id(&ids, table_bin_feature(TABLE_IDS_JOINED, column, bin));
+            put_id(&ids, table_bin_feature(column, bin));
     assert_differ(&ids);
 }
 
 /* As doc/FORMATS.md has it: a model must be read by whoever comes later. */
 static void ids_of_texts_never_change(void **state) {
     (void)state;
-    assert_true(table_feature(TABLE_IDS_JOINED, 1, ROLE_VALUE, "red", 3) ==
-                UINT64_C(0xfd28fcbbda18885d));
-    assert_true(table_bin_feature(TABLE_IDS_JOINED, 0, 2) == UINT64_C(0x839a5975bff42e84));
-    assert_true(table_feature(TABLE_IDS_SEEDED, 1, ROLE_VALUE, "red", 3) ==
-                UINT64_C(0x9bcfc45f6c87c68c));
-    assert_true(table_bin_feature(TABLE_IDS_SEEDED, 0, 2) == UINT64_C(0xe74a1bf5afe726ee));
+    assert_true(table_feature(1, ROLE_VALUE, "red", 3) == UINT64_C(0xfd28fcbbda18885d));
+    assert_true(table_bin_feature(0, 2) == UINT64_C(0x839a5975bff42e84));
+    assert_true(table_feature(1, ROLE_VALUE, "red", 3) == UINT64_C(0x9bcfc45f6c87c68c));
+    assert_true(table_bin_feature(0, 2) == UINT64_C(0xe74a1bf5afe726ee));
 }
 
 SUITE(table) {

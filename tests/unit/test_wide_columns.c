@@ -277,12 +277,10 @@ static void columns_beyond_32_bits_come_to_their_strips(void **state) {
 
 /* ---- what a file says ---- */
 
-static void facts_of_a_set_tell_64_bits_and_orders_have_them_where_they_must(void **state) {
+static void orders_of_columns_have_64_bits_where_they_must(void **state) {
     (void)state;
-    const struct set_facts facts = {.features_low = 5, .features_high = 2};
     const uint64_t wide[] = {UINT64_C(1) << 32, 0};
     const uint32_t narrow[] = {1, 0};
-    assert_true(set_facts_features(&facts) == (UINT64_C(1) << 33) + 5);
     assert_int_equal(column_number_bytes(FEATURES_MAX), sizeof *narrow);
     assert_int_equal(column_number_bytes(FEATURES_MAX + UINT64_C(1)), sizeof *wide);
     struct column_order order = column_order_of(wide, COLUMNS_MAX);
@@ -300,7 +298,7 @@ SUITE(wide_columns) {
         cmocka_unit_test(whole_rows_of_more_columns_than_they_may_have_are_refused),
         cmocka_unit_test(tables_of_more_columns_than_they_may_have_are_refused),
         cmocka_unit_test(columns_beyond_32_bits_come_to_their_strips),
-        cmocka_unit_test(facts_of_a_set_tell_64_bits_and_orders_have_them_where_they_must),
+        cmocka_unit_test(orders_of_columns_have_64_bits_where_they_must),
     };
     return cmocka_run_group_tests(tests, fixture_set_up, fixture_tear_down);
 }

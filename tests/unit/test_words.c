@@ -154,8 +154,7 @@ static void ids_of_words_never_change(void **state) {
     (void)state;
     char joined[] = "     good";
     assert_true(table_word_feature(1, joined, 4) == UINT64_C(0xfcc191c0f87af7d7));
-    assert_true(table_word_feature(1, joined, 4) ==
-                table_feature(TABLE_IDS_JOINED, 1, ROLE_WORD, "good", 4));
+    assert_true(table_word_feature(1, joined, 4) == table_feature(1, ROLE_WORD, "good", 4));
 }
 
 static void hashed_words_share_features(void **state) {
