@@ -109,7 +109,8 @@ INTEGRATION_TESTS = \
 TESTS += $(INTEGRATION_TESTS)
 EXTRA_DIST += $(INTEGRATION_TESTS) \
 	tests/integration/harness.py \
-	tests/integration/old_state.tar.xz \
+	tests/integration/stored.py \
+	tests/integration/version_1.tar.xz \
 	tests/integration/adagrad.py \
 	tests/integration/descent.py \
 	tests/integration/wide.py \

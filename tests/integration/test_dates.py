@@ -70,7 +70,6 @@ def a_date_becomes_its_parts(folder):
     weight = {f['name']: f['weights'][0] for f in export['features']}
     mean = {c['name']: c.get('mean') for c in model_of(folder / 'job.state')['preparation']['columns']}
     there = {name for row in rows for name in parts(row[0])}
-    assert model_of(folder / 'job.state')['format_version'] == 10
     assert set(weight) == there | {'size'}, set(weight) ^ (there | {'size'})
     found = dml('predict', folder / 'job.state', folder / 'new.csv')
     for (when, size, _), p in zip(new, map(float, found.stdout.splitlines())):

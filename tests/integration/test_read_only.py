@@ -14,7 +14,7 @@ import sys
 import time
 import urllib.request
 
-from harness import (COORDINATOR, PERMISSION, SOURCE, UNAVAILABLE, Process, Skip, dml, endless_job,
+from harness import (COORDINATOR, PERMISSION, UNAVAILABLE, Process, Skip, dml, endless_job,
                      main, run, small_job, test, train)
 
 NOBODY = 65534
@@ -202,21 +202,6 @@ def what_changes_while_a_page_is_read_is_shown_by_the_next_one(folder):
     finally:
         server.signal(signal.SIGTERM)
         server.wait()
-
-
-@test
-def a_store_of_an_earlier_version_is_read_without_being_changed(folder):
-    subprocess.run(['tar', '-xf', SOURCE / 'tests/integration/old_state.tar.xz', '-C', folder],
-                   check=True)
-    state = next(path.parent for path in folder.rglob('dml.db'))
-    readable(state)
-    for path in [folder, *folder.rglob('*')]:
-        os.chown(path, 0, 0)
-        path.chmod(0o755 if path.is_dir() else 0o644)
-    before = contents(state)
-    answer = as_other('jobs', state, '--json')
-    assert answer.status == 0 and answer.json['folders'][0]['runs'], answer
-    assert contents(state) == before
 
 
 @test

@@ -54,7 +54,7 @@ def the_model_keeps_it_for_labels_and_figures(folder):
     state, new = folder / 'job.state', folder / 'new'
     model = json.loads((state / 'models/1/model.json').read_text())
     threshold = model['threshold']['probabilities'][0]
-    assert model['format_version'] == 6 and 0 < threshold < 0.3, model['threshold']
+    assert 0 < threshold < 0.3, model['threshold']
     chances = predicted(state, new)
     labels = dml('predict', state, new, '--labels').stdout.split()
     assert labels == [str(int(p >= threshold)) for p in chances]
@@ -79,7 +79,7 @@ def a_number_needs_no_holdout_and_auto_is_the_sign_of_the_margin(folder):
     plain = train(made_job(folder, 'plain', holdout=[]))
     assert plain['threshold'] is None if 'threshold' in plain else True
     model = json.loads((folder / 'plain.state/models/1/model.json').read_text())
-    assert model['format_version'] == 3 and 'threshold' not in model, model
+    assert 'threshold' not in model, model
     margins = predicted(folder / 'plain.state', folder / 'new', '--margins')
     labels = dml('predict', folder / 'plain.state', folder / 'new', '--labels').stdout.split()
     assert labels == [str(int(m > 0)) for m in margins]

@@ -1,25 +1,26 @@
 #!/usr/bin/env python3
-"""What another version of the program left: it is read, brought up to date or refused with what to
-do, and nothing of it is lost.
+"""What another version of the program left: it is read, or refused with what to do, and nothing of it
+is lost.
 
-old_state.tar.xz was made by an earlier version: a job, its data, the predictions of its model, and
-its state folder with two runs that ended. It has state 8, checkpoints 3, sets 5, the database 6 and
-models 3. Of a format whose version was not raised since, tests write a lower or a higher number."""
+version_1.tar.xz has files of version 1 of every format (stored.py): they stay readable. In place of
+a file of another version, tests write its number. test_upgrades.py in tests/fault has two programs
+of which one is a version ahead."""
 
 import ctypes
+import json
 import pathlib
 import re
-import shutil
 import signal
 import sqlite3
 import struct
 import sys
 import tarfile
 
-from harness import (AGAIN, COORDINATOR, SOURCE, UNAVAILABLE, Process, Skip, dml, endless_job, main,
-                     small_job, test, train)
+from harness import (AGAIN, BAD_DATA, COORDINATOR, SOURCE, UNAVAILABLE, Process, Skip, dml,
+                     endless_job, main, small_job, test, train)
+from stored import JOBS, START, outcomes
 
-OLD = pathlib.Path(__file__).with_name('old_state.tar.xz')
+STORED = pathlib.Path(__file__).with_name('version_1.tar.xz')
 WAY_OUT = 'end the run with the program that began it'
 
 
@@ -42,9 +43,8 @@ def hash64(data, seed=0):
 
 
 def unpacked(folder):
-    with tarfile.open(OLD) as archive:
+    with tarfile.open(STORED) as archive:
         archive.extractall(folder)
-    return folder / 'job.conf'
 
 
 def database(state):
@@ -99,31 +99,30 @@ def assert_refused(job, state, says):
     return before
 
 
+def put_version(state, version):
+    """The newest state of run 1 becomes one of another version."""
+    own = durable_steps(state)[-1][6]
+    record = own[:4] + struct.pack('<I', version) + own[8:-8]
+    put_state(state, record + struct.pack('<Q', hash64(record)))
+    return own
+
+
 @test
 def a_state_of_another_version_is_refused_and_kept(folder):
     job, state, model = ended_run(folder)
-    own = durable_steps(state)[-1][6]
-    unpacked(folder / 'old')
-    old = durable_steps(folder / 'old/job.state')[-1][6]
-    records = [old]
-    for version in STATE - 1, STATE + 1:
-        head = struct.pack('<II', struct.unpack_from('<I', own)[0], version)
-        record = head + own[8:-8]
-        records.append(record + struct.pack('<Q', hash64(record)))
-    for record in records:
-        put_state(state, record)
-        version = struct.unpack_from('<I', record, 4)[0]
-        before = assert_refused(job, state, f'its state is of version {version}')
+    for version in STATE + 1, 99:
+        own = put_version(state, version)
+        before = assert_refused(job, state, f'its state is of version {version}, but this program '
+                                            f'reads version {STATE}')
         assert kept(state) == before
-    put_state(state, own)
+        put_state(state, own)
     assert train(job, '--set', 'max_steps=9')['model_sha256'] == model
 
 
 @test
 def a_run_can_begin_beside_one_of_another_version(folder):
     job, state, model = ended_run(folder)
-    unpacked(folder / 'old')
-    put_state(state, durable_steps(folder / 'old/job.state')[-1][6])
+    put_version(state, STATE + 1)
     assert train(job, '--fresh', '--set', 'max_steps=9')['model_sha256'] == model
 
 
@@ -134,8 +133,7 @@ def prune_says_what_becomes_of_a_run_of_another_version(folder):
     process.until(lambda: ': loss ' in process.so_far(process.errors), 'a step')
     process.signal(signal.SIGTERM)
     assert process.wait().status == AGAIN
-    unpacked(folder / 'old')
-    put_state(state, durable_steps(folder / 'old/job.state')[-1][6])
+    put_version(state, STATE + 1)
     said = dml('prune', state)
     assert said.status == 0 and (state / 'shards/1').is_dir(), said
     assert 'run 1 cannot go on' in said.stderr and 'once a later run' in said.stderr, said
@@ -149,10 +147,9 @@ def a_checkpoint_of_another_version_is_refused_and_kept(folder):
     job, state, model = ended_run(folder, shards=1)
     newest = state / f'shards/1/0/step-{durable_steps(state)[-1][2]}'
     own = newest.read_bytes()
-    unpacked(folder / 'old')
-    files = [(folder / 'old/job.state/shards/1/0/step-4').read_bytes()]
+    files = []
     length = struct.unpack_from('<I', own, 12)[0]
-    for version in CHECKPOINT - 1, CHECKPOINT + 1:
+    for version in CHECKPOINT + 1, 99:
         header = own[:8] + struct.pack('<IIQ', version, length, 0) + own[24:length]
         files.append(header[:16] + struct.pack('<Q', hash64(header)) + header[24:] + own[length:])
     for content in files:
@@ -185,121 +182,106 @@ def a_starting_point_of_another_version_is_refused_and_kept(folder):
     assert train(job, *start, '--set', 'max_steps=9')['continues'] == 1
 
 
-def store_version(state):
+def change_database(state, sql):
     connection = database(state)
-    [[version]] = connection.execute('PRAGMA user_version').fetchall()
-    connection.close()
-    return version
-
-
-def to_version_10(state):
-    """The database as the program of version 10 had it."""
-    connection = database(state)
-    for name, in connection.execute("SELECT name FROM sqlite_master WHERE type = 'index' AND "
-                                    "sql IS NOT NULL").fetchall():
-        connection.execute(f'DROP INDEX {name}')
-    connection.execute('ALTER TABLE sweeps DROP COLUMN decided')
-    connection.execute('DROP TABLE invocations')
-    connection.execute('PRAGMA user_version = 10')
-    connection.commit()
+    connection.executescript(sql)
     connection.close()
 
 
-def all_rows(state):
+def tables_of(state):
     connection = database(state)
-    tables = [name for name, in connection.execute(
-        "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name").fetchall()]
-    rows = {table: connection.execute(f'SELECT * FROM {table}').fetchall() for table in tables}
+    found = connection.execute("SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND sql IS NOT NULL "
+                               'ORDER BY name').fetchall()
+    found += connection.execute(
+        'SELECT t.name, t.wr, c.cid, c.name, c.type, c."notnull", c.dflt_value, c.pk FROM '
+        'pragma_table_list AS t, pragma_table_info(t.name) AS c ORDER BY t.name, c.cid').fetchall()
     connection.close()
-    return rows
+    return found
 
 
 @test
-def an_old_database_is_brought_up_to_date_with_all_it_has(folder):
-    job = unpacked(folder)
-    state = folder / 'job.state'
-    before, version = durable_steps(state), store_version(state)
-    for command in 'jobs', 'status', 'prune':
-        finished = dml(command, state, '--json', *(['--dry-run'] if command == 'prune' else []))
-        assert finished.status == 0, finished
-        assert store_version(state) == version, command
-    listed = dml('jobs', state, '--json').json['folders'][0]['runs']
-    assert [(run['run'], run['reason'], run['steps']) for run in listed[:1]] == [
-        (1, 'step limit', 4)], listed
-    assert durable_steps(state) == before
-    assert dml('rollback', '--to', '1', state).status == 0
-    assert store_version(state) > version and durable_steps(state) == before
-    assert train(job, '--fresh')['run'] == 3
+def a_database_of_a_newer_or_a_development_version_is_refused_and_kept(folder):
+    job, state, model = ended_run(folder)
+    for sql, version in (('PRAGMA user_version = 77', 77),
+                         ('PRAGMA application_id = 0; PRAGMA user_version = 12', 12)):
+        change_database(state, sql)
+        before = kept(state)
+        for command in ('run', job), ('retrain', job), ('status', state), ('jobs', state), ('prune', state):
+            said = dml(*command)
+            assert said.status == UNAVAILABLE and said.stderr.count(f'has version {version}, and this') == 1, said
+            assert 'a newer or a development version of dml made it' in said.stderr, said
+            assert 'use that program, or another state folder' in said.stderr, said
+        assert kept(state) == before, version
+    assert train(job, '--state', folder / 'new.state', '--set', 'max_steps=9')['model_sha256'] == model
 
 
 @test
-def a_run_that_only_an_older_program_can_end_is_left_to_it(folder):
-    job, state = endless_job(folder), folder / 'job.state'
-    process = Process(COORDINATOR, 'run', job)
-    process.until(lambda: ': loss ' in process.so_far(process.errors), 'a step')
-    process.signal(signal.SIGTERM)
-    assert process.wait().status == AGAIN
-    own = durable_steps(state)[-1][6]
-    record = own[:4] + struct.pack('<I', STATE - 1) + own[8:-8]
-    put_state(state, record + struct.pack('<Q', hash64(record)))
-    to_version_10(state)
-    before, files = all_rows(state), sorted(state.rglob('*'))
-    for command in 'status', 'jobs', 'events', 'report':
-        said = dml(command, state)
-        assert 'version' not in said.stderr, said
-    for command in ('run', job), ('retrain', job), ('retrain', job, '--cron'), ('publish', '1', state), \
-            ('prune', state):
-        said = dml(*command)
-        assert said.status == UNAVAILABLE and said.stderr.count(WAY_OUT) == 1, said
-        assert f'its state is of version {STATE - 1}' in said.stderr, said
-        assert '--fresh' in said.stderr and 'nothing was changed' in said.stderr, said
-        assert store_version(state) == 10 and all_rows(state) == before, command
-        assert sorted(state.rglob('*')) == files, command
-    put_state(state, own)  # the older program would end it
-    assert train(job, '--set', 'max_steps=9')['run'] == 1
-    assert store_version(state) > 10
+def packs_and_sets_of_another_version_are_named_and_made_again(folder):
+    job = small_job(folder)
+    model, packs = train(job)['model_sha256'], folder / 'job.state/packs'
+    files = [*packs.glob('*.pack'), *packs.glob('*.set')]
+    whole = [path.read_bytes() for path in files]
+    for path, content in zip(files, whole):
+        path.write_bytes(content[:8] + struct.pack('<I', 11) + content[12:])
+        said = dml('inspect', path)
+        assert said.status == UNAVAILABLE, said
+        assert f'is a {path.suffix[1:]} of version 11, but this program reads version 1' in said.stderr, said
+    assert train(job, '--fresh')['model_sha256'] == model
+    assert [path.read_bytes()[:12] for path in files] == [content[:12] for content in whole]
 
+
+# ---- version 1 stays readable ----
 
 @test
-def a_run_of_an_older_program_can_be_given_up(folder):
-    job, state, _ = ended_run(folder)
-    connection = database(state)
-    connection.execute('UPDATE runs SET reason = NULL, ended_ms = NULL')
-    connection.commit()
-    connection.close()
-    own = durable_steps(state)[-1][6]
-    record = own[:4] + struct.pack('<I', STATE - 1) + own[8:-8]
-    put_state(state, record + struct.pack('<Q', hash64(record)))
-    to_version_10(state)
-    assert dml('run', job).status == UNAVAILABLE
-    assert train(job, '--fresh')['run'] == 2
-    assert store_version(state) > 10 and train(job, '--set', 'l2=0.5')['run'] == 3
-
-
-@test
-def old_packs_and_sets_are_named_and_made_again(folder):
-    job = unpacked(folder)
-    packs = folder / 'job.state/packs'
-    [old] = packs.glob('*.set')
-    finished = dml('inspect', old)
-    assert finished.status == UNAVAILABLE and 'is a set of version 5' in finished.stderr, finished
-    assert train(job, '--fresh')['examples'] == 24
-    [made] = set(packs.glob('*.set')) - {old}
-    assert dml('inspect', made).status == 0
-
-
-@test
-def an_old_model_predicts_as_ever_and_a_newer_one_is_refused(folder):
+def what_is_stored_is_read_as_ever(folder):
     unpacked(folder)
-    model = folder / 'job.state/models/1'
-    said = dml('predict', model, folder / 'small.libsvm')
-    assert said.stdout == (folder / 'predictions').read_text(), said
-    newer = folder / 'newer'
-    shutil.copytree(model, newer)
-    text = (newer / 'model.json').read_text()
-    (newer / 'model.json').write_text(text.replace('"format_version": 3', '"format_version": 99'))
-    refused = dml('predict', newer, folder / 'small.libsvm')
-    assert refused.status and 'use the program that wrote it' in refused.stderr, refused
+    expected = json.loads((folder / 'outcomes.json').read_text())
+    for name in JOBS:
+        [run] = dml('jobs', folder / f'{name}.state', '--json').json['folders'][0]['runs']
+        assert run['run'] == 1 and run['reason'] in ('gradient tolerance', 'step limit'), run
+        for path in (folder / f'{name}.state').glob('packs/*'):
+            assert dml('inspect', path).status == 0, path
+    for name, outcome in outcomes(folder).items():
+        assert outcome == expected[name], name
+
+
+@test
+def a_stored_run_goes_on_from_stored_packs_and_pairs(folder):
+    unpacked(folder)
+    start = '--start', folder / START[1]
+    said = dml('run', folder / 'started.conf', *start, '--set', 'max_steps=9', '--verbose')
+    assert said.status == 0 and 'goes on' in said.stderr and 'packed in' not in said.stderr, said
+    assert 'merged' not in said.stderr, said
+    said = dml('run', folder / 'started.conf', *start, '--fresh')
+    assert 'step length 0 trials 0 history 3' in said.stderr, said
+
+
+@test
+def a_stored_database_gets_the_tables_of_a_new_one(folder):
+    unpacked(folder)
+    assert dml('publish', '1', folder / 'pairs.state').status == 0
+    train(small_job(folder))
+    assert tables_of(folder / 'pairs.state') == tables_of(folder / 'job.state')
+
+
+@test
+def a_model_of_a_newer_or_a_development_version_is_refused(folder):
+    unpacked(folder)
+    model = folder / 'table.state/models/1'
+    described = json.loads((model / 'model.json').read_text())
+    newer, earlier = {**described, 'format_version': 2}, {**described, 'format_version': 14}
+    del earlier['format']
+    for changed in newer, earlier:
+        (model / 'model.json').write_text(json.dumps(changed))
+        for command in 'predict', 'evaluate':
+            said = dml(command, model, folder / 'data.csv')
+            assert said.status == BAD_DATA and 'and this program reads version 1: a newer or a development ' \
+                'version of dml wrote it; use that program, or train the model again' in said.stderr, said
+    (model / 'model.json').write_text(json.dumps(described))
+    summary = json.loads((model / 'summary.json').read_text())
+    (model / 'summary.json').write_text(json.dumps({**summary, 'format_version': 2}))
+    said = dml('summary', model)
+    assert said.status == BAD_DATA and 'has format version 2, and this program reads version 1' in said.stderr, said
 
 
 sys.exit(main())

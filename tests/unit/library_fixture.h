@@ -48,7 +48,7 @@ static void make_tensors(const uint64_t ids[3], unsigned char tensors[TENSORS_BY
     memcpy(tensors + 8 + length, numbers, sizeof numbers);
     memcpy(tensors + 8 + length + sizeof numbers, ids, 3 * 8);
     static const char header[] =
-        "{\"__metadata__\":{\"format\":\"dml\",\"format_version\":\"3\"},"
+        "{\"__metadata__\":{\"format\":\"dml\",\"format_version\":\"1\"},"
         "\"weight\":{\"dtype\":\"F64\",\"shape\":[1,3],\"data_offsets\":[0,24]},"
         "\"bias\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[24,32]},"
         "\"feature_id\":{\"dtype\":\"U64\",\"shape\":[3],\"data_offsets\":[32,56]}}";
@@ -62,17 +62,19 @@ static void write_model(const char *json, const uint64_t ids[3]) {
     write_file("model.json", json, strlen(json));
 }
 
-static const char of_numbers[] = "{\"format_version\":3,\"objective\":\"squared\"}";
+static const char of_numbers[] =
+    "{\"format\":\"dml\",\"format_version\":1,\"objective\":\"squared\"}";
 static const uint64_t of_numbers_ids[] = {3, 5, 9};
 
 /* Columns 1 and 3 are numbers; the third feature is that column 3 is missing. */
 static const char of_table[] =
-    "{\"format_version\":5,\"objective\":\"logistic\",\"classes\":[\"no\",\"yes\"],"
+    "{\"format\":\"dml\",\"format_version\":1,\"objective\":\"logistic\",\"classes\":[\"no\","
+    "\"yes\"],"
     "\"threshold\":{\"rule\":\"0.75\",\"probabilities\":[0.75]},"
     "\"preparation\":{\"columns\":[{\"name\":\"size\",\"kind\":\"number\",\"mean\":-95},"
     "{\"name\":\"town\",\"kind\":\"category\"},{\"name\":\"age\",\"kind\":\"number\",\"mean\":-100}"
     ","
-    "{\"name\":\"y\",\"kind\":\"label\"}],\"missing\":[\"?\"],\"ids\":2}}";
+    "{\"name\":\"y\",\"kind\":\"label\"}],\"missing\":[\"?\"]}}";
 static const uint64_t of_table_ids[] = {1, 3, 9};
 
 static struct dml_model *opened(void) {

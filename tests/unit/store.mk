@@ -6,7 +6,7 @@ tests_unit_store_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_store.c tests/unit/test_store_damage.c \
 	tests/unit/test_store_invocations.c tests/unit/test_store_network.c \
 	tests/unit/test_store_saved.c tests/unit/test_store_snapshot.c \
-	tests/unit/store_fixture.h tests/unit/store_schema_1.h
+	tests/unit/test_store_upgrade.c tests/unit/store_fixture.h
 tests_unit_store_tests_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(SQLITE_CFLAGS)
 tests_unit_store_tests_LDADD = $(STORE_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
 endif

@@ -29,7 +29,7 @@ static void a_model_is_described(void **state) {
     (void)state;
     struct dml_model *model = opened_table();
     assert_string_equal(dml_model_objective(model), "logistic");
-    assert_int_equal(dml_model_format_version(model), 5);
+    assert_int_equal(dml_model_format_version(model), 1);
     assert_int_equal(strlen(dml_model_sha256(model)), 64);
     assert_int_equal(dml_model_margins(model), 1);
     assert_int_equal(dml_model_values(model), 1);
@@ -217,9 +217,10 @@ static void columns_may_be_missing_where_that_is_said(void **state) {
 /* Longer ones come from no line, but may from a caller. */
 static void a_text_that_is_too_long_is_refused_and_the_scorer_goes_on(void **state) {
     static const char of_texts[] =
-        "{\"format_version\":8,\"objective\":\"squared\",\"preparation\":{\"columns\":["
+        "{\"format\":\"dml\",\"format_version\":1,\"objective\":\"squared\",\"preparation\":{"
+        "\"columns\":["
         "{\"name\":\"review\",\"kind\":\"text\"},{\"name\":\"y\",\"kind\":\"label\"}],"
-        "\"missing\":[],\"ids\":2,"
+        "\"missing\":[],"
         "\"text\":{\"ngrams\":1,\"lowercase\":true,\"values\":\"count\"}}}";
     static const char *const name[] = {"review"};
     const size_t length = ((size_t)64 << 20) + 1;

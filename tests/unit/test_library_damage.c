@@ -60,7 +60,7 @@ static void what_is_no_model_is_refused(void **state) {
     assert_null(model);
     write_file("model.json", "{}", 2);
     assert_says(dml_model_open(folder, &model), DML_DATA, "no format_version");
-    const char newer[] = "{\"format_version\":9999}";
+    const char newer[] = "{\"format\":\"dml\",\"format_version\":9999}";
     write_file("model.json", newer, sizeof newer - 1);
     assert_says(dml_model_open(folder, &model), DML_DATA, "9999");
     write_file("model.safetensors", "PK\3\4, as other programs write", 29);
@@ -70,7 +70,8 @@ static void what_is_no_model_is_refused(void **state) {
 /* 2^61 features have 2^64 bytes, which a number of 64 bits takes for none. */
 static void a_tensor_that_is_larger_than_any_file_is_refused(void **state) {
     static const char header[] =
-        "{\"__metadata__\":{\"format_version\":\"5\",\"objective\":\"plugin_own\"},"
+        "{\"__metadata__\":{\"format\":\"dml\",\"format_version\":\"1\",\"objective\":\"plugin_"
+        "own\"},"
         "\"own\":{\"dtype\":\"F64\",\"shape\":[1,1],\"data_offsets\":[0,8]},"
         "\"feature_id\":{\"dtype\":\"U64\",\"shape\":[2305843009213693952],"
         "\"data_offsets\":[8,8]}}";

@@ -421,17 +421,6 @@ static void a_truncated_database_is_named_with_what_to_do(void **state) {
     assert_non_null(strstr(error_text(), "damaged"));
 }
 
-static void a_newer_database_is_refused_by_its_version(void **state) {
-    (void)state;
-    struct store *store = opened();
-    assert_int_equal(sqlite3_exec(store->database, "PRAGMA user_version = 77", NULL, NULL, NULL),
-                     SQLITE_OK);
-    store_close(store);
-    assert_int_equal(store_open(folder, NULL, &store), ERROR_UNAVAILABLE);
-    assert_non_null(strstr(error_text(), "newer"));
-    assert_non_null(strstr(error_text(), "version 77"));
-}
-
 static void a_full_disk_is_named_and_what_was_flushed_stays(void **state) {
     (void)state;
     struct store *store = opened();
@@ -570,7 +559,6 @@ SUITE(store) {
         TEST(a_new_database_has_nothing_of_what_lies_beside_it),
         TEST(a_file_that_is_no_database_is_named_with_what_to_do),
         TEST(a_truncated_database_is_named_with_what_to_do),
-        TEST(a_newer_database_is_refused_by_its_version),
         TEST(a_full_disk_is_named_and_what_was_flushed_stays),
         TEST(a_folder_that_is_missing_is_named),
         TEST(only_what_wants_all_rows_reads_a_table_from_end_to_end),

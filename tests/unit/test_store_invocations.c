@@ -129,33 +129,12 @@ static void a_log_of_invocations_alone_is_left_to_whoever_writes_more(void **sta
     store_close(store);
 }
 
-/* The file as version 11 had it is the present one without that table. */
-static void a_database_of_version_11_has_no_invocations_until_one_begins(void **state) {
-    (void)state;
-    struct store *store = opened();
-    begun(store, "one");
-    one(store, "failed", 65, "no file", 0);
-    assert_int_equal(sqlite3_exec(store->database,
-                                  "DROP TABLE invocations; PRAGMA user_version = 11", NULL, NULL,
-                                  NULL),
-                     SQLITE_OK);
-    store_close(store);
-    assert_int_equal(store_open_to_read(folder, &store), 0);
-    assert_recorded(store, "");
-    store_close(store);
-    store = opened();
-    one(store, "failed", 65, "no file", 1);
-    assert_recorded(store, "1 failed 65 'no file' 1 x1;");
-    store_close(store);
-}
-
 SUITE(store_invocations) {
     const struct CMUnitTest tests[] = {
         TEST(invocations_that_come_to_the_same_are_one_row),
         TEST(an_invocation_that_was_killed_is_lost_once_the_next_one_begins),
         TEST(only_the_newest_invocations_are_kept),
         TEST(a_log_of_invocations_alone_is_left_to_whoever_writes_more),
-        TEST(a_database_of_version_11_has_no_invocations_until_one_begins),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

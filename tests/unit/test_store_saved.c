@@ -1,9 +1,6 @@
 #include "tests/unit/suites.h"
 #include "tests/unit/store_fixture.h"
 
-#include "base/memory.h"
-#include "tests/unit/store_schema_1.h"
-
 static void save_and_journal(void) {
     struct store *store;
     if (store_open(folder, NULL, &store))
@@ -282,97 +279,6 @@ static void events_are_read_from_a_number_on(void **state) {
     store_close(store);
 }
 
-static void a_database_of_version_1_is_brought_up_to_date(void **state) {
-    (void)state;
-    sqlite3 *old;
-    assert_int_equal(sqlite3_open(path, &old), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(old,
-                                  OLD_SCHEMA "INSERT INTO runs (uuid, job, identity, settings, "
-                                             "data, build, started_ms) VALUES ('u', 'j', 'abc', "
-                                             "'{}', 'fingerprint', 'b', 1);"
-                                             "INSERT INTO processes VALUES (1, 'shard', 0, 1, 42, "
-                                             "'h', 'running', 1, 1); PRAGMA user_version = 1",
-                                  NULL, NULL, NULL),
-                     SQLITE_OK);
-    sqlite3_close(old);
-    for (int i = 0; i < 2; i++) {
-        struct store *store = opened();
-        struct store_run run = {0};
-        assert_true(unfinished(store, &run));
-        assert_string_equal(run.uuid, "u");
-        assert_string_equal(run.command, "run");
-        assert_string_equal(run.start_model, "");
-        assert_true(run.seconds == 0);
-        store_run_release(&run);
-        assert_int_equal(store_attempt(store, 1, (uint32_t)i + 1), 0);
-        const struct store_epoch epoch = {.epoch = (uint64_t)i + 1};
-        assert_int_equal(store_downpour_epoch(store, 1, &epoch), 0);
-        assert_int_equal(durable(store, 1, (uint32_t)i + 1, 1, 10), 0);
-        assert_int_equal(store_process(store, 1,
-                                       &(struct store_process_row){.role = "shard",
-                                                                   .incarnation = 1,
-                                                                   .pid = 42,
-                                                                   .host = "h",
-                                                                   .address = "unix:x",
-                                                                   .device = "cpu",
-                                                                   .state = "running"}),
-                         0);
-        assert_int_equal(store_close(store), 0);
-    }
-}
-
-/* All columns of all tables, and the indexes, in one text. */
-static int take_column(void *context, int columns, char **values, char **names) {
-    char **text = context;
-    (void)names;
-    for (int i = 0; i < columns; i++) {
-        char *longer = memory_format("%s %s", *text, values[i] ? values[i] : "-");
-        free(*text);
-        *text = longer;
-    }
-    return 0;
-}
-
-static char *columns_of(struct store *store) {
-    char *text = memory_copy_string("");
-    assert_int_equal(
-        sqlite3_exec(
-            store->database,
-            "SELECT t.name, t.wr, c.cid, c.name, c.type, c.\"notnull\", c.dflt_value, c.pk "
-            "FROM pragma_table_list AS t, pragma_table_info(t.name) AS c "
-            "WHERE t.name NOT LIKE 'sqlite%' ORDER BY t.name, c.cid",
-            take_column, &text, NULL),
-        SQLITE_OK);
-    assert_int_equal(
-        sqlite3_exec(store->database,
-                     "SELECT sql FROM sqlite_schema WHERE type = 'index' ORDER BY name",
-                     take_column, &text, NULL),
-        SQLITE_OK);
-    return text;
-}
-
-static void an_upgraded_database_has_the_tables_of_a_new_one(void **state) {
-    (void)state;
-    struct store *store = opened();
-    char *made = columns_of(store);
-    assert_non_null(strstr(made, "publications"));
-    assert_non_null(strstr(made, "INDEX models_by_run"));
-    store_close(store);
-    unlink(path);
-
-    sqlite3 *old;
-    assert_int_equal(sqlite3_open(path, &old), SQLITE_OK);
-    assert_int_equal(sqlite3_exec(old, OLD_SCHEMA "PRAGMA user_version = 1", NULL, NULL, NULL),
-                     SQLITE_OK);
-    sqlite3_close(old);
-    store = opened();
-    char *upgraded = columns_of(store);
-    assert_string_equal(upgraded, made);
-    store_close(store);
-    free(upgraded);
-    free(made);
-}
-
 static int take_publication(void *context, const struct store_publication *publication) {
     int *count = context;
     assert_int_equal(publication->publication, ++*count);
@@ -440,8 +346,6 @@ SUITE(store_saved) {
         TEST(what_goes_on_from_an_end_is_another_run_with_all_that_was_saved),
         TEST(a_label_stays_until_there_is_another),
         TEST(events_are_read_from_a_number_on),
-        TEST(a_database_of_version_1_is_brought_up_to_date),
-        TEST(an_upgraded_database_has_the_tables_of_a_new_one),
         TEST(where_a_run_started_and_what_was_published_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

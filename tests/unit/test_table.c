@@ -332,8 +332,6 @@ static void ids_of_texts_never_change(void **state) {
     (void)state;
     assert_true(table_feature(1, ROLE_VALUE, "red", 3) == UINT64_C(0xfd28fcbbda18885d));
     assert_true(table_bin_feature(0, 2) == UINT64_C(0x839a5975bff42e84));
-    assert_true(table_feature(1, ROLE_VALUE, "red", 3) == UINT64_C(0x9bcfc45f6c87c68c));
-    assert_true(table_bin_feature(0, 2) == UINT64_C(0xe74a1bf5afe726ee));
 }
 
 SUITE(table) {
