@@ -11,7 +11,7 @@ FAULT_TESTS = \
 TESTS += $(FAULT_TESTS)
 EXTRA_DIST += $(FAULT_TESTS) tests/fault/test_upgrades.py tests/fault/faults.py tests/fault/scenes.py tests/fault/README.md
 
-# test_upgrades.py builds an older version first, which takes a minute or two.
+# test_upgrades.py builds a later version first, which takes a minute or two.
 ALL_FAULT_TESTS = $(FAULT_TESTS) tests/fault/test_upgrades.py tests/integration/test_retrain.py \
 	tests/integration/test_tiles.py tests/integration/test_network_tiles.py \
 	tests/integration/test_directions.py tests/integration/test_heavy.py \
