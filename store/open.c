@@ -315,7 +315,7 @@ int store_open_to_read(const char *state_folder, struct store **opened) {
     code = open_locked(state_folder, state_folder, SQLITE_OPEN_READWRITE, &store);
     if (!code)
         code = read_known_version(store, &version);
-    if (!code && version && version < STORE_VERSION) {
+    if (!code && version && version < store_schema->version) {
         code = preview_upgrade(store, version, &preview);
         if (!code) {
             store_close(store);

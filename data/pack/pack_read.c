@@ -74,15 +74,10 @@ static uint64_t hash_options(const struct source_options *options) {
     }
     if (options->separator)
         hash_stream_add(stream, &options->separator, sizeof options->separator);
-    /* Nothing where there are none: packs of before keep their names. */
     for (enum row_property i = ROW_OFFSET; i < ROW_PROPERTIES; i++) {
-        const char *column = source_property_column(options, i);
         bool file = source_property_file(options, i) != NULL;
-        if (column || file) {
-            hash_text(stream, property_rules[i].key);
-            hash_text(stream, column);
-            hash_stream_add(stream, &file, sizeof file);
-        }
+        hash_text(stream, source_property_column(options, i));
+        hash_stream_add(stream, &file, sizeof file);
     }
     /* Only what an order says, and its units: its kinds and means do not count. */
     for (uint32_t i = 0; options->order && !options->table && i < options->order->columns; i++) {
