@@ -66,6 +66,13 @@ def every_command_is_in_the_synopsis(folder):
 
 
 @test
+def words_of_a_list_have_quotes_of_their_own(folder):
+    for name, page in PAGES.items():  # Ql quotes all of its line
+        lists = re.findall(r'^\.(?:It )?Ql [\w:]+(?: \w+)? , \w.*', page.read_text(), re.M)
+        assert not lists, (name, lists)
+
+
+@test
 def options_of_the_pages_have_both_their_dashes(folder):
     for name, page in PAGES.items():
         lone = re.findall(r'^\..*\bFl Fl [a-z-]+ \| [a-z].*', page.read_text(), re.M)
