@@ -2,6 +2,7 @@
  * data; then the result is stored. The run's end is committed last: after a crash before that, the
  * run goes on from its last durable step and writes the same model again. Checkpoints are removed
  * after that, since they are what it would go on from. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -59,15 +60,6 @@ static int find_sizes(struct training *run) {
  */
 #define RUNAWAY_STEPS 50
 
-static int find_runaways(struct training *run) {
-    uint64_t count = model_parameters(&run->layout);
-    bool *aliased = memory_new(count, sizeof *aliased);
-    run->runs_away = memory_new(count, sizeof *run->runs_away);
-    int code = summary_runaways(run, NULL, aliased, RUNAWAY_STEPS, run->runs_away);
-    free(aliased);
-    return code;
-}
-
 /* Takes the gap; of a run that has not converged, finds what may stand in the way. */
 static int work_on_gap(void *context) {
     struct training *run = context;
@@ -77,8 +69,14 @@ static int work_on_gap(void *context) {
     if (code || has_converged(run, &view))
         return code;
     code = find_sizes(run);
-    if (!code && convergence_may_run_away(run->session->job, set_info(run->set), view.reason))
-        code = find_runaways(run);
+    if (code || !convergence_may_run_away(run->session->job, set_info(run->set), view.reason))
+        return code;
+    const uint64_t count = model_parameters(&run->layout);
+    bool *aliased = memory_new(count, sizeof *aliased);
+    assert(!run->runs_away);
+    run->runs_away = memory_new(count, sizeof *run->runs_away);
+    code = summary_runaways(run, NULL, aliased, RUNAWAY_STEPS, run->runs_away);
+    free(aliased);
     return code;
 }
 
@@ -115,6 +113,7 @@ static void warn_of_smoothing(const struct training *run) {
 static int make_result(struct training *run) {
     struct session *session = run->session;
     struct store_run record;
+    assert(!run->result && run->recorder.run > 0);
     bool found;
     int code = store_run_find(session->store, run->recorder.run, &record, &found);
     if (code)
@@ -151,15 +150,6 @@ static int make_result(struct training *run) {
     return 0;
 }
 
-static json_t *model_details(const struct training *run) {
-    struct source_options alike =
-        source_options_alike(&run->session->job->source, &run->data->sources.shape);
-    return json_pack("{s:O, s:o, s:o, s:s, s:s, s:O*}", "result", run->result, "settings",
-                     job_settings(run->session->job), "source", score_options_json(&alike),
-                     "data_fingerprint", set_info(run->set)->fingerprint, "build",
-                     numeric_description(), "start", json_object_get(run->result, "start"));
-}
-
 static int work_on_holdout(void *context) {
     struct training *run = context;
     struct model model;
@@ -179,17 +169,6 @@ static int score_holdout(struct training *run) {
     if (!code && run->data->holdout)
         json_object_set_new(run->result, "holdout",
                             holdout_json(run->data->holdout, &run->figures));
-    return code;
-}
-
-static int record_model(struct training *run, const char *sha256) {
-    const json_t *holdout = json_object_get(run->result, "holdout");
-    int code = store_model(run->session->store, run->recorder.run, run->model_folder, sha256);
-    if (!code && holdout) {
-        char *text = json_dumps(holdout, JSON_COMPACT);
-        code = store_model_figures(run->session->store, run->recorder.run, text);
-        free(text);
-    }
     return code;
 }
 
@@ -250,12 +229,27 @@ static int work_on_model(void *context) {
 }
 
 static int write_model(struct training *run) {
-    struct writing writing = {.run = run, .details = model_details(run)};
-    int code = loop_beside(&run->session->loop, STAGE_WRITING, work_on_model, &writing);
+    struct session *session = run->session;
+    struct source_options alike =
+        source_options_alike(&session->job->source, &run->data->sources.shape);
+    struct writing writing = {
+        .run = run,
+        .details =
+            json_pack("{s:O, s:o, s:o, s:s, s:s, s:O*}", "result", run->result, "settings",
+                      job_settings(session->job), "source", score_options_json(&alike),
+                      "data_fingerprint", set_info(run->set)->fingerprint, "build",
+                      numeric_description(), "start", json_object_get(run->result, "start"))};
+    int code = loop_beside(&session->loop, STAGE_WRITING, work_on_model, &writing);
     json_decref(writing.details);
     if (code)
         return code;
-    code = record_model(run, writing.sha256);
+    const json_t *holdout = json_object_get(run->result, "holdout");
+    code = store_model(session->store, run->recorder.run, run->model_folder, writing.sha256);
+    if (!code && holdout) {
+        char *text = json_dumps(holdout, JSON_COMPACT);
+        code = store_model_figures(session->store, run->recorder.run, text);
+        free(text);
+    }
     result_add_model(run->result, run->model_folder, writing.sha256);
     return code;
 }
@@ -311,12 +305,6 @@ static int remove_checkpoints(struct training *run) {
     return loop_begin(work_on_checkpoints, run, &run->removal);
 }
 
-static int not_finite(const struct training *run, const struct coordinator_view *view) {
-    if (view->downpour.done)
-        return convergence_diverged(&view->downpour);
-    return convergence_not_finite(set_info(run->set), run->session->job, *run->start_model);
-}
-
 static int stopped(const struct coordinator_view *view) {
     if (!view->durable)
         return error_set(ERROR_AGAIN, "stopped before a step was kept: the same command begins the "
@@ -345,7 +333,11 @@ static int end_without_model(struct training *run) {
     if (code)
         return code;
     result_show(run->result, run->session->options->json, run->session->options->cron);
-    return reason == REASON_NOT_FINITE ? not_finite(run, &view) : stopped(&view);
+    if (reason != REASON_NOT_FINITE)
+        return stopped(&view);
+    return view.downpour.done
+               ? convergence_diverged(&view.downpour)
+               : convergence_not_finite(set_info(run->set), run->session->job, *run->start_model);
 }
 
 static int work_on_levels(void *context) {

@@ -1,5 +1,6 @@
 #include "coordinator/run/refine.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -31,15 +32,8 @@ static bool is_left_out(const struct training *run, uint64_t feature) {
     return any;
 }
 
-static bool leaves_any_out(const struct training *run) {
-    bool any = false;
-    for (uint64_t j = 0; j < run->layout.features; j++)
-        any |= is_left_out(run, j);
-    return any;
-}
-
 /* The model of the optimum is the run's. */
-static int take(struct training *run) {
+static int take_optimum(struct training *run) {
     struct recorder *recorder = &run->recorder;
     struct collinear_fit *fit = &run->fit;
     summary_from_set(set_info(run->set), &run->layout, fit->parameters);
@@ -54,16 +48,6 @@ static int take(struct training *run) {
     return model_writer_replace(recorder->writer, fit->parameters);
 }
 
-/* The run's model stays where doubles cannot hold a better one. The minimum is known all the same.
- */
-static void keep(struct training *run) {
-    double above = run->answer.loss - run->fit.loss + run->fit.gap;
-    run->gap.estimate = fmax(run->gap.estimate, above);
-    run->answer.gap_estimate = run->gap.estimate;
-    collinear_free(run->collinear);
-    run->collinear = NULL;
-}
-
 /* The gap is so small that rounding may account for it: what P hides counts as 1e-20 of what
  * columns curve by (shard/factor_make.c), also where nothing is hidden but that all outputs may
  * have the same. */
@@ -75,12 +59,6 @@ static bool is_unsure(const struct training *run) {
            run->gap.estimate <= GAP_OF_ROUNDING * loss;
 }
 
-/* No column is near others, and the run's point stays. Twice the gap, as of other estimates. */
-static void take_gap(struct training *run) {
-    run->gap.estimate = fmin(run->gap.estimate, 2 * run->fit.gap);
-    run->answer.gap_estimate = run->gap.estimate;
-}
-
 /* The time at which max_seconds are over, by clock_monotonic_ns(). */
 static int64_t end_of_time(const struct training *run) {
     const double left = run->session->job->max_seconds - training_seconds(run);
@@ -88,14 +66,7 @@ static int64_t end_of_time(const struct training *run) {
     return left < (double)(INT64_MAX - now) / 1e9 ? now + (int64_t)(left * 1e9) : INT64_MAX;
 }
 
-/* The estimate of the gap is not to be trusted where columns nearly follow from others: the run
- * does not count as converged. */
-static void leave_unknown(struct training *run) {
-    run->gap.known = false;
-    run->answer.gap_estimate = NAN;
-}
-
-static int find(struct training *run) {
+static int find_optimum(struct training *run) {
     struct collinear_fit *fit = &run->fit;
     const uint64_t features = run->layout.features;
     double *scale = run->scaling.columns ? memory_new(features, sizeof *scale) : NULL;
@@ -104,16 +75,28 @@ static int find(struct training *run) {
     failpoint(FAILPOINT_refine);
     int code = collinear_find(run->collinear, run->estimates.least, scale, end_of_time(run), fit);
     free(scale);
-    if (fit->late)
-        leave_unknown(run);
-    if (!code && !fit->near && is_unsure(run))
-        take_gap(run);
+    /* The estimate of the gap is not to be trusted where columns nearly follow from others: without
+     * time to look, the run does not count as converged. */
+    if (fit->late) {
+        run->gap.known = false;
+        run->answer.gap_estimate = NAN;
+    }
+    /* No column is near others, and the run's point stays. Twice the gap, as of other estimates. */
+    if (!code && !fit->near && is_unsure(run)) {
+        run->gap.estimate = fmin(run->gap.estimate, 2 * fit->gap);
+        run->answer.gap_estimate = run->gap.estimate;
+    }
     if (!code && fit->found) {
-        bool reached = fit->gap <= gap_allowed(&run->estimates, fit->loss);
-        if (reached || fit->loss < run->answer.loss || leaves_any_out(run))
-            return take(run);
-        keep(run);
-        return 0;
+        bool better =
+            fit->gap <= gap_allowed(&run->estimates, fit->loss) || fit->loss < run->answer.loss;
+        for (uint64_t j = 0; j < features && !better; j++)
+            better = is_left_out(run, j);
+        if (better)
+            return take_optimum(run);
+        /* The run's model stays where doubles cannot hold a better one. The minimum is known all
+         * the same. */
+        run->gap.estimate = fmax(run->gap.estimate, run->answer.loss - fit->loss + fit->gap);
+        run->answer.gap_estimate = run->gap.estimate;
     }
     collinear_free(run->collinear);
     run->collinear = NULL;
@@ -123,6 +106,7 @@ static int find(struct training *run) {
 int training_refine(struct training *run) {
     const struct set_info *data = set_info(run->set);
     bool near = false;
+    assert(!run->collinear && !run->ridge && !run->fit.parameters);
     if (!is_meant(run))
         return 0;
     run->ridge = summary_ridge(run);
@@ -136,20 +120,15 @@ int training_refine(struct training *run) {
     log_info(
         "columns may nearly follow from others: looking for the optimum in twice the precision");
     run->collinear = collinear_new(run->set, &run->layout, run->fit.parameters, run->ridge);
-    return find(run);
-}
-
-/* Whether a shard could not tell an error that there is. */
-static bool has_lost_errors(const struct training *run) {
-    const struct recorder *recorder = &run->recorder;
-    bool lost = false;
-    for (uint64_t i = 0; recorder->sampling && i < model_parameters(&run->layout); i++)
-        lost |= isnan(recorder->sampling[i]) && !isnan(recorder->variance[i]);
-    return lost;
+    return find_optimum(run);
 }
 
 int refine_prepare_errors(struct training *run) {
-    if (run->collinear || !has_lost_errors(run) || !collinear_can(set_info(run->set), &run->layout))
+    const struct recorder *recorder = &run->recorder;
+    bool lost = false; /* a shard could not tell an error that there is */
+    for (uint64_t i = 0; recorder->sampling && i < model_parameters(&run->layout); i++)
+        lost |= isnan(recorder->sampling[i]) && !isnan(recorder->variance[i]);
+    if (run->collinear || !lost || !collinear_can(set_info(run->set), &run->layout))
         return 0;
     free(run->ridge);
     free(run->fit.parameters);
