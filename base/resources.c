@@ -208,19 +208,6 @@ int memory_suffices(void) {
 
 #define MASK_CPUS_MAX 65536 /* far beyond what a kernel is built for */
 
-/* Tries larger and larger sets: the kernel refuses one that is smaller than its own. */
-static unsigned in_mask(void) {
-    unsigned count = 0;
-    for (int cpus = CPU_SETSIZE; !count && cpus <= MASK_CPUS_MAX; cpus *= 2) {
-        size_t size = CPU_ALLOC_SIZE((size_t)cpus);
-        cpu_set_t *set = CPU_ALLOC((size_t)cpus);
-        if (set && sched_getaffinity(0, size, set) == 0)
-            count = (unsigned)CPU_COUNT_S(size, set);
-        CPU_FREE(set);
-    }
-    return count ? count : 1;
-}
-
 /* How many CPUs' worth of time one group may use; 0: no limit. Version 2 of control groups has the
  * file cpu.max with "QUOTA PERIOD" or "max PERIOD"; version 1 has a file for each number, and a
  * quota of −1 means no limit. */
@@ -241,8 +228,19 @@ unsigned cpus_quota(const char *root, const char *groups) {
 }
 
 unsigned cpus_usable(void) {
+    /* The mask: larger and larger sets are tried, as the kernel refuses one smaller than its own.
+     */
+    unsigned masked = 0;
+    for (int cpus = CPU_SETSIZE; !masked && cpus <= MASK_CPUS_MAX; cpus *= 2) {
+        size_t size = CPU_ALLOC_SIZE((size_t)cpus);
+        cpu_set_t *set = CPU_ALLOC((size_t)cpus);
+        if (set && sched_getaffinity(0, size, set) == 0)
+            masked = (unsigned)CPU_COUNT_S(size, set);
+        CPU_FREE(set);
+    }
+    masked = masked ? masked : 1;
     char *groups = groups_own();
-    unsigned masked = in_mask(), quota = cpus_quota(GROUPS_ROOT, groups);
+    unsigned quota = cpus_quota(GROUPS_ROOT, groups);
     free(groups);
     return quota && quota < masked ? quota : masked;
 }

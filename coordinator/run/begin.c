@@ -15,17 +15,6 @@
 #include "numeric/setup.h"
 #include "objective/family.h"
 
-static int new_uuid(char uuid[37]) {
-    char *text;
-    size_t length;
-    int code = file_read("/proc/sys/kernel/random/uuid", 64, &text, &length);
-    if (code)
-        return code;
-    snprintf(uuid, 37, "%.36s", text);
-    free(text);
-    return 0;
-}
-
 static void name_shards_folder(struct training *run, int64_t number) {
     assert(!run->shards_folder);
     run->shards_folder =
@@ -173,8 +162,14 @@ static int record_sources(struct training *run) {
 
 static int begin_new(struct training *run, struct store_run *record, const struct model *model) {
     struct session *session = run->session;
+    char *uuid;
+    size_t length;
     assert(!run->start_model && !run->resumed);
-    int code = new_uuid(run->uuid);
+    int code = file_read("/proc/sys/kernel/random/uuid", 64, &uuid, &length);
+    if (!code) {
+        snprintf(run->uuid, sizeof run->uuid, "%.36s", uuid);
+        free(uuid);
+    }
     if (!code)
         code = prepare_folder(run, model, &record->run);
     run->start_model = memory_copy_string(model ? model->sha256 : "");

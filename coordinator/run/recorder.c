@@ -115,17 +115,6 @@ static int take_worker(struct recorder *recorder, const struct coordinator *c,
                                                      .state = record->worker.state});
 }
 
-/* What happened before in the same words, or did not. */
-static struct recorder_event *find_event(struct recorder *recorder, const char *text) {
-    for (uint32_t i = 0; i < RECORDER_EVENTS; i++)
-        if (recorder->events[i].times && !strcmp(recorder->events[i].text, text))
-            return &recorder->events[i];
-    struct recorder_event *event = &recorder->events[recorder->events_next++ % RECORDER_EVENTS];
-    *event = (struct recorder_event){0};
-    snprintf(event->text, sizeof event->text, "%s", text);
-    return event;
-}
-
 /* What was lost or could not be written needs somebody to look at it, though the run goes on. */
 static void log_event(const char *kind, const char *text) {
     if (!strcmp(kind, "lost") || !strcmp(kind, "device lost") || !strcmp(kind, "checkpoint"))
@@ -138,7 +127,15 @@ static void log_event(const char *kind, const char *text) {
  * are counted in the last row, and logged when they have doubled. */
 static int take_event(struct recorder *recorder, const struct record *record) {
     const char *kind = record->event.kind, *text = record->event.text;
-    struct recorder_event *event = find_event(recorder, text);
+    struct recorder_event *event = NULL;
+    for (uint32_t i = 0; i < RECORDER_EVENTS && !event; i++)
+        if (recorder->events[i].times && !strcmp(recorder->events[i].text, text))
+            event = &recorder->events[i];
+    if (!event) {
+        event = &recorder->events[recorder->events_next++ % RECORDER_EVENTS];
+        *event = (struct recorder_event){0};
+        snprintf(event->text, sizeof event->text, "%s", text);
+    }
     if (++event->times <= EVENTS_STORED) {
         log_event(kind, text);
         return store_event(recorder->store, recorder->run, kind, text, &event->row);

@@ -32,7 +32,14 @@ static int work_on_tensors(void *context) {
     return code;
 }
 
-static void order_columns(struct training *run) {
+/* Asks the job's library for the tensors of a model of this data, beside the loop, and gives them
+ * to the run's shape and layout, which have all else already. The library sees the columns, and the
+ * model has them, in the order of the features' ids. Harmless for other jobs. */
+static int add_plugin(struct training *run) {
+    if (!family_of(&run->shape)->own_tensors)
+        return 0;
+    run->plugin = (struct model_plugin){.name = run->session->job->plugin.description.name,
+                                        .own = {.source = job_plugin_source(run->session->job)}};
     struct model_layout *layout = &run->layout;
     assert(layout->features <= UINT32_MAX); /* of whole rows, in 32 bits */
     training_release_plugin(run);
@@ -52,17 +59,6 @@ static void order_columns(struct training *run) {
     layout->idf = layout->idf ? run->plugin_idf : NULL;
     layout->feature_names = layout->feature_names ? run->plugin_names : NULL;
     layout->original_order = (struct column_order){.narrow = run->plugin_order};
-}
-
-/* Asks the job's library for the tensors of a model of this data, beside the loop, and gives them
- * to the run's shape and layout, which have all else already. The library sees the columns, and the
- * model has them, in the order of the features' ids. Harmless for other jobs. */
-static int add_plugin(struct training *run) {
-    if (!family_of(&run->shape)->own_tensors)
-        return 0;
-    run->plugin = (struct model_plugin){.name = run->session->job->plugin.description.name,
-                                        .own = {.source = job_plugin_source(run->session->job)}};
-    order_columns(run);
     run->shape.plugin = &run->plugin.own;
     run->layout.plugin = &run->plugin;
     return loop_beside(&run->session->loop, STAGE_STARTING, work_on_tensors, run);

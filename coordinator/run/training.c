@@ -40,21 +40,6 @@ static void stop(void *context) {
     cluster_cancel(session->training->cluster);
 }
 
-/* Without its pack, a run that goes on has no rows to compare its model with. */
-static void take_sample(struct training *run) {
-    struct session *session = run->session;
-    const struct sample_options options = {.folds = session->job->folds,
-                                           .fold_seed = session->job->seed,
-                                           .shuffle_seed = session->job->downpour.seed};
-    char *packs = path_join(session->job->state, "packs");
-    if (sample_take(run->set, packs, &options, &run->sample)) {
-        log_debug("the model will not be compared with rows: %s", error_text());
-        error_clear();
-        sample_release(&run->sample);
-    }
-    free(packs);
-}
-
 /* Finds the scaling to train in. Rows that cannot be scored must be found now, too, not after hours
  * of training. */
 static int work_on_scaling(void *context) {
@@ -66,7 +51,17 @@ static int work_on_scaling(void *context) {
     run->bias_scale = centred ? 1 : sizing_bias_scale(info);
     if (code)
         return code;
-    take_sample(run);
+    /* Without its pack, a run that goes on has no rows to compare its model with. */
+    const struct job *job = run->session->job;
+    const struct sample_options options = {
+        .folds = job->folds, .fold_seed = job->seed, .shuffle_seed = job->downpour.seed};
+    char *packs = path_join(job->state, "packs");
+    if (sample_take(run->set, packs, &options, &run->sample)) {
+        log_debug("the model will not be compared with rows: %s", error_text());
+        error_clear();
+        sample_release(&run->sample);
+    }
+    free(packs);
     code = holdout_check(run->data->holdout, info, &run->layout, "holdout");
     return code ? code : holdout_check(run->data->test, info, &run->layout, "test");
 }

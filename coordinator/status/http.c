@@ -213,18 +213,6 @@ static enum served serve_one(struct connection *connection) {
     return SERVED_ONE;
 }
 
-/* Ends a connection whose last answer was sent. */
-static void end_served(struct connection *connection) {
-    if (evbuffer_get_length(bufferevent_get_output(connection->stream)))
-        return;
-    if (connection->hung_up) {
-        close_connection(connection);
-    } else if (connection->closing) {
-        shutdown(bufferevent_getfd(connection->stream), SHUT_WR);
-        discard(connection);
-    }
-}
-
 /* Answers the requests that have come, one after another: each waits until the answer before it was
  * sent. False if one of them has to wait for its turn. */
 static bool serve_connection(struct connection *connection) {
@@ -232,9 +220,15 @@ static bool serve_connection(struct connection *connection) {
     do
         served = serve_one(connection);
     while (served == SERVED_ONE);
-    if (served == SERVED_NONE)
-        end_served(connection);
-    return served != SERVED_LATER;
+    if (served != SERVED_NONE || evbuffer_get_length(bufferevent_get_output(connection->stream)))
+        return served != SERVED_LATER;
+    if (connection->hung_up) { /* its last answer was sent */
+        close_connection(connection);
+    } else if (connection->closing) {
+        shutdown(bufferevent_getfd(connection->stream), SHUT_WR);
+        discard(connection);
+    }
+    return true;
 }
 
 /* While connections wait for their turn, a new request waits too. */
@@ -377,19 +371,6 @@ static int open_listener(const char *address, int *descriptor, char **bound) {
     return code;
 }
 
-/* The names and addresses of the server that listens there. */
-static void find_own_names(const char *address, int descriptor, struct host_check *check) {
-    struct sockaddr_storage bound = {0};
-    socklen_t length = sizeof bound;
-    char number[NI_MAXHOST] = "", machine[HOST_CHECK_BYTES] = "";
-    if (getsockname(descriptor, (struct sockaddr *)&bound, &length) == 0)
-        (void)getnameinfo((struct sockaddr *)&bound, length, number, sizeof number, NULL, 0,
-                          NI_NUMERICHOST);
-    if (gethostname(machine, sizeof machine - 1))
-        machine[0] = '\0';
-    host_check_init(check, address, number, machine);
-}
-
 int http_new(const char *address, struct http **http) {
     const char *wanted = getenv("DML_HTTP_DEADLINE_MS");
     long deadline_ms = wanted ? strtol(wanted, NULL, 10) : DEADLINE_MS;
@@ -409,7 +390,16 @@ int http_new(const char *address, struct http **http) {
     (*http)->places = share < PLACES_LEAST  ? PLACES_LEAST
                       : share > PLACES_MOST ? PLACES_MOST
                                             : (uint32_t)share;
-    find_own_names(address, descriptor, &(*http)->host_check);
+    /* The names and addresses of the server that listens there. */
+    struct sockaddr_storage own = {0};
+    socklen_t length = sizeof own;
+    char number[NI_MAXHOST] = "", machine[HOST_CHECK_BYTES] = "";
+    if (getsockname(descriptor, (struct sockaddr *)&own, &length) == 0)
+        (void)getnameinfo((struct sockaddr *)&own, length, number, sizeof number, NULL, 0,
+                          NI_NUMERICHOST);
+    if (gethostname(machine, sizeof machine - 1))
+        machine[0] = '\0';
+    host_check_init(&(*http)->host_check, address, number, machine);
     (*http)->limit =
         (struct rate_limit){.per_second = REQUESTS_PER_SECOND, .at_once_most = REQUESTS_AT_ONCE};
     free(bound);

@@ -239,18 +239,14 @@ static void read_connection(struct request_parse *reading, struct span value) {
     }
 }
 
-static bool is_text(struct span value) {
-    for (size_t i = 0; i < value.length; i++) {
-        unsigned char c = (unsigned char)value.at[i];
-        if ((c < ' ' && c != '\t') || c == 127)
-            return false;
-    }
-    return true;
-}
-
 static int read_field(struct request_parse *reading, struct span line) {
     struct span name, value;
-    if (!split(line, ':', &name, &value) || !is_token(name) || !is_text(value))
+    bool fits = split(line, ':', &name, &value) && is_token(name);
+    for (size_t i = 0; fits && i < value.length; i++) {
+        const unsigned char c = (unsigned char)value.at[i];
+        fits = (c >= ' ' || c == '\t') && c != 127;
+    }
+    if (!fits)
         return request_refuse(reading, 400, "a malformed field");
     value = trimmed(value);
     if (is_caseless(name, "Transfer-Encoding"))

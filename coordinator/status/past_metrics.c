@@ -120,21 +120,6 @@ static const struct past_metric {
 
 /* ---- the text ---- */
 
-/* Describes the metric before its first sample: one without samples is left out. */
-static void write_metric(FILE *out, const struct past_metric *metric,
-                         const struct past_folder *folders, size_t count) {
-    bool described = false;
-    for (size_t i = 0; i < count; i++) {
-        double value = metric->read(folders[i].runs);
-        if (isnan(value))
-            continue;
-        if (!described)
-            metrics_describe(out, metric->name, metric->type, metric->help);
-        described = true;
-        metrics_write_labelled(out, metric->name, "state", folders[i].path, value);
-    }
-}
-
 /* A sample a figure of the live model on the holdout and on the test data. */
 static void write_figures(FILE *out, const struct past_folder *folders, size_t count) {
     static const char *const over[] = {"holdout", "test"};
@@ -164,8 +149,19 @@ char *past_metrics_text(const struct past_folder *folders, size_t count, size_t 
     FILE *out = open_memstream(&text, length);
     if (!out)
         abort(); /* it fails only without memory */
-    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++)
-        write_metric(out, &metrics[i], folders, count);
+    for (size_t i = 0; i < sizeof metrics / sizeof metrics[0]; i++) {
+        const struct past_metric *metric = &metrics[i];
+        bool described = false; /* before its first sample: one without samples is left out */
+        for (size_t k = 0; k < count; k++) {
+            double value = metric->read(folders[k].runs);
+            if (isnan(value))
+                continue;
+            if (!described)
+                metrics_describe(out, metric->name, metric->type, metric->help);
+            described = true;
+            metrics_write_labelled(out, metric->name, "state", folders[k].path, value);
+        }
+    }
     write_figures(out, folders, count);
     fclose(out);
     return text;

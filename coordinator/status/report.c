@@ -261,26 +261,22 @@ static void changes_release(struct changes *changes) {
     *changes = (struct changes){0};
 }
 
-/* The settings that differ, without those of where results are kept, which change no result. */
-static json_t *compare_settings(const char *before, const char *now) {
-    json_t *old = json_loads(before, 0, NULL), *new = json_loads(now, 0, NULL);
-    json_t *changed = json_object(), *value;
+/* Notes the run, and returns how it differs from the one noted before. */
+static json_t *changes_note(struct changes *changes, const struct store_run *run) {
+    bool comparable = changes->job && strcmp(changes->job, run->job) == 0;
+    json_t *changed = comparable ? json_object() : json_null(), *value;
+    json_t *old = comparable ? json_loads(changes->settings, 0, NULL) : NULL;
+    json_t *new = comparable ? json_loads(run->settings, 0, NULL) : NULL;
     const char *key;
     json_object_foreach(new, key, value) {
         json_t *from = json_object_get(old, key);
+        /* Where results are kept changes no result. */
         bool of_place = !strcmp(key, "name") || !strcmp(key, "state");
         if (from && !of_place && !json_equal(from, value))
             json_object_set_new(changed, key, json_pack("{s:O, s:O}", "from", from, "to", value));
     }
     json_decref(old);
     json_decref(new);
-    return changed;
-}
-
-/* Notes the run, and returns how it differs from the one noted before. */
-static json_t *changes_note(struct changes *changes, const struct store_run *run) {
-    bool comparable = changes->job && strcmp(changes->job, run->job) == 0;
-    json_t *changed = comparable ? compare_settings(changes->settings, run->settings) : json_null();
     if (comparable && strcmp(changes->data, run->data) && !json_object_get(changed, "data"))
         json_object_set_new(changed, "data",
                             json_pack("{s:s, s:s}", "from", changes->data, "to", run->data));

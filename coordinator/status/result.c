@@ -279,18 +279,6 @@ struct path_columns {
     int width;      /* of its column */
 };
 
-static void print_path_head(const struct path_columns *columns, FILE *out) {
-    bool loss = !strcmp(columns->by, "loss");
-    const char *heading = loss ? columns->folds ? "fold mean" : "holdout" : columns->by;
-    fprintf(out, "\n%9s", "l2");
-    if (columns->penalties)
-        fprintf(out, " %9s %8s", "l1", "nonzero");
-    fprintf(out, " %9s %*s", "loss", columns->width, heading);
-    if (columns->folds)
-        fprintf(out, " %9s", "std error");
-    fprintf(out, " %5s %5s\n", "run", "evals");
-}
-
 static void print_path_row(const json_t *row, const struct path_columns *columns, FILE *out) {
     const json_t *score = json_object_get(row, "score");
     fprintf(out, "%9.4g", member_number(row, "l2"));
@@ -324,7 +312,14 @@ void path_show(const json_t *path, const char *by, FILE *out) {
     if (!first)
         return;
     json_array_foreach(path, i, row) columns.penalties |= member_number(row, "l1") > 0;
-    print_path_head(&columns, out);
+    const char *heading = strcmp(by, "loss") ? by : columns.folds ? "fold mean" : "holdout";
+    fprintf(out, "\n%9s", "l2");
+    if (columns.penalties)
+        fprintf(out, " %9s %8s", "l1", "nonzero");
+    fprintf(out, " %9s %*s", "loss", columns.width, heading);
+    if (columns.folds)
+        fprintf(out, " %9s", "std error");
+    fprintf(out, " %5s %5s\n", "run", "evals");
     json_array_foreach(path, i, row) print_path_row(row, &columns, out);
 }
 

@@ -142,17 +142,6 @@ struct member_read {
     struct sweep_runs *runs;
 };
 
-static enum member_state state_of(const struct member_read *reading, const struct store_run *run,
-                                  const json_t *settings) {
-    enum reason reason = reason_of(run->reason);
-    if (!reason_has_model(reason))
-        return !run->reason || reason_can_resume(reason) ? MEMBER_OPEN : MEMBER_FAILED;
-    const struct sweep_limits *limits = reading->limits;
-    bool goes_on = limits && limit_is_raised(reason, settings, limits->settings) &&
-                   limit_has_checkpoints(limits->state, run->origin);
-    return goes_on ? MEMBER_OPEN : MEMBER_DONE;
-}
-
 /* Runs come oldest first, so the newest run of a member counts. */
 static int take_run(void *context, const struct store_run *run) {
     const struct member_read *reading = context;
@@ -166,8 +155,15 @@ static int take_run(void *context, const struct store_run *run) {
     json_decref(runs->results[at]);
     json_t *settings = json_loads(run->settings, 0, NULL);
     runs->results[at] = run->result ? json_loads(run->result, 0, NULL) : NULL;
-    runs->members[at] =
-        (struct sweep_member){.state = state_of(reading, run, settings), .run = run->run};
+    const enum reason reason = reason_of(run->reason);
+    const struct sweep_limits *limits = reading->limits;
+    enum member_state state = MEMBER_DONE;
+    if (!reason_has_model(reason))
+        state = !run->reason || reason_can_resume(reason) ? MEMBER_OPEN : MEMBER_FAILED;
+    else if (limits && limit_is_raised(reason, settings, limits->settings) &&
+             limit_has_checkpoints(limits->state, run->origin))
+        state = MEMBER_OPEN; /* it goes on beyond its limit */
+    runs->members[at] = (struct sweep_member){.state = state, .run = run->run};
     json_decref(settings);
     return 0;
 }

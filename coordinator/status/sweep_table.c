@@ -146,20 +146,6 @@ static json_t *folds_json(const struct sweep_shape *shape, const struct sweep_ru
     return folds;
 }
 
-/* The figure that decides: {mean, standard_error, folds}. */
-static json_t *score_json(const struct sweep_shape *shape, const struct sweep_runs *runs,
-                          uint32_t value, const char *by) {
-    uint32_t count = figures_each(shape);
-    double *figures = memory_new(count, sizeof *figures);
-    read_figures(shape, runs, value, by, figures);
-    struct sweep_score score = sweep_score(figures, count);
-    json_t *object =
-        json_pack("{s:o, s:o, s:o}", "mean", number_json(score.mean), "standard_error",
-                  number_json(score.error), "folds", number_list_json(figures, shape->folds));
-    free(figures);
-    return object;
-}
-
 static json_t *row_json(const struct sweep_shape *shape, const struct sweep_runs *runs,
                         uint32_t value, const char *by) {
     json_t *row = json_object();
@@ -170,7 +156,16 @@ static json_t *row_json(const struct sweep_shape *shape, const struct sweep_runs
         json_object_set(row, "holdout_loss", loss);
     if (shape->folds)
         json_object_set_new(row, "folds", folds_json(shape, runs, value));
-    json_object_set_new(row, "score", score_json(shape, runs, value, by));
+    /* The figure that decides. */
+    const uint32_t count = figures_each(shape);
+    double *figures = memory_new(count, sizeof *figures);
+    read_figures(shape, runs, value, by, figures);
+    const struct sweep_score score = sweep_score(figures, count);
+    json_object_set_new(row, "score",
+                        json_pack("{s:o, s:o, s:o}", "mean", number_json(score.mean),
+                                  "standard_error", number_json(score.error), "folds",
+                                  number_list_json(figures, shape->folds)));
+    free(figures);
     json_object_set_new(row, "chosen", json_false());
     return row;
 }
