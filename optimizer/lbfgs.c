@@ -136,13 +136,6 @@ enum optimizer_want lbfgs_start_trial(struct lbfgs *o, struct bytes *program) {
     return lbfgs_try(o, program);
 }
 
-static enum optimizer_want start(struct lbfgs *o, struct bytes *program) {
-    assert(!o->started && !o->accepted);
-    o->reason = REASON_NONE; /* one that was stopped before its first evaluation starts anew */
-    o->search.step = 0;
-    return rows_begin(o, program);
-}
-
 /* ---- decisions ---- */
 
 /* The negative gradient: no curvature is known. */
@@ -285,27 +278,19 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
     return lbfgs_leave(o, program);
 }
 
-/* Asks the line search. The starting point belongs to no search: it has only to be finite. */
-static enum linesearch_answer judge_trial(struct lbfgs *o, const struct measured *m) {
+/* The starting point belongs to no search: it has only to be finite. */
+enum optimizer_want lbfgs_tried(struct lbfgs *o, const struct measured *m, struct bytes *program) {
     assert(!o->refreshing && !o->accepted);
     bool finite = isfinite(m->loss) && isfinite(m->slope);
     o->trial_loss = m->loss;
     o->trial_slope = m->slope;
     if (!o->started)
-        return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
+        return finite ? accepted(o, m, program) : lbfgs_finish(o, REASON_NOT_FINITE, program);
     if (!finite)
         lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
-    return stepping(o)->judge(o, m, finite);
-}
-
-/* What follows a trial. */
-enum optimizer_want lbfgs_tried(struct lbfgs *o, const struct measured *m, struct bytes *program) {
-    enum linesearch_answer answer = judge_trial(o, m);
-    assert(o->started || answer != LINESEARCH_TRY);
-    if (answer == LINESEARCH_ACCEPT)
-        return accepted(o, m, program);
-    return o->started ? lbfgs_rejected(o, answer, program)
-                      : lbfgs_finish(o, REASON_NOT_FINITE, program);
+    enum linesearch_answer answer = stepping(o)->judge(o, m, finite);
+    return answer == LINESEARCH_ACCEPT ? accepted(o, m, program)
+                                       : lbfgs_rejected(o, answer, program);
 }
 
 enum optimizer_want lbfgs_not_finite(struct lbfgs *o, struct bytes *program) {
@@ -338,10 +323,15 @@ static enum optimizer_want resume(struct lbfgs *o, struct bytes *program) {
 
 static void lbfgs_begin(void *row, struct optimizer_request *request) {
     struct lbfgs *o = row;
-    enum optimizer_want want =
-        o->started ? resume(o, request->program) : start(o, request->program);
     assert(o->history.memory == o->settings.memory);
-    leave_request(o, want, request);
+    if (o->started) {
+        leave_request(o, resume(o, request->program), request);
+        return;
+    }
+    assert(!o->accepted);
+    o->reason = REASON_NONE; /* one that was stopped before its first evaluation starts anew */
+    o->search.step = 0;
+    leave_request(o, rows_begin(o, request->program), request);
 }
 
 static void lbfgs_evaluated(void *row, const struct evaluation_found *found,

@@ -62,18 +62,6 @@ static uint8_t orthant_descend(const struct lbfgs *o, struct bytes *program) {
     return REGISTER_QG;
 }
 
-static void orthant_align(struct bytes *program) {
-    program_add(program,
-                &(struct operation){
-                    .code = OPERATION_ALIGN, .a = REGISTER_D, .b = REGISTER_X, .c = REGISTER_QG});
-}
-
-static void orthant_project(struct bytes *program) {
-    program_add(program,
-                &(struct operation){
-                    .code = OPERATION_PROJECT, .a = REGISTER_T, .b = REGISTER_X, .c = REGISTER_QG});
-}
-
 static void orthant_mask(const struct lbfgs *o, struct bytes *program) {
     program_add(program, &(struct operation){.code = OPERATION_MASK,
                                              .slot = o->history.candidate,
@@ -118,7 +106,7 @@ static enum linesearch_answer orthant_search(struct linesearch *search, const st
 
 #define ORTHANTS                                                                                   \
     .gradient_x = REGISTER_QG, .gradient_t = REGISTER_QH, .descend = orthant_descend,              \
-    .align = orthant_align, .project = orthant_project, .mask = orthant_mask,                      \
+    .align = OPERATION_ALIGN, .project = OPERATION_PROJECT, .mask = orthant_mask,                  \
     .finish = orthant_finish, .keeps_pair = orthant_curves, .search = orthant_search,              \
     .refused = orthant_search_refused
 
@@ -157,11 +145,6 @@ static const struct domain bounded_orthants = {ORTHANTS, .scalars = DOMAIN_GAP_E
 
 /* ---- bounds, or an l1, of each column ---- */
 
-static void limits_clip(struct bytes *program) {
-    program_add(program,
-                &(struct operation){.code = OPERATION_CLIP, .a = REGISTER_T, .b = REGISTER_X});
-}
-
 static void limits_measure(const struct lbfgs *o, struct bytes *program) {
     orthant_measure(o, program);
     program_add(program,
@@ -175,8 +158,9 @@ static void limits_take(const struct lbfgs *o, const double *scalars, double squ
     m->at_bound = (uint64_t)scalars[DOMAIN_AT_BOUND];
 }
 
-static const struct domain limits = {ORTHANTS, .clip = limits_clip, .scalars = DOMAIN_AT_BOUND + 1,
-                                     .measure = limits_measure, .take = limits_take};
+static const struct domain limits = {ORTHANTS, .clip = OPERATION_CLIP,
+                                     .scalars = DOMAIN_AT_BOUND + 1, .measure = limits_measure,
+                                     .take = limits_take};
 
 const struct domain *domain_of(const struct optimizer_settings *settings) {
     assert(!settings->bounds_gap || !settings->limited);

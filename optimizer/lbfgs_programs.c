@@ -38,6 +38,13 @@ static void add_preconditioned(const struct lbfgs *o, struct bytes *program, uin
                                              .serial = o->preconditioner.refreshes});
 }
 
+/* An operation of the domain, if it has one. */
+static void add_kept(struct bytes *program, enum operation_code code, uint8_t a) {
+    if (code)
+        program_add(program,
+                    &(struct operation){.code = code, .a = a, .b = REGISTER_X, .c = REGISTER_QG});
+}
+
 /* The starting point has no orthant: the first trial is that point, within the bounds. A step over
  * a working set keeps to bounds alone. */
 void programs_trial(const struct lbfgs *o, struct bytes *program) {
@@ -49,9 +56,7 @@ void programs_trial(const struct lbfgs *o, struct bytes *program) {
                                              .alpha = o->search.step});
     const struct domain *domain = o->plan.domain;
     bool leaves = !o->started || o->working.stage == WORKING_STEP;
-    void (*keep)(struct bytes *) = leaves ? domain->clip : domain->project;
-    if (keep)
-        keep(program);
+    add_kept(program, leaves ? domain->clip : domain->project, REGISTER_T);
 }
 
 /* ---- directions ---- */
@@ -112,8 +117,7 @@ void programs_direction(struct lbfgs *o, struct bytes *program) {
     memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
     pairs_direction(&o->history, operation.u, operation.w);
     program_add(program, &operation);
-    if (o->plan.domain->align)
-        o->plan.domain->align(program);
+    add_kept(program, o->plan.domain->align, REGISTER_D);
     o->unconditioned = false;
 }
 

@@ -76,11 +76,9 @@ struct domain {
 
     /* Forms the gradient that a direction begins with, and answers its register. */
     uint8_t (*descend)(const struct lbfgs *o, struct bytes *program);
-    /* Keeps the direction d, and the trial t of a step from x, to what x allows; and a trial that
-     * may leave the orthant of x to its bounds alone. */
-    void (*align)(struct bytes *program);
-    void (*project)(struct bytes *program);
-    void (*clip)(struct bytes *program);
+    /* Operations that keep the direction d, and the trial t of a step from x, to what x allows; and
+     * a trial that may leave the orthant of x to its bounds alone. 0: none does. */
+    enum operation_code align, project, clip;
     /* Takes out of the candidate pair what did not move. */
     void (*mask)(const struct lbfgs *o, struct bytes *program);
 

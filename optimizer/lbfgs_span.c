@@ -172,23 +172,16 @@ static bool asks_for_slopes(enum span_answer asked) {
     return asks_for_losses(asked) && asked != SPAN_LOSS;
 }
 
-static void add_second(const struct lbfgs *o, enum span_answer asked, struct bytes *program) {
-    const struct common *common = &o->common;
-    bool all = asked == SPAN_ALL || asked == SPAN_SECOND;
-    if (!all && asked != SPAN_NEWEST && asked != SPAN_CURVED)
-        return;
-    struct operation operation = {.code = all ? OPERATION_ROWS_SECOND : OPERATION_ROWS_CURVED,
-                                  .slot = common->window.candidate,
-                                  .alpha = common->span.rate,
-                                  .serial = common->span.kept.dice};
-    operation.count = window_slots(&common->window, operation.slots);
-    program_add(program, &operation);
-}
-
 /* All that is asked of a trial comes from one round. */
 static enum optimizer_want measure_trial(struct lbfgs *o, enum span_answer asked,
                                          struct bytes *program) {
+    const struct common *common = &o->common;
+    const bool all = asked == SPAN_ALL || asked == SPAN_SECOND;
     struct operation slopes = {.code = OPERATION_ROWS_SLOPES};
+    struct operation second = {.code = all ? OPERATION_ROWS_SECOND : OPERATION_ROWS_CURVED,
+                               .slot = common->window.candidate,
+                               .alpha = common->span.rate,
+                               .serial = common->span.kept.dice};
     o->common.asked = asked;
     add_at(o, program);
     if (asks_for_losses(asked)) {
@@ -197,10 +190,13 @@ static enum optimizer_want measure_trial(struct lbfgs *o, enum span_answer asked
         rows_add_held(o, program);
     }
     if (asks_for_slopes(asked)) {
-        slopes.count = window_slots(&o->common.window, slopes.slots);
+        slopes.count = window_slots(&common->window, slopes.slots);
         program_add(program, &slopes);
     }
-    add_second(o, asked, program);
+    if (all || asked == SPAN_NEWEST || asked == SPAN_CURVED) {
+        second.count = window_slots(&common->window, second.slots);
+        program_add(program, &second);
+    }
     return lbfgs_measure(o, MEASURING_SPAN);
 }
 

@@ -152,17 +152,14 @@ void lbfgs_note_loss(struct lbfgs *o) {
     o->settled = settled ? o->settled + 1 : 0;
 }
 
-static bool has_settled_for_good(const struct lbfgs *o) {
+static enum reason tolerance_reached(const struct lbfgs *o, bool ends) {
     const struct optimizer_point x = figures_of_x(o);
+    if (ends && x.gradient_max <= o->settings.gradient_tolerance)
+        return REASON_GRADIENT_TOLERANCE;
     bool rounded = x.gap_estimate <= GAP_ROUNDED * fmax(x.loss, o->settings.gap.least);
     bool at_once = rounded || !o->settings.gap.asked_for;
-    return o->settled >= (at_once ? 1 : SETTLED_STEPS);
-}
-
-static enum reason tolerance_reached(const struct lbfgs *o, bool ends) {
-    if (ends && figures_of_x(o).gradient_max <= o->settings.gradient_tolerance)
-        return REASON_GRADIENT_TOLERANCE;
-    bool settled = ends ? loss_has_settled(o, o->settings.loss_tolerance) : has_settled_for_good(o);
+    bool for_good = o->settled >= (at_once ? 1 : SETTLED_STEPS);
+    bool settled = ends ? loss_has_settled(o, o->settings.loss_tolerance) : for_good;
     return settled ? REASON_LOSS_TOLERANCE : REASON_NONE;
 }
 

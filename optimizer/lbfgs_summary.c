@@ -34,20 +34,16 @@ static enum optimizer_want ask_information(struct lbfgs *o, struct bytes *progra
     return OPTIMIZER_CURVATURE;
 }
 
-/* P of constant second derivatives may be of all rows as it is. */
-static bool is_exact(const struct lbfgs *o) {
-    const struct preconditioner *p = &o->preconditioner;
-    return p->in_force && o->history.preconditioned && o->settings.preconditioner.constant &&
-           p->sample == o->settings.preconditioner.rows;
-}
-
 static enum optimizer_want summary_conclude(struct lbfgs *o, enum reason reason,
                                             struct bytes *program) {
     assert(o->started && !o->summary.polishing && reason != REASON_NONE);
     o->summary.reason = reason;
     if (o->step >= o->settings.steps_max)
         return ask_information(o, program);
-    if (is_exact(o)) {
+    const struct preconditioner *p = &o->preconditioner;
+    /* P of constant second derivatives may be of all rows as it is. */
+    if (p->in_force && o->history.preconditioned && o->settings.preconditioner.constant &&
+        p->sample == o->settings.preconditioner.rows) {
         o->summary.polishing = true;
         return lbfgs_step_from(o, program);
     }
@@ -66,14 +62,11 @@ enum optimizer_want summary_refreshed(struct lbfgs *o, struct bytes *program) {
 
 /* ---- polishing ---- */
 
-static bool falls(const struct lbfgs *o, const struct measured *m) {
-    return m->max < POLISHED_FALL * o->gradient_max && m->loss <= o->loss + lbfgs_noise(o);
-}
-
 static enum linesearch_answer polishing_judge(struct lbfgs *o, const struct measured *m,
                                               bool finite) {
+    bool falls = m->max < POLISHED_FALL * o->gradient_max && m->loss <= o->loss + lbfgs_noise(o);
     o->search.trials++;
-    return finite && falls(o, m) ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
+    return finite && falls ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
 }
 
 static enum optimizer_want polishing_failed(struct lbfgs *o, enum safeguard safeguard,

@@ -203,17 +203,12 @@ static bool interval_exhausted(const struct linesearch *search, double step) {
            search->upper - search->lower <= INTERVAL_LEAST * search->upper;
 }
 
-/* Whether the best trial is worth going back to when nothing better can be found. */
-static bool best_decreases(const struct linesearch *search) {
-    assert(search->best.step >= 0 && search->slope0 <= 0);
-    return search->best.step > 0 && !search->best.rounded &&
-           search->best.value <=
-               search->value0 + SUFFICIENT_DECREASE * search->best.step * search->slope0;
-}
-
+/* Nothing better can be found: the best trial is gone back to if it decreases enough. */
 static enum linesearch_answer give_up(struct linesearch *search, double trial_step) {
-    assert(search->trials > 0 && search->best.step >= 0);
-    if (!best_decreases(search))
+    const struct linesearch_point *best = &search->best;
+    assert(search->trials > 0 && best->step >= 0 && search->slope0 <= 0);
+    double enough = search->value0 + SUFFICIENT_DECREASE * best->step * search->slope0;
+    if (!(best->step > 0) || best->rounded || !(best->value <= enough))
         return LINESEARCH_FAIL;
     if (search->best.step == trial_step)
         return LINESEARCH_ACCEPT;

@@ -36,15 +36,6 @@ static bool must_grow(const struct preconditioner *p, const struct preconditione
            (double)p->passes > PASSES_TO_GROW * preconditioner_price(p, s);
 }
 
-/* How many prices the passes between two refreshes must exceed. What the pairs have learned of the
- * columns beyond a heavy block is lost with each refresh, so these become rarer. */
-static double prices_between(const struct preconditioner *p,
-                             const struct preconditioner_settings *s) {
-    uint64_t refreshes = s->form == PRECONDITION_HEAVY ? p->refreshes : p->refreshes > 1;
-    uint64_t doublings = refreshes + p->overshoots;
-    return ldexp(1, doublings < DOUBLINGS_MAX ? (int)doublings : DOUBLINGS_MAX);
-}
-
 bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,
                         double loss) {
     assert(p->refreshes <= p->evaluations && p->failures <= FAILURES_MAX);
@@ -55,7 +46,12 @@ bool preconditioner_due(const struct preconditioner *p, const struct preconditio
         return true;
     if (p->steps < STEPS_LEAST || ((s->constant || s->shared) && p->in_force))
         return false;
-    if ((double)p->passes <= preconditioner_price(p, s) * prices_between(p, s))
+    /* How many prices the passes between two refreshes must exceed. What the pairs have learned of
+     * the columns beyond a heavy block is lost with each refresh, so these become rarer. */
+    uint64_t refreshes = s->form == PRECONDITION_HEAVY ? p->refreshes : p->refreshes > 1;
+    uint64_t doublings = refreshes + p->overshoots;
+    double prices = ldexp(1, doublings < DOUBLINGS_MAX ? (int)doublings : DOUBLINGS_MAX);
+    if ((double)p->passes <= preconditioner_price(p, s) * prices)
         return false;
     double change = s->change > 0 ? s->change : LOSS_CHANGE;
     bool changed = fabs(loss - p->loss) > change * fabs(p->loss);

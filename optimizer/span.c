@@ -42,23 +42,18 @@
 
 /* ---- phi ---- */
 
-/* The penalty from c and the Gram matrix: Σ c_i·x·p_i + ½·Σ c_i·c_j·p_i·p_j. */
-static double penalty_of(const struct window *window, uint32_t count, const double *c) {
-    double sum = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        double product = 0;
-        for (uint32_t j = 0; j < count; j++)
-            product += window->gram[i][j] * c[j];
-        sum += c[i] * (window->point[i] + product / 2);
-    }
-    return sum;
-}
-
+/* The penalty is from c and the Gram matrix: Σ c_i·x·p_i + ½·Σ c_i·c_j·p_i·p_j. */
 static double value_of(const struct span *span, const struct window *window, const double *c,
                        double loss) {
     const struct span_settings *settings = &span->settings;
-    double penalty = settings->l2 > 0 ? settings->l2 * penalty_of(window, span->count, c) : 0;
-    return loss / settings->weight_sum + penalty;
+    double sum = 0;
+    for (uint32_t i = 0; i < span->count; i++) {
+        double product = 0;
+        for (uint32_t j = 0; j < span->count; j++)
+            product += window->gram[i][j] * c[j];
+        sum += c[i] * (window->point[i] + product / 2);
+    }
+    return loss / settings->weight_sum + (settings->l2 > 0 ? settings->l2 * sum : 0);
 }
 
 /* The slopes of phi at a point. */

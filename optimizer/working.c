@@ -63,43 +63,32 @@ bool working_is_dear(const struct working *w, const struct preconditioner *p,
     return is_dear(w, p, settings, w->count);
 }
 
-/* A set that is full of what is not 0 lets nothing in, unless it is all there is. */
-static bool has_room(const struct preconditioner_settings *settings, uint64_t nonzero) {
-    double all = ((double)settings->columns - 1) * settings->parts;
-    bool whole = all <= settings->block_columns;
-    return nonzero + (whole ? 0 : VIOLATORS_LEAST) <= settings->block_columns;
-}
-
 bool working_due(const struct working *w, const struct preconditioner *p,
                  const struct preconditioner_settings *settings, uint64_t nonzero) {
     assert(w->count <= WORKING_SET_MAX);
+    /* A set that is full of what is not 0 lets nothing in, unless it is all there is. */
+    double all = ((double)settings->columns - 1) * settings->parts;
+    bool whole = all <= settings->block_columns;
+    bool has_room = nonzero + (whole ? 0 : VIOLATORS_LEAST) <= settings->block_columns;
     return settings->form == PRECONDITION_LISTED && !w->left && w->failures < FAILURES_MAX &&
-           has_room(settings, nonzero) && !is_dear(w, p, settings, nonzero);
-}
-
-/* How many of the weights that are not 0 may come to them, as a share. */
-static double share_of(const struct working *w, const struct preconditioner_settings *settings) {
-    if (settings->parts > 1)
-        return 1;
-    if (working_damping(w) > DAMPING_TELLS)
-        return SHARE_DAMPED;
-    return settings->near ? SHARE_NEAR : SHARE;
+           has_room && !is_dear(w, p, settings, nonzero);
 }
 
 uint32_t working_limit(const struct working *w, const struct preconditioner_settings *settings,
                        uint64_t nonzero) {
     assert(nonzero <= settings->block_columns);
     uint64_t most = settings->block_columns - nonzero;
-    uint64_t share = (uint64_t)(share_of(w, settings) * (double)nonzero);
-    uint64_t wanted = share > VIOLATORS_LEAST ? share : VIOLATORS_LEAST;
+    double share = settings->near ? SHARE_NEAR : SHARE;
+    if (working_damping(w) > DAMPING_TELLS)
+        share = SHARE_DAMPED;
+    if (settings->parts > 1)
+        share = 1;
+    uint64_t enter = (uint64_t)(share * (double)nonzero);
+    uint64_t wanted = enter > VIOLATORS_LEAST ? enter : VIOLATORS_LEAST;
     return (uint32_t)(wanted < most ? wanted : most);
 }
 
 /* ---- the choice ---- */
-
-static double l1_of(const struct listed *listed, double l1) {
-    return listed->regularized ? l1 * listed->lasso : 0;
-}
 
 /* What is in the set in any case comes first, then by falling excess; the order is total. */
 static int by_excess(const void *left, const void *right) {
@@ -160,8 +149,9 @@ double working_promise(const struct working *w, const double *step, double l1) {
     double promise = 0;
     for (uint32_t i = 0; i < w->count; i++) {
         const struct listed *listed = &w->items[i];
-        promise += listed->gradient * step[i] +
-                   l1_of(listed, l1) * (fabs(listed->x + step[i]) - fabs(listed->x));
+        double own_l1 = listed->regularized ? l1 * listed->lasso : 0;
+        promise +=
+            listed->gradient * step[i] + own_l1 * (fabs(listed->x + step[i]) - fabs(listed->x));
     }
     return isfinite(promise) ? promise : NAN;
 }

@@ -57,12 +57,13 @@ def comments_without_subject(text):
 
 def tests_of_modes(files):
     """Conditions in optimizer/ that ask which mode or phase is on: each `if`, `while`, `?:`, && and ||
-    outside assertions, one a statement, that has an identifier which names a mode (MODES). What a table
-    or a switch decides does not count."""
+    outside assertions and checks of stored numbers, one a statement, that has an identifier which names
+    a mode (MODES). What a table or a switch decides does not count."""
     found = 0
     for path, text in files.items():
         if path.startswith('optimizer/') and path.endswith('.c'):
-            code = re.sub(r'\bassert\(.*?\);', '', COMMENT.sub('', text), flags=re.DOTALL)
+            code = re.sub(r'\b(?:assert|serialize_fails_if)\(.*?\);|^#[^\n]*', '', COMMENT.sub('', text),
+                          flags=re.DOTALL | re.MULTILINE)
             for statement in re.split(r'[;{}]', code):
                 # Of `condition ? a : b` and of `if (condition)\n action` only the condition asks.
                 condition = re.split(r'\s\? |\)\n', statement)[0]
