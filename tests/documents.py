@@ -23,7 +23,7 @@ OF_SYSTEMS = {'cmocka.h', 'linux/magic.h', 'sysexits.h'}
 # Names of systems that stand in no code of ours, as functions that we do not call, and why.
 NOT_OURS = {'hypot', 'pthread_cancel', 'ASAN_OPTIONS'}
 # Words in marks that are of other programs.
-OF_OTHERS = {'chrt', 'core_pattern', 'coredumpctl', 'cvsd', 'distclean', 'gcore', 'gdb', 'unbuffered'}
+OF_OTHERS = {'chrt', 'core_pattern', 'coredumpctl', 'distclean', 'gcore', 'gdb', 'unbuffered'}
 # Variables that no user sets: of a shell, and of tests of devices, processes and pages.
 NOT_FOR_USERS = {'HOME', 'PWD', 'DML_FAILPOINT_ONCE', 'DML_DEVICE_BYTES', 'DML_DEVICE_PATIENCE_MS',
                  'DML_DEVICE_RACES'}
