@@ -364,7 +364,6 @@ const char *number_unit(const char *text) {
 }
 
 bool number_is_dressed(const char *text, const char *unit) {
-    static const char *const signs[] = {"$", "%", " ", ",", "'", "\u20ac", "\u00a3", "\u00a0"};
     char bare[64];
     size_t length = 0;
     double value;
@@ -372,13 +371,14 @@ bool number_is_dressed(const char *text, const char *unit) {
     if (*own)
         return !strcmp(own, unit);
     while (*text && length + 1 < sizeof bare) {
-        size_t sign = 0;
-        for (size_t i = 0; i < sizeof signs / sizeof *signs && !sign; i++)
-            sign = strncmp(text, signs[i], strlen(signs[i])) == 0 ? strlen(signs[i]) : 0;
-        sign += *text == '.' && comma && text < comma; /* it parts thousands */
-        if (!sign)
-            bare[length++] = *text;
-        text += sign ? sign : 1;
+        const bool separates = *text == ',' || (*text == '.' && comma && text < comma);
+        if (separates || *text == '%')
+            text++;
+        else if (skip_one(&text, minuses))
+            bare[length++] = '-';
+        else if (!skip_one(&text, blanks) && !skip_one(&text, apostrophes) &&
+                 !skip_one(&text, currencies))
+            bare[length++] = *text++;
     }
     bare[length] = '\0';
     return !*text && number_of_text(bare, &value);

@@ -38,9 +38,9 @@ bool number_is_thousands(const char *text);
  * the "kg" of "12 kg"; else "". */
 const char *number_unit(const char *text);
 
-/* Whether a text is a number but for the signs of a currency, "%", blanks, and commas or
- * apostrophes that part thousands, or points before a decimal comma; or but for its unit, if that
- * is `unit`. */
+/* Whether a text is a number except for the currencies, minus signs, blanks and apostrophes that
+ * number_of_amount() knows, "%", commas, and points before a decimal comma; or except for its unit,
+ * if that is `unit`. */
 bool number_is_dressed(const char *text, const char *unit);
 
 /* What such a text must be stripped to, for a message: without all but digits and its decimal

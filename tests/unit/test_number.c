@@ -239,12 +239,20 @@ static void an_amount_says_which_of_its_signs_is_the_point(void **state) {
         const char *text;
         bool decimal_comma, dressed, comma;
     } amounts[] = {
-        {"60,36 \u20ac", false, true, true}, {"1.234,56", false, true, true},
-        {"1.234.567,89", false, true, true}, {"$1,200.50", false, true, false},
-        {"$1,200", false, true, false},      {"$1,200", true, true, true},
-        {"12%", false, true, false},         {"12 %", true, true, true},
-        {"1,234,567", false, true, false},   {"1.234.567", false, false, false},
-        {"12.05.2024", false, false, false}, {"a,b", false, false, true},
+        {"60,36 \u20ac", false, true, true},
+        {"1.234,56", false, true, true},
+        {"1.234.567,89", false, true, true},
+        {"$1,200.50", false, true, false},
+        {"$1,200", false, true, false},
+        {"$1,200", true, true, true},
+        {"12%", false, true, false},
+        {"12 %", true, true, true},
+        {"1,234,567", false, true, false},
+        {"1.234.567", false, false, false},
+        {"12.05.2024", false, false, false},
+        {"a,b", false, false, true},
+        {"CHF 12\u2019500", false, true, false},
+        {"\u22121\u202f200 \u20b9", false, true, false},
     };
     for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
         assert_int_equal(number_is_dressed(amounts[i].text, ""), amounts[i].dressed);
