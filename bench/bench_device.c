@@ -20,6 +20,7 @@
 #include "device/device.h"
 #include "numeric/setup.h"
 #include "objective/objective.h"
+#include "objective/shape.h"
 #include "objective/on_device.h"
 #include "shard/registers.h"
 #include "shard/programs.h"

@@ -14,7 +14,9 @@
 #include "numeric/setup.h"
 #include "numeric/special.h"
 #include "numeric/vector.h"
+#include "objective/block.h"
 #include "objective/objective.h"
+#include "objective/shape.h"
 
 enum { TURNS = 7 };
 

@@ -12,7 +12,9 @@
 #include "numeric/matrix.h"
 #include "numeric/product.h"
 #include "numeric/special.h"
-#include "objective/objective.h"
+#include "objective/block.h"
+#include "objective/second.h"
+#include "objective/shape.h"
 
 enum { TURNS = 15 };
 

@@ -18,6 +18,7 @@
 #include "bench/tiny_data.h"
 #include "coordinator/machine/machine.h"
 #include "numeric/setup.h"
+#include "objective/halves.h"
 #include "replica/compute.h"
 #include "replica/state.h"
 #include "shard/shard.h"

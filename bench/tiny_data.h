@@ -5,7 +5,7 @@
 #define DML_BENCH_TINY_DATA_H
 
 #include "data/set/set.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 
 enum { TINY_PATTERNS = 64 };
 

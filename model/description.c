@@ -13,6 +13,7 @@
 #include "model/offsets.h"
 #include "model/score.h"
 #include "objective/objective.h"
+#include "objective/shape.h"
 
 json_t *description_feature_names(const struct model_layout *layout, uint64_t features) {
     json_t *names = json_array();

@@ -5,6 +5,7 @@
 
 #include "base/memory.h"
 #include "model/family.h"
+#include "objective/block.h"
 
 /* Margins and terms of a block: few enough to stay in the cache. */
 #define MARGINS_MOST 65536
@@ -25,6 +26,7 @@ struct margins {
 };
 
 struct margins *margins_new(const struct model *model) {
+    assert(model->layout.outputs > 0);
     struct margins *margins = memory_new(1, sizeof *margins);
     uint32_t outputs = model->layout.outputs, rows = MARGINS_MOST / outputs;
     margins->model = model;
@@ -81,6 +83,7 @@ static void compute_linear(const struct margins *margins, uint32_t row, double *
 
 /* The margins of models that are stored as a vector: networks and plug-ins. */
 static int compute_by_objective(struct margins *margins, const double *labels) {
+    assert(margins->scratch && margins->model->vector);
     for (uint32_t row = 0; row < margins->rows; row++) {
         /* Sorts the terms of a row by their features; mostly they are in that order already. */
         for (uint32_t i = margins->start[row] + 1; i < (margins->start[row + 1]); i++) {
@@ -128,6 +131,7 @@ static void add_offsets(struct margins *margins, uint32_t outputs) {
 }
 
 int margins_compute(struct margins *margins, const double *labels, const double **values) {
+    assert(margins->rows <= margins->most);
     uint32_t outputs = margins->model->layout.outputs;
     int code = margins->scratch && margins->rows ? compute_by_objective(margins, labels) : 0;
     for (uint32_t row = 0; row < margins->rows && margins->model->weight; row++)

@@ -16,7 +16,7 @@
 #include "base/process.h"
 #include "data/source/source.h"
 #include "data/table/table.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 
 /* The version of both files. It is raised when an older reader would read a newer model wrongly; a
  * model that needs nothing new is then still written as the older version. Models of older versions

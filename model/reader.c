@@ -18,6 +18,7 @@
 #include "model/offsets.h"
 #include "model/tensors.h"
 #include "objective/objective.h"
+#include "objective/shape.h"
 
 #define JSON_BYTES_MAX (UINT64_C(1) << 32)
 

@@ -7,9 +7,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/rows.h"
 #include "device/device.h"
 #include "objective/device_chunk.h"
-#include "objective/objective.h"
 
 /* Memory of a device that grows; what is in it is lost then. */
 struct device_room {

@@ -16,6 +16,7 @@
 #include <stdint.h>
 
 #include "device/device.h"
+#include "objective/second.h"
 #include "objective/device_chunk.h"
 #include "objective/device_losses_kernels.h"
 #include "objective/family.h"

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "numeric/fixed.h"
 #include "objective/family.h"
+#include "objective/halves.h"
 #include "objective/on_device.h"
 #include "objective/proof.h"
 

@@ -23,7 +23,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "objective/objective.h"
+#include "objective/shape.h"
 
 struct family {
     const char *name;

@@ -18,7 +18,8 @@
 
 #include "base/layout.h"
 #include "numeric/matrix.h"
-#include "objective/objective.h"
+#include "objective/block.h"
+#include "objective/shape.h"
 
 #define KRONECKER_WIDTH_MAX 8192 /* features, and units of a layer */
 #define KRONECKER_RANK 16

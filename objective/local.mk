@@ -24,6 +24,7 @@ libobjective_a_SOURCES = \
 	objective/network.c objective/network.h \
 	objective/network_double.c objective/network_float.c objective/network_pass.def \
 	objective/network_gradient.c \
+	objective/block.h objective/halves.h objective/second.h objective/shape.h \
 	objective/objective.h objective/objectives.def \
 	objective/on_device.c objective/on_device.h \
 	objective/parts.h \

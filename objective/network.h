@@ -11,6 +11,7 @@
 #define DML_OBJECTIVE_NETWORK_H
 
 #include "numeric/matrix.h"
+#include "objective/block.h"
 #include "objective/parts.h"
 
 struct network_scratch {

@@ -17,7 +17,9 @@
 
 #include "device/device.h"
 #include "objective/device_chunks.h"
-#include "objective/objective.h"
+#include "objective/block.h"
+#include "objective/second.h"
+#include "objective/shape.h"
 
 struct objective_device; /* opaque */
 

@@ -9,7 +9,10 @@
 #include <string.h>
 
 #include "numeric/clones.h"
+#include "objective/block.h"
+#include "objective/second.h"
 #include "objective/family.h"
+#include "objective/halves.h"
 
 #define BATCH_ROWS_MAX 256
 #define TRIANGLE_ROWS 64 /* that are added to a triangle in one go */

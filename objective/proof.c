@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "objective/second.h"
 
 struct proof_data *proof_data_new(void) {
     struct proof_data *data = memory_new(1, sizeof *data);

@@ -6,7 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "objective/objective.h"
+#include "objective/block.h"
+#include "objective/shape.h"
 
 enum { PROOF_ROWS = 300, PROOF_FEATURES = 200, PROOF_OUTPUTS = 3 };
 enum { PROOF_VALUES = PROOF_ROWS * PROOF_FEATURES };

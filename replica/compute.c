@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "objective/halves.h"
 
 typedef int kernel(const struct kernel_place *place, uint32_t number, const struct rows *rows,
                    int64_t *sums, struct chunk_result *found);

@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #include "numeric/exact.h"
-#include "objective/objective.h"
+#include "objective/block.h"
+#include "objective/second.h"
+#include "objective/shape.h"
 #include "objective/on_device.h"
 #include "wire/evaluation.h"
 

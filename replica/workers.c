@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "objective/halves.h"
 #include "replica/workers_parts.h"
 
 /* Elements of a sum that one thread merges at a time; fewer than this are merged at once. */

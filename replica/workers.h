@@ -10,7 +10,7 @@
 #define DML_REPLICA_WORKERS_H
 
 #include "device/device.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 #include "replica/replica.h"
 #include "replica/sum.h"
 #include "wire/evaluation.h"

@@ -18,6 +18,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "numeric/vector.h"
+#include "objective/block.h"
 #include "objective/objective.h"
 #include "shard/pass_plan.h"
 #include "shard/registers.h"

@@ -20,24 +20,25 @@ MAY_INCLUDE = {
     'model': ['base', 'data/set/holdout.h', 'data/text/number.h', 'data/pack/pack.h', 'data/set/set.h',
               'data/source/source.h', 'data/table/spelling.h', 'data/table/table.h', 'numeric/dense.h', 'numeric/exact.h',
               'numeric/inverse.h', 'numeric/orthogonal.h', 'numeric/tails.h', 'objective/distribution.h',
-              'objective/family.h', 'objective/objective.h', 'plugin/plugin.h'],
+              'objective/block.h', 'objective/family.h', 'objective/objective.h', 'objective/shape.h', 'plugin/plugin.h'],
     # What scoring takes, and of plug-ins what a library has in their place.
     'library': ['base', 'data/source/blocks.h', 'data/text/date.h', 'data/csv/format.h', 'data/text/number.h', 'model', 'objective/objective.h',
                 'plugin/plugin.h'],
     'store': ['base'],
     # The types of programs and evaluations, and the algebra of small matrices.
     'optimizer': ['base', 'wire/evaluation.h', 'wire/listed.h', 'wire/program.h', 'numeric/dense.h'],
-    # numeric/vector.h for `enum history_type` and objective/objective.h for kinds and names: see
+    # numeric/vector.h for `enum history_type`, objective/objective.h and shape.h for kinds and names: see
     # FORBIDDEN_CALLS.
     'coordinator': ['base', 'wire', 'store', 'optimizer', 'data', 'model', 'numeric/exact.h', 'numeric/fixed.h',
                     'numeric/dense.h', 'numeric/setup.h', 'numeric/vector.h',
-                    'objective/family.h', 'objective/kronecker.h', 'objective/objective.h',
+                    'objective/family.h', 'objective/kronecker.h', 'objective/objective.h', 'objective/shape.h',
                     'objective/objectives.def', 'device/find.h', 'plugin/plugin.h'],
-    # objective/objective.h for losses of rows, in one file.
-    'shard': ['base', 'wire', 'device', 'numeric', 'objective/objective.h'],
+    # Losses of rows, in one file, and the proof of them.
+    'shard': ['base', 'wire', 'device', 'numeric', 'objective/block.h', 'objective/objective.h'],
     # The other headers of objective/ are for its own files.
-    'replica': ['base', 'wire', 'device', 'numeric', 'data', 'objective/family.h', 'objective/kronecker.h',
-                'objective/objective.h', 'objective/on_device.h', 'plugin/plugin.h'],
+    'replica': ['base', 'wire', 'device', 'numeric', 'data', 'objective/block.h', 'objective/second.h',
+                'objective/family.h', 'objective/halves.h', 'objective/kronecker.h', 'objective/objective.h',
+                'objective/on_device.h', 'objective/shape.h', 'plugin/plugin.h'],
     # Only a build with CUDA compiles it, and no other folder includes it.
     'cuda': ['base', 'device', 'objective', 'shard'],
 }
@@ -128,19 +129,18 @@ LIBRARIES = {
 FORBIDDEN_CALLS = {
     'numeric/vector.h': {'history_size'},
     'numeric/dense.h': {'dense_upper_solve', 'dense_upper_corner'},
-    'objective/objective.h': {'objective_name', 'objective_from_name', 'objective_bound_adapts',
-                              'objective_of', 'objective_find', 'objective_has_classes',
-                              'objective_outputs', 'objective_layout',
-                              'objective_of_plugin', 'objective_complete', 'objective_typical_margin',
-                              'objective_typical_offset', 'objective_null_intercept',
-                              'objective_parameters', 'objective_bound', 'objective_bound_of', 'objective_device_cannot', 'objective_second_bound',
-                              'objective_exponents', 'objective_first_bounds', 'objective_read_layout',
-                              'objective_scale_outputs', 'objective_unit', 'objective_loss_unit',
-                              'objective_typical_second', 'objective_weight_unit',
-                              'objective_gradient_unit',
-                              'objective_output_unit', 'objective_source', 'network_unit',
-                              'activation_name', 'activation_from_name', 'precision_name',
-                              'precision_from_name'},
+    'objective/objective.h': {'objective_name', 'objective_from_name', 'objective_of', 'objective_find',
+                              'objective_has_classes', 'objective_outputs'},
+    'objective/shape.h': {'objective_bound_adapts', 'objective_layout', 'objective_of_plugin',
+                          'objective_complete', 'objective_typical_margin', 'objective_typical_offset',
+                          'objective_null_intercept', 'objective_parameters', 'objective_bound',
+                          'objective_bound_of', 'objective_device_cannot', 'objective_second_bound',
+                          'objective_exponents', 'objective_first_bounds', 'objective_read_layout',
+                          'objective_scale_outputs', 'objective_unit', 'objective_loss_unit',
+                          'objective_typical_second', 'objective_weight_unit', 'objective_gradient_unit',
+                          'objective_output_unit', 'objective_source', 'network_unit',
+                          'activation_name', 'activation_from_name', 'precision_name',
+                          'precision_from_name'},
 }
 
 # What only one file may call: a pattern of the call, and the file.
@@ -395,7 +395,7 @@ def planted(names):
         'a script that uses a later one': early_uses([('a.js', 'const a = () => b(1);'),
                                                        ('b.js', 'function b(x) {\n}')]),
         'an objective in the coordinator':
-            vector_calls('coordinator/a.c', 'objective_block(0);\n', names),
+            vector_calls('coordinator/a.c', 'objective_is_kronecker(0);\n', names),
     }
     return [f'not noticed: {what}' for what, found in seen.items() if not found]
 

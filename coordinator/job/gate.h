@@ -12,7 +12,6 @@
 #include <stdbool.h>
 
 #include "model/score.h"
-#include "objective/objective.h"
 
 #define GATE_ALLOWED                                                                               \
     "conditions like \"loss <= 1.01 * live\", \"accuracy >= live - 0.005\" or \"auc >= 0.8\": "    \

@@ -11,7 +11,7 @@
 #include "data/source/source.h"
 #include "model/response.h"
 #include "numeric/vector.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 
 /* What to do with features of the live model that the data no longer has. */
 enum vanished { VANISHED_DROP, VANISHED_KEEP };

@@ -8,7 +8,7 @@
 #include "coordinator/job/job.h"
 #include "optimizer/preconditioner.h"
 #include "data/set/set.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 
 struct scaling {
     struct column_scaling *columns; /* [features]; owned. NULL: not scaled */

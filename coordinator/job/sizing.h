@@ -4,7 +4,7 @@
 
 #include "coordinator/job/job.h"
 #include "data/set/set.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 #include "optimizer/preconditioner.h"
 
 struct sizing {

@@ -22,7 +22,7 @@
 #include "coordinator/dispatch/output.h"
 #include "data/set/set.h"
 #include "numeric/vector.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 #include "store/store.h"
 
 struct coordinator;

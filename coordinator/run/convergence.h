@@ -14,7 +14,7 @@
 #include "coordinator/machine/coordinator.h"
 #include "data/set/set.h"
 #include "model/collinear.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 
 /* What the optimizer must know to estimate it (optimizer/row.h). Tolerances wait until the run has
  * converged where the job gives none, or says what the gap may be. */

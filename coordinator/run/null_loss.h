@@ -3,7 +3,7 @@
 #define DML_COORDINATOR_RUN_NULL_LOSS_H
 
 #include "data/set/set.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 
 /* The mean loss, each row with its weight and its offset, where the intercept is at its start for
  * these labels, whether or not the model has one. It is that of the rows of a few chunks, which are

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "coordinator/run/curvature.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 
 /* Raise the version whenever a file of the old version would be read wrongly or lacks something.
  * Files of another version are refused: a run ends with the program that began it. */

@@ -9,7 +9,7 @@
 #include "optimizer/lbfgs.h"
 #include "data/set/set.h"
 #include "numeric/vector.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 
 #define JOB_STEPS_MAX 12
 #define JOB_EPOCHS_MAX 3

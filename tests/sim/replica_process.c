@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/limits.h"
 #include "base/memory.h"
+#include "objective/halves.h"
 #include "replica/compute.h"
 #include "replica/needs.h"
 #include "tests/sim/cluster.h"

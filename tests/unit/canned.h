@@ -2,7 +2,8 @@
 #ifndef DML_TESTS_UNIT_CANNED_H
 #define DML_TESTS_UNIT_CANNED_H
 
-#include "objective/objective.h"
+#include "objective/block.h"
+#include "objective/shape.h"
 
 enum { CANNED_ROWS = 700, CANNED_FEATURES = 37, CANNED_OUTPUTS_MAX = 11 };
 enum { CANNED_VALUES = CANNED_ROWS * CANNED_FEATURES };

@@ -6,6 +6,7 @@
 
 #include "base/layout.h"
 #include "base/memory.h"
+#include "objective/second.h"
 #include "tests/unit/canned.h"
 
 /* Of the block of the first columns. */

@@ -9,6 +9,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "numeric/fixed.h"
+#include "objective/halves.h"
 #include "wire/evaluation.h"
 
 /* ---- on the processor ---- */

@@ -5,7 +5,6 @@
 
 #include <stdint.h>
 
-#include "objective/objective.h"
 #include "objective/on_device.h"
 
 /* How often a device was given a point; and what it fails with from now on, or NULL. */

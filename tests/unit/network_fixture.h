@@ -2,7 +2,8 @@
 #ifndef DML_TESTS_UNIT_NETWORK_FIXTURE_H
 #define DML_TESTS_UNIT_NETWORK_FIXTURE_H
 
-#include "objective/objective.h"
+#include "objective/block.h"
+#include "objective/shape.h"
 #include "tests/unit/canned.h"
 
 enum { NET_ROWS_MAX = 2600, NET_FEATURES_MAX = 40, NET_PARAMETERS_MAX = 4000 };

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "objective/halves.h"
 #include "tests/unit/device_fixture.h"
 
 /* Chunks that are shorter than a batch and longer, and one of no rows. */

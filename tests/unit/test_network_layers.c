@@ -13,6 +13,7 @@
 #include "base/memory.h"
 #include "numeric/fixed.h"
 #include "numeric/setup.h"
+#include "objective/halves.h"
 #include "tests/unit/network_fixture.h"
 #include "tests/unit/suites.h"
 

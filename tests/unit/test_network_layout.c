@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "tests/unit/suites.h"
-#include "objective/objective.h"
+#include "objective/shape.h"
 
 static struct objective_shape two_layers(enum activation activation) {
     return (struct objective_shape){

@@ -12,7 +12,10 @@
 #include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "numeric/setup.h"
+#include "objective/block.h"
+#include "objective/halves.h"
 #include "objective/objective.h"
+#include "objective/shape.h"
 #include "tests/unit/canned.h"
 
 static const struct objective_shape shapes[] = {

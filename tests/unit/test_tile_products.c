@@ -12,7 +12,9 @@
 #include "tests/unit/suites.h"
 #include "numeric/fixed.h"
 #include "numeric/setup.h"
-#include "objective/objective.h"
+#include "objective/block.h"
+#include "objective/halves.h"
+#include "objective/shape.h"
 #include "tests/unit/canned.h"
 
 enum { MARGINS = CANNED_ROWS * CANNED_OUTPUTS_MAX };
