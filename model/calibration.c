@@ -1,5 +1,6 @@
 #include "model/calibration.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -56,6 +57,7 @@ static struct platt_sums platt_at(const struct ranked_score *scores, uint64_t co
  * Platt's probabilistic outputs, 2007). The sums are exact, so no order of rows matters. */
 static void fit_platt(const struct ranked_score *scores, uint64_t count, double positives,
                       double negatives, struct calibration *found) {
+    assert(positives > 0 && negatives > 0);
     const struct platt_targets targets = {(positives + 1) / (positives + 2), 1 / (negatives + 2)};
     found->offset = log((positives + 1) / (negatives + 1));
     struct platt_sums at = platt_at(scores, count, targets, found->slope, found->offset);
@@ -127,6 +129,7 @@ static void fit_isotonic(struct ranked_score *scores, uint64_t count, struct cal
     struct isotonic_pool *pool = memory_new(count, sizeof *pool);
     ranking_sort(scores, count);
     uint64_t pools = make_pools(scores, count, pool);
+    assert(pools > 0 && pools <= count);
     found->margin = memory_new(2 * pools, sizeof(double));
     found->probability = memory_new(2 * pools, sizeof(double));
     for (uint64_t i = 0; i < pools; i++) {
@@ -140,6 +143,7 @@ static void fit_isotonic(struct ranked_score *scores, uint64_t count, struct cal
 
 double calibration_probability(const struct calibration *calibration, double margin) {
     const double *x = calibration->margin, *p = calibration->probability;
+    assert(calibration->method == CALIBRATION_ISOTONIC && calibration->knots > 0);
     uint32_t low = 0, high = calibration->knots; /* knots below `low` are at most the margin */
     while (low < high) {
         uint32_t middle = low + (high - low) / 2;
@@ -224,6 +228,7 @@ double calibration_temperature(const struct ranking *margins, const double *shif
 
 struct calibration calibration_fit(enum calibration_method method, struct ranked_score *scores,
                                    uint64_t count) {
+    assert(count > 0 && (method == CALIBRATION_PLATT || method == CALIBRATION_ISOTONIC));
     struct calibration found = {.method = method};
     struct exact positives, negatives;
     exact_init(&positives);
@@ -245,6 +250,7 @@ static json_t *numbers_json(const double *numbers, uint32_t count) {
 }
 
 json_t *calibration_json(const struct calibration *calibration) {
+    assert(calibration->method == CALIBRATION_PLATT || calibration->knots > 0);
     if (calibration->method == CALIBRATION_PLATT)
         return json_pack("{s:f, s:f}", "slope", calibration->slope, "offset", calibration->offset);
     return json_pack("{s:o, s:o}", "margins", numbers_json(calibration->margin, calibration->knots),
@@ -262,6 +268,7 @@ static double *read_numbers(const json_t *list, size_t count) {
 
 bool calibration_read(const json_t *object, enum calibration_method method,
                       struct calibration *calibration) {
+    assert(method == CALIBRATION_PLATT || method == CALIBRATION_ISOTONIC);
     *calibration = (struct calibration){.method = method};
     if (method == CALIBRATION_PLATT) {
         const json_t *slope = json_object_get(object, "slope");

@@ -54,6 +54,7 @@ struct class_table *class_table_new(const struct model_layout *layout) {
     }
     qsort(table->numbers, table->number_count, sizeof *table->numbers, compare_named_numbers);
     qsort(table->texts, table->text_count, sizeof *table->texts, compare_named_texts);
+    assert(table->number_count + table->text_count == layout->classes);
     return table;
 }
 
@@ -116,6 +117,7 @@ struct confusion {
 };
 
 struct confusion *confusion_new(uint32_t classes, bool matrix) {
+    assert(classes > 0);
     struct confusion *confusion = memory_new(1, sizeof *confusion);
     confusion->classes = classes;
     confusion->of = memory_new(classes, sizeof *confusion->of);
@@ -139,6 +141,7 @@ void confusion_free(struct confusion *confusion) {
 }
 
 void confusion_add(struct confusion *confusion, uint32_t class, uint32_t answer, double weight) {
+    assert(weight >= 0);
     assert(answer < confusion->classes && (class < confusion->classes || class == LABEL_UNSEEN));
     weight_sum_add(&confusion->of[answer].predicted, weight);
     if (class == LABEL_UNSEEN) {
@@ -208,6 +211,7 @@ static void set_macro(const struct confusion *confusion, struct score_figures *r
 
 void confusion_finish(const struct confusion *confusion, bool binary,
                       struct score_figures *result) {
+    assert(!binary || confusion->classes == 2);
     result->accuracy = accuracy(confusion);
     set_macro(confusion, result);
     if (!binary)
@@ -224,6 +228,7 @@ static json_t *amount(const struct weight_sum *sum) {
 }
 
 json_t *confusion_class_json(const struct confusion *confusion, uint32_t class, const char *name) {
+    assert(class < confusion->classes);
     const struct class_counts *counts = &confusion->of[class];
     struct quality quality = quality_of(counts);
     return json_pack("{s:o, s:o, s:o, s:o, s:o}", "class", text_to_json(name), "examples",
@@ -257,6 +262,7 @@ struct listed {
 };
 
 struct listed *listed_new(const struct model_layout *layout) {
+    assert(layout->classes > 0 && layout->separator);
     struct listed *listed = memory_new(1, sizeof *listed);
     listed->layout = layout;
     listed->labels = class_table_new(layout);
@@ -293,6 +299,7 @@ const double *listed_read(struct listed *listed, const char *label, bool *unseen
 
 void listed_add(struct listed *listed, const double *margins, const double *prediction, bool unseen,
                 double weight) {
+    assert(listed->confusion->classes == listed->layout->classes && weight >= 0);
     bool right = !unseen;
     for (uint32_t k = 0; k < listed->layout->classes; k++) {
         bool has = listed->has[k] != 0;

@@ -46,6 +46,7 @@ static int count_clusters(struct set *set, uint64_t most, struct cluster_table *
 }
 
 int clusters_check(struct set *set, const char *file, uint64_t parameters) {
+    assert(parameters > 0);
     struct cluster_table table = {0};
     uint64_t most = CLUSTER_SUMS_MAX / parameters;
     int code = count_clusters(set, most, &table);
@@ -167,6 +168,7 @@ static void add_row(struct cluster_pass *pass, const struct rows *rows, uint32_t
     if (pass->layout->shared)
         objective->second_sums(1, outputs, label, pass->derivative, pass->row_sums);
     uint64_t cluster = cluster_table_find(table, rows->cluster[row], pass->count);
+    assert(cluster < table->count);
     double *sums = table->sums + cluster * pass->count;
     table->rows[cluster]++;
     if (pass->layout->shared)

@@ -213,6 +213,7 @@ static double differentiate(struct collinear *c, const double *label) {
  * those that remain, S = vvᵀ + the rest. False if there is none. What all outputs of a softmax
  * share changes no loss, so the sum of v is exactly 0 there. */
 static bool take_part(struct collinear *c, uint32_t i, double diagonal) {
+    assert(i < c->outputs);
     const uint32_t outputs = c->outputs;
     const struct distribution *distribution = c->objective->distribution;
     double own = c->second[i * outputs + i];
@@ -265,6 +266,7 @@ static void add_part(struct collinear *c, double weight) {
 
 /* Adds the row whose values were read. */
 static void add_row(struct collinear *c, const double *label, double offset, double weight) {
+    assert(c->alike == 0 || c->outputs == 1);
     if (c->alike > 0) {
         c->part[0] = doubled_of(sqrt(c->alike));
         add_part(c, weight);
@@ -367,6 +369,7 @@ static enum collinear_kind find_kind(struct collinear *c, size_t j) {
 
 /* Its weight goes to the columns that it follows from. */
 static void restate(const struct collinear *c, size_t j, struct doubled *weight) {
+    assert(j < c->order);
     for (size_t k = 0; k < j; k++)
         weight[k] = doubled_plus(weight[k], c->parts[j * c->order + k], weight[j]);
     weight[j] = doubled_of(0);
@@ -417,6 +420,7 @@ int collinear_look(struct set *set, const struct model_layout *layout, const dou
 }
 
 enum collinear_kind collinear_kind_of(const struct collinear *c, uint64_t element) {
+    assert(element < c->order);
     uint64_t before = c->layout->features * c->weights;
     return c->kind[(element < before ? c->biases + (size_t)(element + c->weights - 1 -
                                                             2 * (element % c->weights))
@@ -545,6 +549,7 @@ static int take_gap(struct collinear *c, struct collinear_fit *fit) {
 
 int collinear_find(struct collinear *c, double least, const double *scale, int64_t until_ns,
                    struct collinear_fit *fit) {
+    assert(least >= 0 && fit->parameters);
     const uint64_t rows = set_info(c->set)->rows;
     double left = INFINITY;
     int code = take_rows(c, rows);

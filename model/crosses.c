@@ -1,5 +1,6 @@
 #include "model/crosses.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -30,6 +31,7 @@ static bool find_rank(const struct cross_mapper *mapper, uint64_t id, uint64_t *
 }
 
 static void use_column(struct cross_mapper *mapper, uint32_t column) {
+    assert(column < mapper->columns);
     const struct table *table = mapper->layout->table;
     uint32_t edges = table->column[column].edges;
     if (mapper->crossed[column])
@@ -88,6 +90,7 @@ void cross_mapper_free(struct cross_mapper *mapper) {
 }
 
 void cross_mapper_miss(struct cross_mapper *mapper, uint32_t column) {
+    assert(column < mapper->columns);
     mapper->missed[column] = table_feature(column, ROLE_MISSING, NULL, 0);
 }
 

@@ -64,6 +64,7 @@ static void add_product(struct exact *sum, double a, double b) {
 
 static void residuals_add(struct residuals *residuals, double prediction, double target,
                           double weight) {
+    assert(weight >= 0);
     double residual = prediction - target, high, low;
     weight_sum_add(&residuals->all, weight);
     if (target <= prediction)
@@ -276,6 +277,7 @@ static void note_unseen(struct figures *figures, double label, const char *text)
 /* The loss of lists is the sum of those of classes. */
 static void count_list(struct figures *figures, const double *margins, const char *list,
                        double weight) {
+    assert(list);
     bool unseen;
     const double *has = listed_read(figures->listed, list, &unseen);
     if (unseen)
@@ -298,6 +300,7 @@ static void count_list(struct figures *figures, const double *margins, const cha
 
 void figures_add(struct figures *figures, const double *margins, double label, const char *text,
                  double weight) {
+    assert(margins && weight >= 0);
     if (!figures->labels && !figures->listed && !isnan(label))
         text = NULL; /* a code is a number where numbers are predicted */
     if (!text && isnan(label)) {
@@ -349,6 +352,7 @@ struct macro {
 /* Adds what each class of several has, and their means. */
 static void finish_ranking(const struct figures *figures, json_t *classes,
                            struct score_figures *result) {
+    assert(figures->ranking);
     struct macro macro = {0};
     uint32_t outputs = figures->layout->outputs;
     for (uint32_t k = 0; k < outputs; k++) {

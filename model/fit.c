@@ -48,6 +48,7 @@ struct fit {
 
 struct fit *fit_new(const struct objective *objective, const struct loss_parameters *loss,
                     uint32_t outputs, bool intercept, double parameters) {
+    assert(objective && loss && outputs > 0);
     struct fit *fit = memory_new(1, sizeof *fit);
     fit->objective = objective;
     fit->distribution = objective->distribution;
@@ -153,6 +154,8 @@ static void add_in_last(struct fit *fit, const struct fit_row *row) {
 void fit_add(struct fit *fit, const struct fit_row *row) {
     static void (*const add[])(struct fit *, const struct fit_row *) = {
         [PASS_ROWS] = add_in_rows, [PASS_NULL] = add_in_null, [PASS_LAST] = add_in_last};
+    assert(row->weight >= 0 && (!fit->lists || row->has));
+    assert(!fit_needs_margins(fit) || row->margins);
     if (row->weight > 0)
         add[fit->pass](fit, row);
 }
@@ -171,6 +174,7 @@ static void find_null_margin(struct fit *fit) {
     double ratio = exact_value(&fit->null_a) / exact_value(&fit->null_b);
     if (!fit->intercept)
         return; /* it is 0 */
+    assert(fit->distribution && fit->pass == PASS_ROWS);
     if (fit->objective->labels == LABEL_ORDERED) {
         /* The logit of the share that lies above each threshold. */
         for (uint32_t k = 0; k < fit->outputs; k++) {
@@ -195,6 +199,7 @@ static void find_null_margin(struct fit *fit) {
 /* A step of Newton's method, within the bounds that slopes have shown; true when it was the last.
  */
 static bool step_to_null(struct fit *fit) {
+    assert(fit->pass == PASS_NULL && fit->outputs == 1 && fit->low <= fit->high);
     double slope = exact_value(&fit->null_a), curvature = exact_value(&fit->null_b);
     double at = fit->null_margin[0], step = slope / curvature;
     *(slope > 0 ? &fit->low : &fit->high) = at;
@@ -245,6 +250,7 @@ bool fit_next_pass(struct fit *fit) {
 /* ---- the end ---- */
 
 void fit_finish(const struct fit *fit, struct fit_statistics *statistics) {
+    assert(!fit->distribution || fit->pass == PASS_LAST);
     double freedom = freedom_of(fit);
     *statistics = (struct fit_statistics){.distribution = fit->distribution,
                                           .rows = fit->rows,

@@ -1,5 +1,6 @@
 #include "model/hessian.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -122,6 +123,7 @@ static const double *of_weights(const struct hessian *hessian, const double *by,
 /* S of row `number`, from what was kept. */
 static void find_square(const struct hessian *hessian, double label, uint64_t number,
                         double *square) {
+    assert(number < hessian->first_row[hessian->chunks]);
     const uint32_t outputs = hessian->outputs;
     const double *derivative = hessian->derivative + number * outputs;
     if (outputs == 1)
@@ -248,6 +250,7 @@ static void add_move(struct pass *pass, struct row_room *room, const struct rows
 /* ---- passes ---- */
 
 static int read_group(struct pass *pass, uint32_t group, struct row_room *room) {
+    assert(group < pass->hessian->groups);
     struct hessian *hessian = pass->hessian;
     uint32_t begin = (uint32_t)((uint64_t)hessian->chunks * group / hessian->groups);
     uint32_t end = (uint32_t)((uint64_t)hessian->chunks * (group + 1) / hessian->groups);
@@ -289,6 +292,7 @@ static void *read_groups(void *context) {
 /* The sums of all groups are in those of the first. */
 static int run_pass(struct hessian *hessian, row_function *add, const double *v, uint32_t vectors,
                     struct pass *pass) {
+    assert(hessian->groups > 0 && hessian->groups <= GROUPS_MAX);
     int code = 0;
     *pass = (struct pass){.hessian = hessian, .add = add, .v = v, .vectors = vectors};
     for (uint32_t g = 0; g < hessian->groups; g++)
@@ -389,6 +393,7 @@ void hessian_free(struct hessian *hessian) {
 }
 
 int hessian_multiply(struct hessian *hessian, const double *v, double *out) {
+    assert(v && out && v != out);
     struct pass pass;
     int code = run_pass(hessian, add_product, v, 1, &pass);
     memcpy(out, pass.group[0][0], hessian->count * sizeof *out);
@@ -397,6 +402,7 @@ int hessian_multiply(struct hessian *hessian, const double *v, double *out) {
 }
 
 int hessian_moves(struct hessian *hessian, const double *v, struct moved_sums *sums) {
+    assert(v);
     struct pass pass;
     int code = run_pass(hessian, add_move, v, 1, &pass);
     const double *scalar = pass.group[0][0] + hessian->count;
@@ -437,6 +443,7 @@ static int add_clusters(struct hessian *hessian, struct score_sums *sums) {
 }
 
 int hessian_scores(struct hessian *hessian, const double *v, struct score_sums *sums) {
+    assert(v);
     struct pass pass;
     int code = run_pass(hessian, add_score, v, 0, &pass);
     *sums = (struct score_sums){0};

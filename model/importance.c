@@ -124,6 +124,7 @@ static int read_all(struct survey *survey, enum survey_pass pass) {
 /* ---- which features are of which column ---- */
 
 static void begin_columns(struct survey *survey, const struct model *model, const uint64_t *place) {
+    assert(!survey->weight && survey->outputs > 0);
     uint64_t features = survey->info->features;
     uint32_t outputs = survey->outputs;
     if (!features || features > WEIGHTS_MOST / outputs)
@@ -184,6 +185,7 @@ static double variance_of(double square, double stored, double mean_square, doub
 }
 
 static char *name_of_column(const struct set_info *info, uint32_t c) {
+    assert(c < (info->table ? info->table->columns + info->table->crosses : info->features));
     char label[COLUMN_LABEL_TEXT];
     const char *name = info->feature_names && !info->table ? info->feature_names[c] : NULL;
     if (info->table && c >= info->table->columns)
@@ -295,6 +297,7 @@ void importance_release(struct importance *importance) {
 /* ---- for people and programs ---- */
 
 json_t *importance_json(const struct importance *importance, size_t most) {
+    assert(importance->rows <= importance->training_rows);
     json_t *columns = json_array();
     size_t shown = importance->count < most ? importance->count : most;
     for (size_t c = 0; c < shown; c++) {

@@ -143,6 +143,7 @@ static void put_value_info(struct bytes *bytes, unsigned field, const char *name
 
 const char *onnx_input(struct onnx_graph *graph, const char *name, enum onnx_type type,
                        uint64_t columns) {
+    assert(name && *name);
     char *unique = memory_copy_string(name);
     for (uint32_t i = 2; is_taken(graph, unique); i++) {
         free(unique);
@@ -155,6 +156,7 @@ const char *onnx_input(struct onnx_graph *graph, const char *name, enum onnx_typ
 }
 
 void onnx_describe(struct onnx_graph *graph, const char *key, const char *text) {
+    assert(key && text);
     struct bytes entry = begin_message();
     put_text(&entry, 1, key);
     put_text(&entry, 2, text);
@@ -172,6 +174,7 @@ static void put_dimensions(struct bytes *tensor, uint64_t rows, uint64_t columns
 /* TensorProto, whose elements are raw_data, little-endian. */
 static const char *add_raw(struct onnx_graph *graph, enum onnx_type type, const void *values,
                            uint64_t rows, uint64_t columns) {
+    assert(rows > 0 && values);
     struct bytes tensor = begin_message();
     const char *name = new_name(graph);
     uint64_t count = rows * (columns ? columns : 1);

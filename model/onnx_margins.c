@@ -1,5 +1,7 @@
 #include "model/onnx_margins.h"
 
+#include <assert.h>
+
 #include "base/layout.h"
 
 static const char *node(struct onnx_graph *graph, const char *op, const char *x, const char *y) {
@@ -44,6 +46,7 @@ static const char *layer_tensor(struct onnx_graph *graph, const struct model *mo
     char name[TENSOR_NAME_BYTES];
     snprintf(name, sizeof name, "%s%u", letter, number);
     const struct layout_tensor *tensor = layout_find(layout, name);
+    assert(tensor);
     const double *values = model->vector + tensor->first;
     bool weights = *letter == 'W';
     return onnx_doubles(graph, values, weights ? tensor->rows : tensor->columns,
@@ -52,6 +55,7 @@ static const char *layer_tensor(struct onnx_graph *graph, const struct model *mo
 
 const char *onnx_network_margins(struct onnx_graph *graph, const struct model *model,
                                  const char *sums) {
+    assert(model->vector);
     const struct layout layout = model_tensors(&model->layout);
     const enum activation activation = model->layout.network.activation;
     for (uint32_t number = 1; number <= layout.count / 2; number++) {

@@ -1,5 +1,6 @@
 #include "model/onnx_response.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"
@@ -39,6 +40,7 @@ static const char *sigmoid(const struct answering *a, const char *x) {
  * is one beyond the first and the last. */
 static const char *isotonic(const struct answering *a, const struct calibration *calibration,
                             const char *margin) {
+    assert(calibration->knots > 0);
     struct onnx_graph *graph = a->graph;
     const char *x = onnx_doubles(graph, calibration->margin, calibration->knots, 0);
     const char *p = onnx_doubles(graph, calibration->probability, calibration->knots, 0);
@@ -63,6 +65,7 @@ static const char *platt(const struct answering *a, const struct calibration *ca
 
 /* The probability of each output by itself. */
 static const char *logistic_of(const struct answering *a, uint32_t k, const char *margin) {
+    assert(k < a->layout->outputs);
     const struct calibration *calibration =
         a->response && a->response->calibration ? &a->response->calibration[k] : NULL;
     if (calibration && calibration->method == CALIBRATION_ISOTONIC)
@@ -103,6 +106,7 @@ static const char *both(const struct answering *a, const char *margin) {
 /* The differences between the probabilities of being in a class or a higher one, which may not
  * rise. */
 static const char *ordered(const struct answering *a, const char *margins) {
+    assert(a->layout->shared && a->layout->outputs > 0);
     uint32_t outputs = a->layout->outputs;
     const char *chances = sigmoid(a, margins), *above = NULL;
     const char **column = memory_new(outputs + (size_t)1, sizeof *column);

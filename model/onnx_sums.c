@@ -1,5 +1,6 @@
 #include "model/onnx_sums.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -38,6 +39,7 @@ struct sums {
 };
 
 struct first_weights first_weights_of(const struct model *model) {
+    assert(model->weight || model->vector);
     const struct model_layout *layout = &model->layout;
     const struct layout tensors = model_tensors(layout);
     struct first_weights weights = {.layout = layout, .weight = model->weight};
@@ -80,6 +82,7 @@ int onnx_check_room(const struct onnx_graph *graph, uint64_t doubles) {
 /* Adds for each row the weights of its code: a row of `table`, codes × width. */
 static void add_looked_up(struct sums *sums, const char *code, const double *table,
                           uint64_t codes) {
+    assert(codes > 0);
     const char *matrix = onnx_doubles(sums->graph, table, codes, sums->weights->width);
     add_to_total(sums, onnx_node(sums->graph, "Gather", matrix, code, NULL));
 }
@@ -126,6 +129,7 @@ static const char *code_bins(struct sums *sums, const struct table_column *colum
 }
 
 static void add_bins(struct sums *sums, uint32_t number, const char *value, const char *missing) {
+    assert(number < sums->table->columns && sums->table->column[number].edges > 0);
     const struct table_column *column = &sums->table->column[number];
     struct coded_column *coded = &sums->coded[number];
     uint32_t bins = column->edges + 1, width = sums->weights->width;
@@ -302,6 +306,7 @@ static uint64_t feature_of_combination(const struct sums *sums, const struct tab
 }
 
 static int add_cross(struct sums *sums, const struct table_cross *cross) {
+    assert(cross->columns > 0 && cross->columns <= CROSS_COLUMNS_MAX);
     uint32_t width = sums->weights->width;
     uint64_t combinations = 1;
     for (uint32_t i = 0; i < cross->columns && combinations <= COMBINATIONS_MAX; i++)
@@ -354,6 +359,7 @@ static int add_table(struct sums *sums) {
 }
 
 static int add_matrix(struct sums *sums) {
+    assert(!sums->table);
     const struct first_weights *weights = sums->weights;
     uint64_t features = weights->layout->features;
     int code = onnx_check_room(sums->graph, features * weights->width);

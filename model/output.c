@@ -1,5 +1,6 @@
 #include "model/output.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -132,6 +133,7 @@ static void write_one(const struct lines *lines, const char *member, double valu
 
 /* The predicted class, or all that are. */
 static void write_answer(const struct lines *lines, size_t class) {
+    assert(lines->layout->separator || class < lines->layout->classes);
     FILE *file = lines->output->file;
     if (lines->layout->separator) {
         bool json = lines->output->json, first = true;
@@ -153,6 +155,7 @@ static void write_answer(const struct lines *lines, size_t class) {
 
 static void write_list(const struct lines *lines, const char *member, const double *values,
                        uint32_t count, size_t class) {
+    assert(count > 0);
     bool json = lines->output->json;
     FILE *file = lines->output->file;
     if (json)

@@ -1,5 +1,6 @@
 #include "model/output_columns.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -246,6 +247,7 @@ static void write_text(const char *text, const struct score_output *output) {
 /* The classes that are predicted, as a list of JSON or as labels of the data have them. */
 static void write_classes(const struct output_columns *columns, const struct score_output *output,
                           const bool *predicted) {
+    assert(predicted);
     const struct model_layout *layout = columns->layout;
     char *text = memory_copy_string("");
     json_t *list = json_array();
@@ -268,6 +270,10 @@ static void write_classes(const struct output_columns *columns, const struct sco
 
 static double find_prediction(const struct output_columns *columns, uint32_t class,
                               const struct output_answer *answer) {
+    assert(class == PREDICTED_CLASS ||
+           class < (is_binary(columns)
+                        ? 2
+                        : objective_predictions(columns->objective, columns->layout->outputs)));
     double both[2];
     if (!is_binary(columns))
         return answer->prediction[class == PREDICTED_CLASS ? answer->class : class];
@@ -329,6 +335,7 @@ void output_columns_write_header(const struct output_columns *columns, FILE *fil
 
 void output_columns_write(const struct output_columns *columns, const struct score_output *output,
                           const struct output_answer *answer) {
+    assert(answer->margins && answer->prediction);
     write_line(columns, output, answer, true);
 }
 

@@ -32,6 +32,7 @@ struct ranking {
 };
 
 struct ranking *ranking_new(uint32_t outputs, uint64_t bytes_max) {
+    assert(outputs > 0);
     struct ranking *ranking = memory_new(1, sizeof *ranking);
     ranking->outputs = outputs;
     ranking->bytes_max = bytes_max;
@@ -87,6 +88,7 @@ static double bin_edge(uint32_t bin) {
 }
 
 static void add_to_bin(struct ranking *ranking, const struct ranked_score *entry) {
+    assert(ranking->bin && ranking->outputs == 1);
     struct score_bin *bin = &ranking->bin[bin_of(entry->score)];
     weight_sum_add(entry->weight > 0 ? &bin->positive : &bin->negative, fabs(entry->weight));
 }
@@ -137,6 +139,7 @@ static bool has_room(struct ranking *ranking, uint64_t each, double weight) {
 
 void ranking_add_listed(struct ranking *ranking, const double *scores, const double *has,
                         double weight) {
+    assert(ranking->outputs > 1 && !ranking->class && weight >= 0);
     if (!has_room(ranking, ranking->outputs * (sizeof(double) + 1) + sizeof(double), weight))
         return;
     uint64_t first = ranking->count * ranking->outputs;
@@ -148,6 +151,7 @@ void ranking_add_listed(struct ranking *ranking, const double *scores, const dou
 }
 
 void ranking_add(struct ranking *ranking, const double *scores, uint32_t class, double weight) {
+    assert(!ranking->has && class < (ranking->outputs > 1 ? ranking->outputs : 2) && weight >= 0);
     uint64_t each = ranking->outputs == 1
                         ? sizeof(struct ranked_score)
                         : (ranking->outputs + 1) * sizeof(double) + sizeof(uint32_t);
@@ -181,6 +185,7 @@ void ranking_sort(struct ranked_score *scores, uint64_t count) {
 }
 
 bool ranking_walk_next(struct ranking_walk *walk, struct ranking_point *point) {
+    assert(walk->next <= walk->count);
     if (walk->next == walk->count)
         return false;
     double score = walk->scores[walk->next].score;

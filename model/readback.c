@@ -116,6 +116,7 @@ static size_t find_noted(const struct readback *readback, uint64_t element) {
 
 void readback_slice(struct readback *readback, uint64_t first, uint64_t count,
                     const double *values) {
+    assert(first + count <= layout_parameters(&readback->vector));
     for (size_t i = find_noted(readback, first);
          i < readback->count && readback->noted[i].element - first < count; i++)
         readback->noted[i].value = values[readback->noted[i].element - first];
@@ -137,6 +138,7 @@ static const char *name_of(uint64_t id, const char *name, char text[NAME_TEXT]) 
 static bool find_element(const struct readback *readback, const struct model *model,
                          const struct layout *vector, const struct noted *noted,
                          uint64_t *element) {
+    assert(noted->tensor < vector->count);
     const struct layout_tensor *of = &vector->tensor[noted->tensor];
     uint64_t row = noted->row;
     if (readback->by_feature >> noted->tensor & 1) {
@@ -151,6 +153,7 @@ static bool find_element(const struct readback *readback, const struct model *mo
 
 static int refuse_parameter(const struct readback *readback, const struct noted *noted,
                             const char *found) {
+    assert(noted->tensor < readback->vector.count);
     const struct model_layout *layout = readback->layout;
     const char *tensor = readback->vector.tensor[noted->tensor].name;
     char name[NAME_TEXT];
@@ -229,6 +232,7 @@ static int compare_row(const struct model_layout *model, uint64_t row,
 
 static int check_sample_row(const struct readback *readback, const struct model *model,
                             uint32_t row, const struct terms *terms) {
+    assert(row < readback->sample->count);
     uint64_t first = readback->sample->stored_start[row];
     size_t in_set = readback->sample->stored_start[row + 1] - first, in_file;
     const double *centre = readback->sample->centre;

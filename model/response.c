@@ -10,6 +10,7 @@
 #include "objective/objective.h"
 
 struct response *response_new(uint32_t outputs) {
+    assert(outputs > 0);
     struct response *response = memory_new(1, sizeof *response);
     response->outputs = outputs;
     return response;
@@ -73,6 +74,7 @@ const double *response_shifted(const struct model_layout *layout, const double *
     const struct response *response = layout->response;
     if (!response || !response->shift)
         return margins;
+    assert(room && response->outputs == layout->outputs);
     for (uint32_t k = 0; k < layout->outputs; k++)
         room[k] = margins[k] + response->shift[k];
     return room;
@@ -90,6 +92,7 @@ static bool has_temperature(const struct model_layout *layout) {
 
 static const struct calibration *calibration_of(const struct model_layout *layout, uint32_t k) {
     const struct response *response = layout->response;
+    assert(!response || k < response->outputs);
     bool has =
         response && response->calibration && response->calibration[k].method != CALIBRATION_NONE;
     return has ? &response->calibration[k] : NULL;
@@ -156,6 +159,7 @@ uint32_t response_class(const struct objective *objective, const struct model_la
 
 bool response_has_class(const struct model_layout *layout, uint32_t k, double margin,
                         double probability) {
+    assert(k < layout->outputs);
     if (layout->response && layout->response->threshold)
         return probability >= layout->response->threshold[k];
     return margin > 0;
@@ -180,6 +184,7 @@ static double softmax_log_loss(const double *margins, uint32_t outputs, uint32_t
 
 double response_log_loss(const struct model_layout *layout, const double *margins, uint32_t class,
                          double *room) {
+    assert(layout->response && class < (layout->outputs > 1 ? layout->outputs : 2));
     const struct calibration *calibration = calibration_of(layout, 0);
     const double *all = response_shifted(layout, margins, room);
     double shifted = all[0];
@@ -199,6 +204,7 @@ double response_log_loss(const struct model_layout *layout, const double *margin
 
 double response_threshold(const struct objective *objective, const struct model_layout *layout,
                           uint32_t k) {
+    assert(k < layout->outputs);
     const struct response *response = layout->response;
     if (!response || !response_has_thresholds(objective))
         return NAN;

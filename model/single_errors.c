@@ -1,5 +1,6 @@
 #include "model/single_errors.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -175,6 +176,7 @@ static int solve(struct solver *solver, double most, double *energy) {
 
 /* The residual of a parameter of the data: a bias there is b_k − Σ_j centre_j·w_jk of the set. */
 static void take_unit(struct solver *solver, uint64_t element) {
+    assert(element < solver->count);
     const double *centre = set_info(solver->set)->centre;
     uint64_t of = solver->layout->shared ? 0 : element - solver->biases;
     memset(solver->residual, 0, solver->count * sizeof *solver->residual);
@@ -187,6 +189,7 @@ static void take_unit(struct solver *solver, uint64_t element) {
 
 static int find_error(struct solver *solver, uint64_t element, struct single_error *error,
                       struct single_totals *totals) {
+    assert(element < solver->count);
     struct score_sums sums;
     *error = (struct single_error){NAN, NAN, NAN, NAN};
     if (is_left_out(solver, element))
@@ -267,6 +270,7 @@ static int find_unseen(struct solver *solver, uint64_t round, double *unseen, do
 
 /* The last one in the order that a direction moves, which takes its estimate to 0. */
 static void leave_last_out(struct solver *solver, const double *unseen, double largest) {
+    assert(largest > 0);
     const uint32_t weights = solver->weights;
     double *restated = solver->point->restated;
     uint64_t last = solver->biases;
@@ -283,6 +287,7 @@ static void leave_last_out(struct solver *solver, const double *unseen, double l
 }
 
 static int find_dependent(struct solver *solver, struct single_totals *totals) {
+    assert(!solver->point->direct && !solver->point->ridge);
     double *unseen = memory_new(solver->count, sizeof *unseen), largest = 1;
     int code = 0;
     for (uint64_t i = 0; i < solver->biases; i++)
@@ -328,6 +333,7 @@ static bool has_gradient(const struct solver *solver) {
 
 /* The solution is Newton's step. */
 static int find_runaways(struct solver *solver, bool *runs_away) {
+    assert(runs_away);
     struct moved_sums sums;
     int code = hessian_moves(solver->hessian, solver->solution, &sums);
     if (!code && sums.change > 0 && sums.second <= INFORMATION_MOST * sums.typical * sums.square) {
@@ -361,6 +367,7 @@ static void release(struct solver *solver) {
 int single_errors_find(struct set *set, const struct model_layout *layout,
                        const struct single_point *point, const uint64_t *element, size_t count,
                        struct single_error *errors, bool *runs_away, struct single_totals *totals) {
+    assert(!count || (element && errors));
     struct solver solver = {.set = set,
                             .layout = layout,
                             .point = point,

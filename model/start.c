@@ -1,4 +1,5 @@
 /* Starts a run from a model although the run numbers features and classes differently. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -132,6 +133,7 @@ static void match_row(const uint32_t *classes, uint64_t old, uint64_t columns, u
 
 uint64_t *model_match(const struct model_layout *before, const struct model_layout *after) {
     struct layout vector = model_tensors(after), old_vector = model_tensors(before);
+    assert(vector.count > 0);
     uint64_t *place = memory_map(layout_parameters(&vector) * sizeof *place);
     uint32_t *match = match_classes(before, after), by_feature = model_by_feature(after);
     for (uint32_t i = 0; i < vector.count; i++) {
@@ -200,6 +202,7 @@ uint64_t model_vanished(const struct model *model, const struct model_layout *la
 /* Weight k of a feature, for a run; `classes` as for match_row(). */
 static double weight_of(const struct model *model, const uint32_t *classes, uint64_t rank,
                         uint32_t k) {
+    assert(rank < model->layout.features);
     if (model->vector)
         return model->vector[rank * model_rows(&model->layout) + k];
     uint32_t old = classes ? classes[k] : k;

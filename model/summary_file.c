@@ -1,5 +1,6 @@
 #include "model/summary.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,6 +47,7 @@ uint64_t summary_estimated(const struct summary_covariance *covariance) {
 }
 
 static json_t *covariance_json(const struct summary_covariance *covariance) {
+    assert(!covariance->elements || covariance->element_count <= covariance->parameters);
     uint64_t all = covariance->parameters;
     uint64_t count = covariance->elements ? covariance->element_count : all;
     json_t *object = json_pack("{s:I, s:o, s:o, s:b}", "parameters", (json_int_t)all, "aliased",
@@ -77,6 +79,7 @@ static json_t *covariance_json(const struct summary_covariance *covariance) {
 
 json_t *summary_json(const json_t *fit, const struct summary_covariance *covariance,
                      const char *why) {
+    assert(fit || covariance || why);
     json_t *all = json_pack("{s:i}", "format_version", SUMMARY_FORMAT_VERSION);
     if (fit)
         json_object_set(all, "fit", (json_t *)fit);

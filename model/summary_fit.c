@@ -97,6 +97,7 @@ static int read_chunk(struct fit_reader *reader, uint32_t chunk) {
 
 int summary_fit(struct set *set, const struct model_layout *layout, const double *parameters,
                 double estimated, struct fit_statistics *statistics) {
+    assert(parameters);
     const struct objective *objective = objective_find(layout->objective);
     struct fit_reader reader = {
         .set = set, .layout = layout, .parameters = parameters, .objective = objective};
@@ -121,6 +122,7 @@ int summary_fit(struct set *set, const struct model_layout *layout, const double
 /* Σ_j centre_j·w_jk: exact products in an exact sum, as terms may cancel each other. */
 static double moved_by_centres(const struct set_info *info, uint32_t weights, uint32_t k,
                                const double *parameters) {
+    assert(info->centre && k < weights);
     struct exact sum;
     exact_init(&sum);
     for (uint64_t j = 0; j < info->features; j++) {
@@ -159,6 +161,7 @@ void summary_from_set(const struct set_info *info, const struct model_layout *la
 
 void summary_add_scales(const struct moments *moments, uint64_t columns,
                         const struct model_writer *writer, json_t *summary) {
+    assert(columns <= model_writer_features(writer));
     uint64_t features = model_writer_features(writer);
     double *scale = memory_new(features, sizeof *scale);
     for (uint64_t j = 0; j < columns; j++) {

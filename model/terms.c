@@ -1,5 +1,6 @@
 #include "model/terms.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -90,6 +91,7 @@ static void rank_index_number(struct rank_index *index, const struct model_layou
 }
 
 static void rank_index_hashes(struct rank_index *index, const struct model_layout *layout) {
+    assert(!index->first);
     uint64_t hashed = rank_from(layout, 0, FEATURE_HASHED), count = layout->features - hashed;
     unsigned bits = 1;
     if (count < INDEXED_LEAST || layout->features > FEATURES_MAX)
@@ -272,6 +274,7 @@ void term_mapper_forget(struct term_mapper *mapper) {
 }
 
 bool term_mapper_column_is_mute(const struct term_mapper *mapper, uint32_t column) {
+    assert(column < table_columns(mapper->model));
     const struct table_column *of = &mapper->model->layout.table->column[column];
     if (mapper->rows < MUTE_ROWS_LEAST || mapper->counts[column].known || mapper->told[column])
         return false;
@@ -288,6 +291,7 @@ bool term_mapper_column_is_mute(const struct term_mapper *mapper, uint32_t colum
 
 int term_mapper_check_table(struct term_mapper *mapper, const char *path, const struct table *table,
                             bool warns) {
+    assert(mapper->model->layout.table && table);
     const struct table *own = mapper->model->layout.table;
     char name[COLUMN_TEXT];
     mapper->absent.count = 0;
@@ -386,6 +390,7 @@ static void weigh_word(struct term_mapper *mapper, uint32_t column, struct terms
     const struct model_layout *layout = &mapper->model->layout;
     if (column >= layout->table->columns || layout->table->column[column].kind != COLUMN_WORDS)
         return;
+    assert(terms->count > 0);
     size_t last = terms->count - 1;
     double *value = &terms->value[last], idf = layout->idf ? layout->idf[terms->feature[last]] : 0;
     *value = table_word_value(layout->table, *value, idf);
@@ -399,6 +404,7 @@ static void weigh_word(struct term_mapper *mapper, uint32_t column, struct terms
 /* A file is read by the model's own table, a pack by that of its run. */
 uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
                          struct terms *terms) {
+    assert(row < rows->count);
     const struct table *table = mapper->model->layout.table;
     uint64_t known = 0, first = rows->start[row], count = rows->start[row + 1] - first;
     rank_values(mapper, rows, row);

@@ -1,5 +1,6 @@
 #include "model/weight_sum.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/memory.h"

@@ -303,6 +303,7 @@ static uint64_t put_ranked(struct model_writer *writer, uint64_t first, uint64_t
                            const double *values) {
     const struct layout_tensor *weights = &writer->vector.tensor[0];
     uint64_t end = weights->first + weights->rows;
+    assert(first <= writer->parameters && count <= writer->parameters - first);
     if (has_vector(writer) || writer->scatter || weights->columns != 1 || first >= end)
         return 0;
     count = count < end - first ? count : end - first;
@@ -389,6 +390,7 @@ static void make_names(struct model_writer *writer) {
     if (writer->names || !writer->layout->feature_names)
         return;
     writer->names = description_feature_names(writer->layout, writer->features);
+    assert(json_array_size(writer->names) == writer->features);
     writer->name = memory_new(writer->features, sizeof *writer->name);
     for (uint64_t r = 0; r < writer->features; r++)
         writer->name[r] = json_string_value(json_array_get(writer->names, r));
@@ -459,6 +461,7 @@ int model_writer_summary(struct model_writer *writer, const json_t *summary) {
 /* Renames the folder to its final place. If there is an old folder, the two change places and the
  * old one is then removed, so that a whole model is there at every instant. */
 static int put_in_place(const struct model_writer *writer) {
+    assert(writer->finished);
     if (failpoint_write(FAILPOINT_model_publish))
         return error_set_errno(ERROR_CREATE, "cannot put %s in place", writer->folder);
     int code = guard_check();
@@ -479,6 +482,7 @@ static int put_in_place(const struct model_writer *writer) {
 }
 
 int model_writer_finish(struct model_writer *writer, const json_t *details) {
+    assert(!writer->finished);
     if (failpoint_write(FAILPOINT_file_fsync) || fsync(writer->descriptor))
         return error_set_errno(ERROR_IO, "cannot write %s to disk", writer->tensors_path);
     int code = write_json(writer, details);
@@ -487,6 +491,7 @@ int model_writer_finish(struct model_writer *writer, const json_t *details) {
 }
 
 int model_writer_set_aside(struct model_writer *writer, const char *folder) {
+    assert(writer->finished && folder);
     static const char *const names[] = {"model.safetensors", "model.json", MODEL_CURVATURE,
                                         MODEL_SUMMARY};
     int code = guard_check();
