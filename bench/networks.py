@@ -46,7 +46,7 @@ NETS = {
     '784-300-100-10 relu': {'layers': [300, 100], 'activation': 'relu'},
 }
 WAYS = {
-    'lbfgs': {},
+    'lbfgs alone': {},
     'kronecker': {'precondition': 'kronecker'},
     'downpour, then lbfgs': {'start': 'downpour'},
     'downpour of 10 epochs, then lbfgs': {'start': 'downpour', 'downpour': {'epochs': 10}},
