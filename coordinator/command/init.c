@@ -148,7 +148,7 @@ static void put_objectives(const struct proposal *proposal, FILE *file) {
               "from low to high\n",
               file);
     if (labels->different == 2 && 50 * rarest < profile->report.rows)
-        fputs("# threshold = f1   # of a rare class hardly a row is predicted from 0.5 on\n", file);
+        fputs("# threshold = f1   # a rare class seldom reaches a probability of 0.5\n", file);
 }
 
 static void put_labels(const struct proposal *proposal, FILE *file) {
