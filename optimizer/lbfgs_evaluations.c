@@ -32,7 +32,8 @@ struct asked {
 /* A step that is along a direction takes one evaluation, of the gradient; one in a span of common
  * directions takes a product and its transpose. */
 static const struct asked of_whole_rows[COMMON_STAGES] = {
-    [COMMON_NONE] = {{{EVALUATION_GRADIENT, CHUNKS_TRAINING}, {EVALUATION_LOSS, CHUNKS_HELD}}},
+    [COMMON_NONE] = {{{EVALUATION_GRADIENT, CHUNKS_TRAINING}, {EVALUATION_LOSS, CHUNKS_HELD}},
+                     .bound = BOUND_FOLLOWS},
     [COMMON_LABELS] = {{{EVALUATION_LABELS, CHUNKS_TRAINING}}, .outcome = "labels"},
     [COMMON_WEIGHTS] = {{{EVALUATION_WEIGHTS, CHUNKS_TRAINING}}, .outcome = "weights"},
     [COMMON_OFFSETS] = {{{EVALUATION_OFFSETS, CHUNKS_TRAINING}}, .outcome = "offsets"},
@@ -42,7 +43,7 @@ static const struct asked of_whole_rows[COMMON_STAGES] = {
     [COMMON_TRANSPOSE] = {{{EVALUATION_TRANSPOSE, CHUNKS_TRAINING}},
                           BOUND_DERIVATIVES,
                           .rows = true},
-    [COMMON_CHECK] = {{{EVALUATION_GRADIENT, CHUNKS_TRAINING}}},
+    [COMMON_CHECK] = {{{EVALUATION_GRADIENT, CHUNKS_TRAINING}}, .bound = BOUND_FOLLOWS},
 };
 
 /* Shards have the margins of held-out rows, too. A product is fixed point, so its bound must be
