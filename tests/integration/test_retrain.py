@@ -101,7 +101,7 @@ def a_gate_that_goes_on_refusing_is_told_each_night_until_somebody_acts(folder):
         assert refused.status == BAD_DATA and 'run %d is refused' % night in refused.stderr, refused
     day = time.strftime('%Y-%m-%d ')
     words = f'the gate has refused 2 times since {day}'
-    assert words in refused.stderr and 'the model of run 1 is live' in refused.stderr, refused
+    assert words in refused.stderr and 'the model of run 1 has been live' in refused.stderr, refused
     quiet = nights.retrain('--cron')
     assert quiet.status == BAD_DATA and not quiet.stdout and words in quiet.stderr, quiet
     assert 'loss <= 0.5 * live does not hold' in quiet.stderr, quiet
