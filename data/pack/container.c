@@ -45,6 +45,7 @@ uint64_t container_reserve(struct container_writer *writer, uint64_t length) {
 
 int container_write(const struct container_writer *writer, uint64_t offset, const void *data,
                     size_t length) {
+    assert(data || !length);
     const char *at = data;
     const uint64_t first = offset;
     while (length) {

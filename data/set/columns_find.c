@@ -65,6 +65,7 @@ static bool add_row(struct column_builder *builder, uint32_t p, const struct pac
 /* If only some rows of a pack are training rows, its counts are of no use: count row by row. */
 static bool add_split_pack(struct column_builder *builder, uint32_t p,
                            struct column_numbers *of_pack) {
+    assert(p < builder->split->count && builder->split->side[p]);
     const struct pack *pack = builder->split->packs[p];
     builder->trained[p] = memory_new(pack->facts->features, sizeof(uint64_t));
     for (uint32_t b = 0; b < pack->facts->blocks; b++) {
@@ -79,6 +80,7 @@ static bool add_split_pack(struct column_builder *builder, uint32_t p,
 
 /* The features of a pack are numbered by first appearance already. */
 static void take_only_pack(struct columns *columns, struct column_builder *builder) {
+    assert(builder->split->count == 1 && !builder->split->side[0]);
     const struct pack *pack = builder->split->packs[0];
     uint32_t count = pack->facts->features;
     columns->count = count;
@@ -93,6 +95,7 @@ static void take_only_pack(struct columns *columns, struct column_builder *build
 }
 
 static bool number_pack(const struct columns *columns, struct column_builder *builder, uint32_t p) {
+    assert(p < columns->packs);
     const struct split *split = builder->split;
     uint32_t features = split->packs[p]->facts->features;
     columns->of_pack[p] = column_numbers_new(features, columns->wide);
@@ -125,6 +128,7 @@ static uint64_t find_trained(const struct wide_dictionary *dictionary, const str
 }
 
 static int number_packs(struct columns *columns, struct column_builder *builder, uint32_t narrow) {
+    assert(columns->packs == builder->split->count);
     const struct split *split = builder->split;
     uint64_t most = 0;
     for (uint32_t p = 0; p < columns->packs; p++)
@@ -159,6 +163,7 @@ static int number_packs(struct columns *columns, struct column_builder *builder,
 
 /* What is made of columns of a table knows them by 32 bits. */
 static int check_tables(const struct columns *columns, const struct split *split) {
+    assert(columns->packs == split->count);
     for (uint32_t p = 0; columns->wide && p < columns->packs; p++)
         if (split->packs[p]->table)
             return error_set(ERROR_DATA,
@@ -202,6 +207,7 @@ static struct column_numbers sort_by_frequency(const uint64_t *values, uint64_t 
 
 /* Takes the names from the packs, which must agree. */
 static int take_names(struct columns *columns, const struct split *split) {
+    assert(columns->packs == split->count);
     for (uint32_t p = 0; p < columns->packs; p++) {
         const struct pack *pack = split->packs[p];
         if (!pack->name)

@@ -402,6 +402,7 @@ static int look_at_row(struct labels *labels, const struct pack *pack, uint32_t 
 }
 
 static int look_at_pack(struct labels *labels, const struct split *split, uint32_t p) {
+    assert(p < split->count);
     const struct pack *pack = split->packs[p];
     uint32_t *of_pack = memory_new(pack->facts->label_texts, sizeof *of_pack);
     for (uint32_t i = 0; i < pack->facts->label_texts; i++)
@@ -492,6 +493,7 @@ static int compare_classes(const void *a, const void *b) {
 
 /* Finds lists that only held-out rows have, and the classes of all. */
 static void find_lists(struct labels *labels, const struct split *split) {
+    assert(labels->kind == LABEL_LISTS);
     struct bytes part;
     uint64_t capacity = 0;
     uint32_t count = 0;

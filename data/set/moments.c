@@ -362,6 +362,7 @@ static double variance_of(double sum, double square, double mean, double weights
 
 static void finish_variances(const struct moments_pass *pass, const struct set_info *info,
                              struct moments *moments) {
+    assert(pass->reading == READ_DEVIATIONS);
     for (uint64_t j = 0; j < pass->columns; j++) {
         const struct column_sums *total = &pass->total.column[j];
         double sum = total->sum, square = total->square, mean = moments->mean[j];
@@ -455,6 +456,7 @@ static int keep_squares(struct set *set, unsigned threads) {
 
 int moments_squares(struct set *set, unsigned threads, const struct moments *known,
                     double *squares) {
+    assert(squares);
     uint64_t columns = set_info(set)->features;
     bool is_known = known->kind != MOMENTS_NONE;
     for (uint64_t j = 0; j < columns && is_known; j++)

@@ -1,4 +1,5 @@
 /* What the offsets of a set's rows are like. */
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -32,6 +33,7 @@ static bool any_offset(const struct split *split) {
 /* e^(offset − most) is at most 1, whatever the offsets are. */
 static void add_block(const struct row_offsets *offsets, const struct split *split, uint32_t p,
                       uint32_t b, struct offset_sums *sums) {
+    assert(p < split->trained && b < split->packs[p]->facts->blocks);
     struct pack_rows rows = pack_rows(split->packs[p], b);
     double *rate = memory_new(rows.rows, sizeof *rate);
     for (uint32_t row = 0; row < rows.rows; row++)

@@ -81,6 +81,7 @@ static struct derivation derive(const struct columns *columns, const struct pack
 }
 
 static void find_deriving(struct columns *columns, const struct split *split) {
+    assert(columns->packs == split->count);
     for (uint32_t p = 0; p < columns->packs; p++) {
         const struct pack *pack = split->packs[p];
         uint32_t features = pack->facts->features, some = 0;
@@ -272,6 +273,7 @@ static void find_features(struct columns *columns, struct column_builder *builde
 }
 
 void columns_find_absent(struct columns *columns, struct column_builder *builder) {
+    assert(columns->table && columns->missing_column);
     /* How many training rows each column of the table is missing in because their files lack it. */
     uint64_t *rows = memory_new(columns->table->columns, sizeof *rows);
     for (uint32_t p = 0; p < builder->split->trained; p++) {
@@ -298,6 +300,7 @@ static void add_absent(struct absent *absent, uint32_t column, double value) {
 }
 
 void columns_list_absent(struct columns *columns, const struct split *split) {
+    assert(columns->packs == split->count);
     for (uint32_t p = 0; p < columns->packs; p++)
         columns->absent[p].count = 0;
     for (uint32_t p = 0; columns->table && p < columns->packs; p++)
@@ -321,6 +324,7 @@ static void renumber(uint32_t *number, uint32_t count, const uint32_t *to) {
 
 void columns_renumber(struct columns *columns, const struct split *split,
                       const struct column_numbers *numbers) {
+    assert(columns->packs == split->count);
     const uint32_t *to = numbers->narrow;
     for (uint32_t p = 0; p < columns->packs; p++) {
         uint32_t features = split->packs[p]->facts->features;

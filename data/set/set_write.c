@@ -215,6 +215,7 @@ static void end_chunk(struct set_writer *writer, uint32_t number, const uint8_t 
 /* A chunk with its rows whole: in the window, or filled and written here. */
 static const uint8_t *make_chunk(struct set_writer *writer, struct chunk_buffer *buffer,
                                  uint32_t number, int *code) {
+    assert(number < writer->source.plan->chunks);
     const struct chunk_plan *plan = &writer->plan;
     struct set_chunk *chunk = &writer->plan.chunk[number];
     bool held = chunk_plan_is_held(plan, number), there = plan->shuffled && !held;

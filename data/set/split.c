@@ -1,4 +1,5 @@
 /* Decides for every row whether it is trained on, held out or left out. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -66,6 +67,7 @@ static void split_packs(struct split *split, uint32_t count, const struct set_op
 /* Leaves out training rows of weight 0, whatever they hold, and notes whether others have weights.
  */
 static void weigh_block(struct split *split, uint32_t p, uint32_t b) {
+    assert(p < split->count && b < split->packs[p]->facts->blocks);
     struct pack_rows rows = pack_rows(split->packs[p], b);
     for (uint32_t row = 0; rows.weight && row < rows.rows; row++) {
         enum row_side side = split_side(split, p, b, row);

@@ -1,6 +1,7 @@
 /* Finds what each row weighs in the set. */
 #include "data/set/weights.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -77,6 +78,7 @@ struct weight_sums {
 static void add_block_weights(const struct row_weights *row_weights, const struct split *split,
                               const struct labels *labels, uint32_t p, uint32_t b,
                               struct weight_sums *sums) {
+    assert(p < split->count && b < split->packs[p]->facts->blocks);
     struct pack_rows rows = pack_rows(split->packs[p], b);
     for (uint32_t row = 0; row < rows.rows; row++) {
         enum row_side side = split_side(split, p, b, row);

@@ -180,6 +180,7 @@ double table_cross_value(uint32_t crosses) {
 }
 
 const char *table_label(const struct table *table, uint32_t column, char text[COLUMN_LABEL_TEXT]) {
+    assert(column < table->columns);
     const struct table_column *here = &table->column[column];
     if (here->name)
         return here->name;
@@ -191,6 +192,7 @@ const char *table_label(const struct table *table, uint32_t column, char text[CO
 }
 
 char *table_cross_name(const struct table *table, const struct table_cross *cross) {
+    assert(cross->columns > 0 && cross->columns <= CROSS_COLUMNS_MAX);
     char *name = NULL;
     for (uint32_t i = 0; i < cross->columns; i++) {
         char text[COLUMN_LABEL_TEXT], *before = name;

@@ -1,4 +1,5 @@
 /* Which column of a table a feature was made of: found by its name, and proved by its id. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +30,7 @@ static char *find_value(uint32_t column, uint64_t id, const char *text) {
 /* Whether the feature is one of the column, whose name stood before `text`. */
 static bool is_of_column(const struct table *table, uint32_t column, uint64_t id,
                          const char *text) {
+    assert(column < table->columns);
     if (table->column[column].kind == COLUMN_WORDS)
         return has_id(column, id, ROLE_WORD, text);
     char *value = find_value(column, id, text);
@@ -75,6 +77,7 @@ uint32_t table_column_of(const struct table *table, uint64_t id, const char *nam
 /* Whether the parts of a name, each behind " * ", are of the cross's columns in their order. */
 static bool is_of_cross(const struct table *table, const struct table_cross *cross,
                         const char *name) {
+    assert(cross->columns > 0 && cross->columns <= CROSS_COLUMNS_MAX);
     const char *part = behind_name(table, cross->column[0], name);
     for (uint32_t i = 1; part && i < cross->columns; i++) {
         const char *next = NULL;

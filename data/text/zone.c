@@ -1,5 +1,6 @@
 #include "data/text/zone.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -264,6 +265,7 @@ void zone_free(struct zone *zone) {
 }
 
 int32_t zone_minutes(const struct zone *zone, int64_t seconds) {
+    assert(zone);
     if (zone->has_rule && (!zone->count || seconds >= zone->at[zone->count - 1]))
         return offset_by_rule(zone, seconds) / 60;
     uint32_t low = 0, high = zone->count;
