@@ -45,7 +45,7 @@ uint8_t lbfgs_answer_register(const struct lbfgs *lbfgs);
 
 /* Whether the gap at x, by estimate, is as small as a run that has converged must have it. True if
  * it is not known. */
-bool lbfgs_has_converged(const struct lbfgs *lbfgs);
+bool lbfgs_gap_is_small(const struct lbfgs *lbfgs);
 
 /* The least fall of F in a step, over the last LOSSES_KEPT / 2; 0 before there were LOSSES_KEPT. */
 double lbfgs_fall(const struct lbfgs *lbfgs);

@@ -125,7 +125,7 @@ uint8_t lbfgs_answer_register(const struct lbfgs *o) {
 
 /* ---- whether the run ends ---- */
 
-bool lbfgs_has_converged(const struct lbfgs *o) {
+bool lbfgs_gap_is_small(const struct lbfgs *o) {
     const struct gap_settings *gap = &o->settings.gap;
     const struct optimizer_point x = figures_of_x(o);
     return !gap->known || isnan(x.gap_estimate) || x.gap_estimate <= gap_allowed(gap, x.loss);
@@ -168,7 +168,7 @@ bool lbfgs_ends_outdated(const struct lbfgs *o) {
 }
 
 static enum reason tolerance_that_ends(const struct lbfgs *o) {
-    bool ends = !o->settings.gap.waited_for || lbfgs_has_converged(o);
+    bool ends = !o->settings.gap.waited_for || lbfgs_gap_is_small(o);
     return lbfgs_ends_outdated(o) ? REASON_NONE : tolerance_reached(o, ends);
 }
 

@@ -38,7 +38,7 @@ bool reason_has_model(enum reason reason) {
     return reasons[reason].model;
 }
 
-bool reason_has_converged(enum reason reason) {
+bool reason_says_converged(enum reason reason) {
     assert((unsigned)reason < REASONS);
     return reasons[reason].converged;
 }

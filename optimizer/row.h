@@ -48,7 +48,7 @@ enum reason {
 const char *reason_text(enum reason reason);
 bool reason_can_resume(enum reason reason);
 bool reason_has_model(enum reason reason);
-bool reason_has_converged(enum reason reason);
+bool reason_says_converged(enum reason reason);
 bool reason_claims_optimum(enum reason reason);
 
 /* Whether the reason of a text that reason_text() gave can be resumed. */

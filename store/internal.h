@@ -2,6 +2,7 @@
 #ifndef DML_STORE_INTERNAL_H
 #define DML_STORE_INTERNAL_H
 
+#include <pthread.h>
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -220,6 +221,7 @@ enum statement {
 
 struct store {
     sqlite3 *database;
+    pthread_t owner; /* the thread that opened it, and alone uses it */
     char *path;
     bool network;   /* the file lies on a network file system */
     bool fenced;    /* another process took over: the database is not touched any more */

@@ -246,6 +246,7 @@ static int open_locked(const char *state_folder, const char *files, int flags,
     struct store *store = *opened = memory_new(1, sizeof *store);
     char *file = memory_format("%s/dml.db", files);
     store->path = memory_format("%s/dml.db", state_folder);
+    store->owner = pthread_self();
     store->network = filesystem_is_network(files);
     const bool missing = access(file, F_OK) && errno == ENOENT;
     int code =

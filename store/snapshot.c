@@ -191,6 +191,7 @@ int store_read(const char *state_folder, struct store **store) {
 
 int store_copy(struct store *store, struct store **copy) {
     struct store *made = memory_new(1, sizeof *made);
+    made->owner = pthread_self();
     made->path = memory_copy_string(store->path);
     int result = sqlite3_open(":memory:", &made->database);
     sqlite3_backup *backup =

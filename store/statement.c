@@ -133,7 +133,7 @@ static int prepare(struct store *store, enum statement statement, const struct v
 int store_run_statement(struct store *store, enum statement statement, const struct value *values,
                         size_t values_count, row_take *take, void *context) {
     sqlite3_stmt *prepared;
-    assert(statement < STATEMENTS);
+    assert(statement < STATEMENTS && pthread_equal(store->owner, pthread_self()));
     if (store->fenced)
         return store_fenced(store);
     int code = prepare(store, statement, values, values_count, &prepared);

@@ -11,6 +11,9 @@
  * caller does that every 100 ms or so, and before it sends what relies on a journal entry. A crash
  * of the process loses what was not flushed, a crash of the machine perhaps a little more.
  *
+ * Threads. The thread that opened a store alone uses it: the coordinator's event loop. Every
+ * statement asserts that.
+ *
  * Damage. Opening checks the structure of the file, and what a run resumes from has checksums. */
 #ifndef DML_STORE_STORE_H
 #define DML_STORE_STORE_H

@@ -1,4 +1,11 @@
-/* What "auto" means: how long the history is and how many workers there are. */
+/* What "auto" means: how long the history is, how many workers there are, and which preconditioner
+ * a run has.
+ *
+ * Who chooses the preconditioner, in this order: sizing_precondition() by the job and the shape of
+ * the data alone; sizing_heavy(), once columns are counted, whether a leading block pays; where
+ * there is no block, scaling_choose() (coordinator/job/scaling.h) whether a diagonal scales
+ * columns; for a network the scaling of its family (coordinator/job/family.c). The result has as
+ * `preconditioner` what came of it. */
 #ifndef DML_COORDINATOR_JOB_SIZING_H
 #define DML_COORDINATOR_JOB_SIZING_H
 

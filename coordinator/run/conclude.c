@@ -34,7 +34,7 @@ static bool has_converged(const struct training *run, const struct coordinator_v
     if (run->fit.late)
         return false;
     if (!run->gap.known || view->reason == REASON_EARLY_STOPPING)
-        return reason_has_converged(view->reason);
+        return reason_says_converged(view->reason);
     return gap_is_small(&run->gap) &&
            !convergence_is_separable(run->session->job, set_info(run->set), view);
 }

@@ -223,7 +223,7 @@ static json_t *record_converged(const struct figure_source *source) {
     if (!reason)
         return json_null();
     return converged ? json_incref(converged)
-                     : json_boolean(reason_has_converged(reason_of(reason)));
+                     : json_boolean(reason_says_converged(reason_of(reason)));
 }
 
 static double record_best(const struct figure_source *source, const char *key) {

@@ -375,7 +375,7 @@ static void curvature_that_is_damaged_or_of_another_model_is_not_used(void **sta
  * has room for, and columns that there are not. */
 static void curvature_that_cannot_be_is_not_used(void **state) {
     (void)state;
-    static const struct container_kind kind = {"DMLCURV\n", 2, "curvature"};
+    static const struct container_kind kind = {"DMLCURV\n", 1, "curvature"};
     const uint32_t pairs = 1u << 31, columns[] = {1, 2, 3};
     struct model *model = with_curvature();
     for (int wrong = 0; wrong < 2; wrong++) {
