@@ -109,7 +109,6 @@ PORTABLE double sample_hash(uint64_t dice, uint32_t chunk, uint32_t row) {
 #define FUNCTION PORTABLE
 #define CLONED PORTABLE
 #include "objective/losses.def"
-#include "objective/objective.h"
 #undef LOSS
 #undef NAME
 #undef LOSS_PIECE
