@@ -622,7 +622,6 @@ uint64_t *set_first_rows(const struct set *set) {
 }
 
 int set_tile(struct set *set, uint32_t number, struct rows *rows) {
-    assert(number < set_tiles(&set->info));
     const struct set_facts *facts = set->facts;
     int code = set->looked ? 0 : look_at_file(set);
     if (code)
