@@ -90,9 +90,9 @@ struct rows {
  * min(1, floor + rate · (its share)), and weighs 1/chance. objective/objective.h says what the
  * share is. */
 struct row_sampling {
-    double rate;   /* ≥ 0 */
-    double floor;  /* in (0, 1]; 1: all rows, with weight 1 */
-    uint64_t dice; /* makes another sample */
+    double rate;          /* ≥ 0 */
+    double floor;         /* in (0, 1]; 1: all rows, with weight 1 */
+    uint64_t sample_seed; /* makes another sample */
 };
 
 /* How many strips of `width` > 0 columns, of which the last may have fewer, so many columns are. */

@@ -124,8 +124,8 @@ static void note_amount(struct column_profile *column, const char *text, uint64_
     const bool plain_comma = number_has_decimal_comma(text);
     const bool by_points = point && text[strspn(text, "0123456789+-. eE")];
     const bool by_commas = comma && !plain_comma && text[strspn(text, "0123456789+- ")];
-    column->dressed_points += by_points;
-    column->dressed_commas += by_commas;
+    column->formatted_points += by_points;
+    column->formatted_commas += by_commas;
     const bool better = !plain_comma && number_has_decimal_comma(column->amount);
     if ((by_points || by_commas) && (!*column->amount || better))
         snprintf(column->amount, sizeof column->amount, "%s", text);
@@ -149,14 +149,14 @@ static void note_text(const struct profile *profile, struct column_profile *colu
         column->dated++;
     else if (!*column->undated)
         snprintf(column->undated, sizeof column->undated, "%s", text);
-    if (number_is_dressed(text, column->unit)) {
+    if (number_is_formatted(text, column->unit)) {
         /* If numbers have a decimal comma, those with other signs as well are the better examples.
          */
-        if (!column->dressed++ ||
+        if (!column->formatted++ ||
             (number_has_decimal_comma(column->example) && !number_has_decimal_comma(text)))
             snprintf(column->example, sizeof column->example, "%s", text);
     }
-    column->clocks += is_clock(text);
+    column->times_of_day += is_clock(text);
     note_amount(column, text, hash);
     column->longest = strlen(text) > column->longest ? strlen(text) : column->longest;
     column->foreign = column->foreign || !text_is_utf8(text);

@@ -35,17 +35,17 @@ struct column_profile {
     uint32_t dates;          /* the formats in which all texts are dates: data/text/date.h */
     uint64_t dated;          /* texts that are dates of some format */
     char undated[24];        /* the first that is none */
-    uint64_t dressed;        /* texts that would be numbers without "$", "%", blanks, commas, or the
-                                unit that the first one has */
+    uint64_t formatted;      /* texts that would be numbers without "$", "%", blanks, commas, or the
+                              unit that the first one has */
     char example[24];        /* the first of them that is more than a number with a decimal comma */
     char unit[8];            /* "" if the first text has none */
-    uint64_t clocks;         /* texts such as 12:05 or 7:30:15 */
+    uint64_t times_of_day;   /* texts such as 12:05 or 7:30:15 */
     uint64_t numbers;        /* texts that are numbers */
     uint64_t points, commas; /* texts that are amounts with a decimal point, and with a comma */
-    uint64_t only_points, only_commas;       /* of these, those that are none the other way */
-    uint64_t plain_commas;                   /* texts of digits and one comma */
-    uint64_t dressed_points, dressed_commas; /* with more than digits, the point and blanks */
-    char amount[24];                         /* the first of them, preferably with other signs */
+    uint64_t only_points, only_commas;           /* of these, those that are none the other way */
+    uint64_t plain_commas;                       /* texts of digits and one comma */
+    uint64_t formatted_points, formatted_commas; /* with more than digits, the point and blanks */
+    char amount[24];      /* the first of them, preferably with other signs */
     uint32_t odd_count;   /* different texts that are neither, up to PROFILE_ODD_MAX */
     uint64_t odd_cells;   /* texts that are neither */
     struct odd_text *odd; /* PROFILE_ODD_MAX, once there is one; owned */

@@ -50,7 +50,7 @@ int fixed_exponent(double absolute_sum, uint64_t count) {
     return clamp(e, FIXED_EXPONENT_MIN, FIXED_EXPONENT_MAX);
 }
 
-int fixed_finer(double square_sum, int exponent) {
+int fixed_extra_bits(double square_sum, int exponent) {
     int above; /* square_sum < 2^above */
     if (!(square_sum > 0) || isinf(square_sum))
         return 0;

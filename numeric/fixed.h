@@ -41,7 +41,7 @@ int fixed_exponent(double absolute_sum, uint64_t count);
  * weight·value². By the inequality of Cauchy and Schwarz Σ weight·|value_j·value_l| ≤ √(S_j·S_l),
  * so sums stay below 2⁶² where each column has its own k, with a factor of 2 for all roundings.
  * Σ|value| is up to √n times √S: each of n values of one size gives half a bit. 0 to FINER_MAX. */
-int fixed_finer(double square_sum, int exponent);
+int fixed_extra_bits(double square_sum, int exponent);
 
 /* What a row's weight counts in the sum that base exponents are chosen by: at least the weight and
  * its root. 1 for 1. */

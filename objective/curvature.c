@@ -367,7 +367,7 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
         chance = chance > 1 ? 1 : chance;
         hessian->trace += weight * trace;
         hessian->trace_leverage += weighted;
-        if (!(sample_hash(sampling->dice, number, batch->first + i) < chance))
+        if (!(sample_hash(sampling->sample_seed, number, batch->first + i) < chance))
             continue;
         hessian->sampled++;
         if (triangle && !hessian->exceeded)

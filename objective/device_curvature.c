@@ -162,7 +162,7 @@ static int draw(const struct device_curvature *curvature, const struct device_pa
         .bound = ldexp(sampling->floor, exponent),
         .rate = sampling->rate,
         .floor = sampling->floor,
-        .dice = sampling->dice,
+        .sample_seed = sampling->sample_seed,
         .derivatives = pass->margins,
         .work = pass->work,
         .diagonal = places->diagonal,

@@ -54,7 +54,7 @@ struct curvature_draw_arguments {
     double share; /* examples·2^−31 */
     double bound; /* of second derivatives */
     double rate, floor;
-    uint64_t dice;
+    uint64_t sample_seed;
     const double *derivatives; /* rows × K, not weighted */
     const double *work;        /* rows × K, as losses leave it */
     double *diagonal;          /* rows × K: of the second derivatives */
@@ -139,7 +139,7 @@ PORTABLE void curvature_draw_row(const struct curvature_draw_arguments *argument
     double weighted = trace * curvature_leverage(arguments, chunk, row, weight);
     double chance = arguments->floor + arguments->rate * weighted;
     chance = chance > 1 ? 1 : chance;
-    if (sample_hash(arguments->dice, chunk->number, row) < chance)
+    if (sample_hash(arguments->sample_seed, chunk->number, row) < chance)
         flags |= CURVATURE_DRAWN;
     flags = flags & CURVATURE_COUNTS ? flags : 0;
     arguments->traced[at] = weight * trace;

@@ -89,10 +89,10 @@ PORTABLE uint64_t sample_hash_mix(uint64_t x) {
 }
 
 /* A number that is even in [0, 1), and a function of these three alone. */
-PORTABLE double sample_hash(uint64_t dice, uint32_t chunk, uint32_t row) {
+PORTABLE double sample_hash(uint64_t sample_seed, uint32_t chunk, uint32_t row) {
     uint64_t place = (uint64_t)chunk << 32 | row;
     uint64_t bits =
-        sample_hash_mix(sample_hash_mix(dice) + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
+        sample_hash_mix(sample_hash_mix(sample_seed) + (place + 1) * UINT64_C(0x9e3779b97f4a7c15));
     return (double)(bits >> 11) * 0x1p-53;
 }
 

@@ -18,7 +18,7 @@ enum { PROOF_CURVED = 45, PROOF_SHORT = PROOF_CURVED / 9 };
 enum { PROOF_CURVED_PARAMETERS = (PROOF_CURVED + 1) * PROOF_OUTPUTS };
 enum { PROOF_TRIANGLE = PROOF_CURVED_PARAMETERS * (PROOF_CURVED_PARAMETERS + 1) / 2 };
 enum { PROOF_CURVED_CHUNK = 1, PROOF_CURVED_BOUND = 6 };
-static const struct row_sampling proof_sampling = {.rate = 0.05, .floor = 0.1, .dice = 1};
+static const struct row_sampling proof_sampling = {.rate = 0.05, .floor = 0.1, .sample_seed = 1};
 
 /* Networks get fewer rows: without fused products in hardware they take long. Units that fill lanes
  * and leave some over. */

@@ -13,8 +13,8 @@
  * margins are 0; of a loss that has them whatever its label is. */
 double objective_second_at_zero(const struct objective_shape *shape);
 
-/* How second derivatives sample rows: by `sampling` row i of chunk c counts if u(dice, c, i) <
- * chance, with the weight 1/chance, so that the weighted sum is on average that over all rows:
+/* How second derivatives sample rows: by `sampling` row i of chunk c counts if u(sample_seed, c, i)
+ * < chance, with the weight 1/chance, so that the weighted sum is on average that over all rows:
  *
  *   chance = min(1, floor + rate · trace · leverage)
  *

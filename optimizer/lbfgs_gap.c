@@ -109,14 +109,14 @@ static const struct gap_row by_newton = {.sums = 2,
 #define MEAN_FACTOR 8.0 /* as bias_scale is |E|x||² to a factor of 2, and c is uncertain */
 
 /* What second derivatives are as a rule; where that is not known F stands for them. */
-static double second_rather(const struct lbfgs *o) {
+static double second_typical(const struct lbfgs *o) {
     const struct gap_settings *gap = &o->settings.gap;
-    return gap->rather > 0 ? gap->rather : o->mean_loss;
+    return gap->typical_second > 0 ? gap->typical_second : o->mean_loss;
 }
 
 static bool rather_is_less(const struct lbfgs *o) {
-    double rather = second_rather(o);
-    return rather > 0 && rather < o->settings.gap.second;
+    double typical_second = second_typical(o);
+    return typical_second > 0 && typical_second < o->settings.gap.second;
 }
 
 static void add_l2(const struct lbfgs *o, uint8_t gradient, bool step, struct bytes *program) {
@@ -129,7 +129,7 @@ static void add_l2(const struct lbfgs *o, uint8_t gradient, bool step, struct by
 static double measured_by_l2(const struct lbfgs *o, const double *sums, double square) {
     const struct gap_settings *gap = &o->settings.gap;
     double l2 = o->settings.l2, scale = o->settings.bias_scale;
-    double c = rather_is_less(o) ? second_rather(o) : gap->second, uneven = gap->second / c;
+    double c = rather_is_less(o) ? second_typical(o) : gap->second, uneven = gap->second / c;
     double mean = scale < 1 ? MEAN_FACTOR * scale * uneven * uneven : INFINITY;
     double biases = fmax(0, square - sums[0]);
     double moved = sqrt(sums[0]) + sqrt(fmin(mean, gap->mean_square) * biases);
@@ -175,7 +175,7 @@ static void add_columns(const struct lbfgs *o, uint8_t gradient, bool step, stru
 
 static void add_both(const struct lbfgs *o, uint8_t gradient, bool step, struct bytes *program) {
     add_second(o, gradient, o->settings.gap.second, program);
-    add_second(o, gradient, second_rather(o), program);
+    add_second(o, gradient, second_typical(o), program);
     add_metric(o, step, program);
 }
 

@@ -181,7 +181,7 @@ static enum optimizer_want measure_trial(struct lbfgs *o, enum span_answer asked
     struct operation second = {.code = all ? OPERATION_ROWS_SECOND : OPERATION_ROWS_CURVED,
                                .slot = common->window.candidate,
                                .alpha = common->span.rate,
-                               .serial = common->span.kept.dice};
+                               .serial = common->span.kept.sample_seed};
     o->common.asked = asked;
     add_at(o, program);
     if (asks_for_losses(asked)) {
@@ -214,7 +214,7 @@ static enum optimizer_want product_evaluated(struct lbfgs *o, const struct evalu
                                            .noise = lbfgs_noise(o),
                                            .damping = o->common.span.damping,
                                            .first = o->steepest ? lbfgs_steepest_step(o) : 1,
-                                           .dice = window->entered + 1,
+                                           .sample_seed = window->entered + 1,
                                            .slope = o->slope};
     rows_add_take(program, ROWS_PRODUCT, window->candidate);
     if (o->common.biases_due) {

@@ -44,7 +44,7 @@ static enum optimizer_want list_measured(struct lbfgs *o, const double *scalars,
     working_choose(&o->working, request->listed, request->listed_count, limit);
     if (!o->working.count)
         return give_up(o, program);
-    if (working_is_dear(&o->working, &o->preconditioner, &o->settings.preconditioner)) {
+    if (working_is_too_costly(&o->working, &o->preconditioner, &o->settings.preconditioner)) {
         o->working.stage = WORKING_NONE;
         return lbfgs_step_from(o, program);
     }

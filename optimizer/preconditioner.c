@@ -75,13 +75,13 @@ struct row_sampling preconditioner_sampling_of(const struct preconditioner *p,
     double score = p->found.score;
     if (!(score > 0))
         score = s->trace_first * (double)s->rows * (double)s->columns;
-    struct row_sampling all = {.floor = 1, .dice = p->refreshes + 1};
+    struct row_sampling all = {.floor = 1, .sample_seed = p->refreshes + 1};
     double rate = (1 - UNIFORM_SHARE) * (double)sample / score;
     if (sample >= s->rows || !isfinite(rate))
         return all;
     return (struct row_sampling){.rate = rate,
                                  .floor = UNIFORM_SHARE * (double)sample / (double)s->rows,
-                                 .dice = p->refreshes + 1};
+                                 .sample_seed = p->refreshes + 1};
 }
 
 struct row_sampling preconditioner_sampling(const struct preconditioner *p,

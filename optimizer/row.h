@@ -102,16 +102,17 @@ struct optimizer_data {
  * the estimate is ½·(√Σ g_j² + m·|g_b|)²/l2 + 10·½·g_b²/c. m is at most the root of `mean_square`,
  * and about |E|x||. */
 struct gap_settings {
-    bool known;    /* else nothing is estimated */
-    double second; /* what bounds the second derivatives of a row's loss, above 0 */
-    double rather; /* what they are as a rule; 0: F itself stands for them; infinite: not known */
-    double bias_share;  /* of it that biases keep where weights take their place, 0 to 1 */
-    double mean_square; /* of rows, where l2 alone tells the gap; else 0 */
-    bool newton;        /* P can be trusted */
-    double least;       /* a loss below this counts as this */
-    double tolerance;   /* converged: the gap is at most this share of F */
-    bool waited_for;    /* a tolerance ends the run only where it has converged, */
-    bool asked_for;     /* and a level loss only if it stays so: the job says what the gap may be */
+    bool known;            /* else nothing is estimated */
+    double second;         /* what bounds the second derivatives of a row's loss, above 0 */
+    double typical_second; /* what they are as a rule; 0: F itself stands for them; infinite: not
+                              known */
+    double bias_share;     /* of it that biases keep where weights take their place, 0 to 1 */
+    double mean_square;    /* of rows, where l2 alone tells the gap; else 0 */
+    bool newton;           /* P can be trusted */
+    double least;          /* a loss below this counts as this */
+    double tolerance;      /* converged: the gap is at most this share of F */
+    bool waited_for;       /* a tolerance ends the run only where it has converged, */
+    bool asked_for; /* and a level loss only if it stays so: the job says what the gap may be */
 };
 
 /* Whether squares of the columns are needed. */

@@ -349,7 +349,7 @@ enum span_answer span_begin(struct span *span, const struct window *window,
     double rate =
         keeps ? span->rate : span_rate(window->directions, settings->rows, settings->outputs);
     if (!keeps)
-        kept->dice = settings->dice;
+        kept->sample_seed = settings->sample_seed;
     kept->count = 0; /* until a step is made */
     kept->slopes = stepped && kept->slopes;
     kept->searches++;
@@ -406,7 +406,7 @@ static void serialize_settings(struct codec *codec, struct span_settings *settin
     serialize_f64(codec, &settings->noise);
     serialize_f64(codec, &settings->first);
     serialize_f64(codec, &settings->damping);
-    serialize_u64(codec, &settings->dice);
+    serialize_u64(codec, &settings->sample_seed);
     serialize_f64(codec, &settings->slope);
 }
 
@@ -418,7 +418,7 @@ static void serialize_kept(struct codec *codec, struct span_kept *kept, uint32_t
     serialize_bool(codec, &kept->exact);
     serialize_bool(codec, &kept->slopes);
     if (!mutant(DICE_FORGOTTEN))
-        serialize_u64(codec, &kept->dice);
+        serialize_u64(codec, &kept->sample_seed);
     for (size_t i = 0; i < size_of(count) && !codec->in.failed && !mutant(SECOND_FORGOTTEN); i++)
         serialize_f64(codec, &kept->second[i]);
 }

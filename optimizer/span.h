@@ -37,20 +37,20 @@ struct span_settings {
     double weight_sum, l2;
     uint64_t rows; /* of the training data */
     uint32_t outputs;
-    double noise;   /* differences of phi up to this are rounding */
-    double first;   /* how far to go along the newest direction if it has no curvature */
-    double damping; /* that the search before ended with; 0 at first */
-    double slope;   /* of F along the newest direction */
-    uint64_t dice;  /* for a sample */
+    double noise;         /* differences of phi up to this are rounding */
+    double first;         /* how far to go along the newest direction if it has no curvature */
+    double damping;       /* that the search before ended with; 0 at first */
+    double slope;         /* of F along the newest direction */
+    uint64_t sample_seed; /* for a sample */
 };
 
 /* Second derivatives of the sums over rows, about, at the point that a search has come to. */
 struct span_kept {
-    uint32_t count;    /* between searches: directions of the window that they are by, or 0 */
-    uint32_t searches; /* begun since all were measured */
-    bool exact;        /* all were measured at this point */
-    bool slopes;       /* loss and sums of slopes are those of this point, too */
-    uint64_t dice;     /* of their sample */
+    uint32_t count;       /* between searches: directions of the window that they are by, or 0 */
+    uint32_t searches;    /* begun since all were measured */
+    bool exact;           /* all were measured at this point */
+    bool slopes;          /* loss and sums of slopes are those of this point, too */
+    uint64_t sample_seed; /* of their sample */
     double second[SPAN_SECOND_MAX]; /* rows of a lower triangle */
 };
 

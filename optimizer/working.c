@@ -49,8 +49,8 @@ static uint64_t rows_wanted(const struct working *w, const struct preconditioner
 }
 
 /* Terms of a row grow as the square of the set. Before any were counted all columns count alike. */
-static bool is_dear(const struct working *w, const struct preconditioner *p,
-                    const struct preconditioner_settings *settings, uint64_t count) {
+static bool is_too_costly(const struct working *w, const struct preconditioner *p,
+                          const struct preconditioner_settings *settings, uint64_t count) {
     double rows = (double)rows_wanted(w, settings, count), pairs = (double)count * (double)count;
     double density = w->density > 0 ? w->density : settings->density * settings->density / 2;
     double price = settings->price_all + rows * pairs * density * settings->price_term;
@@ -58,9 +58,9 @@ static bool is_dear(const struct working *w, const struct preconditioner *p,
            (price > PRICE_OUTPUTS_MAX || price > fmax(PRICE_AT_ONCE, (double)p->passes));
 }
 
-bool working_is_dear(const struct working *w, const struct preconditioner *p,
-                     const struct preconditioner_settings *settings) {
-    return is_dear(w, p, settings, w->count);
+bool working_is_too_costly(const struct working *w, const struct preconditioner *p,
+                           const struct preconditioner_settings *settings) {
+    return is_too_costly(w, p, settings, w->count);
 }
 
 bool working_due(const struct working *w, const struct preconditioner *p,
@@ -71,7 +71,7 @@ bool working_due(const struct working *w, const struct preconditioner *p,
     bool whole = all <= settings->block_columns;
     bool has_room = nonzero + (whole ? 0 : VIOLATORS_LEAST) <= settings->block_columns;
     return settings->form == PRECONDITION_LISTED && !w->left && w->failures < FAILURES_MAX &&
-           has_room && !is_dear(w, p, settings, nonzero);
+           has_room && !is_too_costly(w, p, settings, nonzero);
 }
 
 uint32_t working_limit(const struct working *w, const struct preconditioner_settings *settings,

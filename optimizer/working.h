@@ -48,8 +48,8 @@ bool working_due(const struct working *w, const struct preconditioner *p,
 
 /* Whether those of the set that was chosen are: with several outputs they may cost as much as the
  * passes since the last ones, and so many at most. */
-bool working_is_dear(const struct working *w, const struct preconditioner *p,
-                     const struct preconditioner_settings *settings);
+bool working_is_too_costly(const struct working *w, const struct preconditioner *p,
+                           const struct preconditioner_settings *settings);
 
 /* How many parameters may come to those that are not 0: half as many, three quarters in the first
  * steps, which are damped, a quarter in a run that starts from a model; as many with several

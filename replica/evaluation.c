@@ -164,7 +164,8 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
     evaluation->number = message->evaluation;
     evaluation->parts = parts;
     evaluation->bounds = message->bounds;
-    evaluation->sampling = (struct row_sampling){message->rate, message->floor, message->dice};
+    evaluation->sampling =
+        (struct row_sampling){message->rate, message->floor, message->sample_seed};
     evaluation->has_upper = replica->upper && mutant(UPPER_KEPT);
     keep_weights(&evaluation->weights, replica, &message->weights);
     accrual_clear(&evaluation->accrual, evaluation_totals(&evaluation->parts));

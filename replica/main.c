@@ -37,7 +37,7 @@ struct shell {
     bool device_failed;        /* the last set could not be opened only because a device failed */
     const char *device_option; /* of the command line, or NULL */
     int16_t *exponents;        /* base exponents of a network or plug-in; owned */
-    int16_t *finer;            /* those of sums for errors of estimates; owned */
+    int16_t *extra_bits;       /* those of sums for errors of estimates; owned */
 
     /* A plug-in has these members: */
     struct objective_plugin plugin;
@@ -80,8 +80,8 @@ static void close_set(struct shell *shell) {
     shell->workers = NULL;
     free(shell->exponents);
     shell->exponents = NULL;
-    free(shell->finer);
-    shell->finer = NULL;
+    free(shell->extra_bits);
+    shell->extra_bits = NULL;
     free(shell->plugin_source);
     shell->plugin_source = NULL;
     free(shell->rank);
@@ -242,16 +242,16 @@ static int start_workers(struct shell *shell, const struct replica_setup *setup,
 }
 
 /* Base exponents of sums for errors of estimates; those of all others if nothing is finer. */
-static const int16_t *finer_exponents(struct shell *shell, const struct blob *finer) {
+static const int16_t *extra_exponent_bits(struct shell *shell, const struct blob *extra_bits) {
     const struct set_info *info = set_info(shell->set);
-    const uint8_t *bits = finer->data;
-    if (!finer->length)
+    const uint8_t *bits = extra_bits->data;
+    if (!extra_bits->length)
         return info->exponent;
-    assert(finer->length <= info->features + 1);
-    shell->finer = memory_new(info->features + 1, sizeof *shell->finer);
-    for (uint32_t i = 0; i < finer->length; i++)
-        shell->finer[i] = (int16_t)(info->exponent[i] + bits[i]);
-    return shell->finer;
+    assert(extra_bits->length <= info->features + 1);
+    shell->extra_bits = memory_new(info->features + 1, sizeof *shell->extra_bits);
+    for (uint32_t i = 0; i < extra_bits->length; i++)
+        shell->extra_bits[i] = (int16_t)(info->exponent[i] + bits[i]);
+    return shell->extra_bits;
 }
 
 static int open_set(struct shell *shell, const struct replica_setup *setup) {
@@ -294,7 +294,7 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         replica_rows_of_chunks(shell->replica, first, chunks);
         free(first);
     }
-    settings.finer = finer_exponents(shell, &setup->finer);
+    settings.extra_bits = extra_exponent_bits(shell, &setup->extra_bits);
     if (objective_has_products(&settings.shape) && settings.sizes.parameters <= UINT32_MAX)
         settings.column_weights = setup->layout.tensor[0].columns;
     if (family_of(&settings.shape)->rounds_chunks)

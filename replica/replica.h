@@ -38,7 +38,8 @@ struct replica_setup {
     uint32_t on_host;      /* number of this replica on its host: which device it takes */
     struct blob plugin;    /* plugin_source_encode() made it; empty: none. Valid until the next
                               REPLICA_SETUP */
-    struct blob finer; /* as `plugin`: a byte a base exponent, as in REPLICA_SETUP; empty: none */
+    struct blob
+        extra_bits; /* as `plugin`: a byte a base exponent, as in REPLICA_SETUP; empty: none */
     struct loss_parameters loss;
     struct layout layout;          /* of the parameters */
     uint8_t activation, precision; /* of a network */

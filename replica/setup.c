@@ -20,8 +20,8 @@ static void release_after_work(struct replica *replica, void *memory,
         release(memory);
         return;
     }
-    MEMORY_ROOM(replica->outlived, replica->outlived_count, replica->outlived_capacity);
-    replica->outlived[replica->outlived_count++] = (struct outlived){memory, release};
+    MEMORY_ROOM(replica->deferred_frees, replica->deferred_count, replica->deferred_capacity);
+    replica->deferred_frees[replica->deferred_count++] = (struct deferred_frees){memory, release};
 }
 
 static void release_factors(void *kronecker) {
@@ -38,11 +38,11 @@ static void release_kronecker(struct replica *replica) {
 
 static void release_work(struct replica *replica) {
     /* No thread is at work. */
-    for (size_t i = 0; i < replica->outlived_count; i++)
-        replica->outlived[i].release(replica->outlived[i].memory);
-    free(replica->outlived);
-    replica->outlived = NULL;
-    replica->outlived_count = replica->outlived_capacity = 0;
+    for (size_t i = 0; i < replica->deferred_count; i++)
+        replica->deferred_frees[i].release(replica->deferred_frees[i].memory);
+    free(replica->deferred_frees);
+    replica->deferred_frees = NULL;
+    replica->deferred_count = replica->deferred_capacity = 0;
     flush_pool_release(&replica->flushes);
     kept_bulk_release(&replica->kept);
     joined_release(&replica->joined);
@@ -63,7 +63,7 @@ static void release_texts(struct replica *replica) {
     free((char *)replica->setup.scratch);
     free((char *)replica->setup.device);
     free((void *)replica->setup.plugin.data);
-    free((void *)replica->setup.finer.data);
+    free((void *)replica->setup.extra_bits.data);
     replica->setup = (struct replica_setup){0};
 }
 
@@ -251,7 +251,7 @@ static bool is_open(const struct replica *replica, const struct message_replica_
            setup->strip_columns == message->strip_columns &&
            setup->scaled == message->coordinates && setup->unit == message->unit &&
            setup->l2 == message->l2 && same_blob(&setup->plugin, &message->plugin) &&
-           same_blob(&setup->finer, &message->finer);
+           same_blob(&setup->extra_bits, &message->extra_bits);
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
@@ -286,7 +286,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .unit = message->unit,
         .l2 = message->l2,
         .plugin = copy_blob(&message->plugin),
-        .finer = copy_blob(&message->finer),
+        .extra_bits = copy_blob(&message->extra_bits),
     };
     memcpy(&replica->setup.loss, message->loss.data, sizeof replica->setup.loss);
     forget_columns(replica);

@@ -104,7 +104,7 @@ struct kronecker_point {
 };
 
 /* Memory that threads may compute with though their work is given up, and who frees it. */
-struct outlived {
+struct deferred_frees {
     void *memory;
     void (*release)(void *memory);
 };
@@ -179,8 +179,9 @@ struct replica {
     struct flush_pool flushes;
     uint32_t sequence; /* of the last flush */
 
-    struct outlived *outlived; /* of former set-ups: released once no thread is at work; owned */
-    size_t outlived_count, outlived_capacity;
+    struct deferred_frees
+        *deferred_frees; /* of former set-ups: released once no thread is at work; owned */
+    size_t deferred_count, deferred_capacity;
 
     struct action *actions;
     uint32_t action_first, action_count, action_capacity;

@@ -122,7 +122,7 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
     bool errors = hessian == HESSIAN_EXPECTED || hessian == HESSIAN_SCORES;
     use->sample = (struct objective_sample){
         .seconds = kind_seconds(kind),
-        .exponent = errors ? workers->settings.finer : workers->settings.exponents,
+        .exponent = errors ? workers->settings.extra_bits : workers->settings.exponents,
         .examples = workers->settings.examples,
         .columns = workers->settings.block_columns,
         .shared = workers->settings.shared,

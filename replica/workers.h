@@ -21,8 +21,8 @@ struct workers_settings {
     struct objective_shape shape;
     const int16_t *exponent; /* as in struct objective_scale; outlives the workers */
     int uniform;
-    const int16_t *exponents; /* as in struct objective_sample, as is `examples`; outlive them, */
-    const int16_t *finer;     /* as do those for the errors of estimates */
+    const int16_t *exponents;  /* as in struct objective_sample, as is `examples`; outlive them, */
+    const int16_t *extra_bits; /* as do those for the errors of estimates */
     uint64_t examples;
     uint32_t strip_columns;  /* of tiles, which the processor alone computes; 0: there are none */
     bool upper;              /* of a network in tiles: layers lie above the strips */

@@ -25,8 +25,8 @@ static double sum_at(const struct registers *registers, size_t r, size_t c) {
  * multiplied. */
 static double unit_of(const struct registers *registers, int bound, size_t element) {
     int e = registers->exponents[element];
-    if (registers->finer)
-        e += registers->finer[layout_exponent_of(&registers->layout, element)];
+    if (registers->extra_bits)
+        e += registers->extra_bits[layout_exponent_of(&registers->layout, element)];
     int exponent = 62 + bound - 2 * e, odd = exponent & 1;
     return ldexp(odd ? sqrt(2.0) : 1, (exponent - odd) / 2);
 }

@@ -135,7 +135,7 @@ static void drop_vectors(struct registers *registers) {
     touched_release(&registers->gradient_touched);
     rows_release(&registers->rows);
     free(registers->exponents);
-    free(registers->finer);
+    free(registers->extra_bits);
     scaling_release(&registers->scaling);
     limits_release(&registers->limits);
     factor_drop(registers->factor);
@@ -216,10 +216,11 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
     registers->exponents = has_exponents(registers)
                                ? memory_new(registers->count, sizeof *registers->exponents)
                                : NULL;
-    free(registers->finer);
-    registers->finer = setup->finer.length ? memory_new(setup->finer.length, 1) : NULL;
-    if (setup->finer.length)
-        memcpy(registers->finer, setup->finer.data, setup->finer.length);
+    free(registers->extra_bits);
+    registers->extra_bits =
+        setup->extra_bits.length ? memory_new(setup->extra_bits.length, 1) : NULL;
+    if (setup->extra_bits.length)
+        memcpy(registers->extra_bits, setup->extra_bits.data, setup->extra_bits.length);
     assert(!registers->exponents_set && !registers->start_set);
     return registers->backend->open ? registers->backend->open(registers) : 0;
 }

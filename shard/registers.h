@@ -88,8 +88,8 @@ struct registers {
     int exponent;               /* if so, this */
     int16_t *exponents;         /* one an element; NULL if uniform and without a preconditioner */
     size_t exponents_set;       /* elements whose exponent came */
-    uint8_t *finer;             /* what sums for errors of estimates add to each exponent of the
-                                   layout (numeric/fixed.h); NULL: nothing; owned */
+    uint8_t *extra_bits;        /* what sums for errors of estimates add to each exponent of the
+                              layout (numeric/fixed.h); NULL: nothing; owned */
     struct scaling scaling;     /* while it is not used, vectors are weights and biases */
     struct limits limits;       /* of elements; then programs run on the host */
     bool starts;                /* x comes with START messages, else from the layout */

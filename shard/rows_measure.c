@@ -253,8 +253,8 @@ static bool advances(const struct row_measure *measure) {
 }
 
 /* The operation that alone is asked for, of few rows, at margins that are there; else NULL. */
-static const struct operation *drawing_alone(const struct row_vectors *rows,
-                                             const struct row_measure *measure) {
+static const struct operation *only_sampled(const struct row_vectors *rows,
+                                            const struct row_measure *measure) {
     const struct operation *first = measure->operations[0];
     bool draws = first->code == OPERATION_ROWS_SECOND || first->code == OPERATION_ROWS_CURVED;
     bool there = known_margins(rows, measure->at);
@@ -273,7 +273,7 @@ static void measure_drawn(struct row_piece *piece, const struct row_measure *mea
 
 static void measure_piece(struct row_piece *piece, const struct row_measure *measure,
                           struct block_sums *blocks) {
-    const struct operation *drawing = drawing_alone(piece->rows, measure);
+    const struct operation *drawing = only_sampled(piece->rows, measure);
     if (drawing) {
         measure_drawn(piece, measure, drawing, blocks);
         return;

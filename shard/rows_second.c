@@ -14,8 +14,8 @@ enum { TILE_ROWS = 128 };
 
 /* A number that is even in [0, 1), and a function of these alone (random_mix() of a counter, as
  * replicas draw the rows of curvature). */
-static double drawn(uint64_t dice, uint64_t row) {
-    uint64_t bits = random_mix(random_mix(dice) + (row + 1) * RANDOM_STEP);
+static double drawn(uint64_t sample_seed, uint64_t row) {
+    uint64_t bits = random_mix(random_mix(sample_seed) + (row + 1) * RANDOM_STEP);
     return (double)(bits >> 11) * 0x1p-53;
 }
 

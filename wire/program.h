@@ -133,10 +133,10 @@
  *   →max   ROWS_DERIVATIVE         max |derivative of a loss by a margin|; +infinity if one is not
  *                                  finite
  *   →k     ROWS_SLOPES k slots     for each i: Σ weight·derivative·Q[slot_i]
- *   →k(k+1)/2 ROWS_SECOND k slots rate dice   for i ≥ j, row by row: Σ weight/rate·Q[slot_i]ᵀ·S·
- *                                  Q[slot_j] over the rows with u(dice, 0, row) < rate; S are the
+ *   →k(k+1)/2 ROWS_SECOND k slots rate sample_seed   for i ≥ j, row by row: Σ
+ * weight/rate·Q[slot_i]ᵀ·S· Q[slot_j] over the rows with u(sample_seed, 0, row) < rate; S are the
  *                                  second derivatives of the row's loss by its margins
- *   →k     ROWS_CURVED slot k slots rate dice
+ *   →k     ROWS_CURVED slot k slots rate sample_seed
  *                                  the row of ROWS_SECOND that is of `slot`: for each i:
  *                                  Σ weight/rate·Q[slot_i]ᵀ·S·Q[slot]
  *          ROWS_ADVANCE            Z = v, and D is the derivatives there: BEGIN with `rows` gives
@@ -243,7 +243,7 @@ struct operation {
     double gamma;             /* of FACTOR; or share */
     double l1;
     bool scaled;     /* B is of register A */
-    uint64_t serial; /* of P; or dice */
+    uint64_t serial; /* of P; or of a sample */
     uint32_t slot;
     uint32_t count;   /* of slots */
     uint32_t tensors; /* of the layout */

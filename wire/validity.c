@@ -257,18 +257,18 @@ static const char *fault_of_limits(const struct message_shard_setup *body) {
 }
 
 /* Sums of all rows are finer in each column, or in none; only those of all parameters can be. */
-static const char *fault_of_finer(const struct blob *finer, uint32_t precondition,
-                                  const struct blob *encoded) {
+static const char *fault_of_extra_bits(const struct blob *extra_bits, uint32_t precondition,
+                                       const struct blob *encoded) {
     struct layout layout;
-    const uint8_t *bits = finer->data;
-    if (!finer->length)
+    const uint8_t *bits = extra_bits->data;
+    if (!extra_bits->length)
         return NULL;
     if (precondition != PRECONDITION_FULL)
         return "finer sums than there are";
     const char *fault = layout_decode(encoded->data, encoded->length, &layout);
-    if (!fault && finer->length != layout_exponents(&layout))
+    if (!fault && extra_bits->length != layout_exponents(&layout))
         fault = "finer sums of another number of columns";
-    for (uint32_t i = 0; i < finer->length && !fault; i++)
+    for (uint32_t i = 0; i < extra_bits->length && !fault; i++)
         fault = unless(bits[i] <= FINER_MAX, "finer sums than there may be");
     return fault;
 }
@@ -289,7 +289,7 @@ FAULT_IN_BODY(shard_setup) {
         fault_of_block_of_part(body), fault_of_coordinates(body->coordinates, &body->layout),
         fault_of_exponent(body->bias_exponent), fault_of_exponent(body->block_bias_exponent),
         fault_of_device(body->device),
-        fault_of_finer(&body->finer, body->precondition, &body->layout));
+        fault_of_extra_bits(&body->extra_bits, body->precondition, &body->layout));
 }
 
 FAULT_IN(coordinates) {
@@ -354,7 +354,7 @@ FAULT_IN_BODY(replica_setup) {
         fault_of_precondition(body->precondition, body->block_columns, body->coordinates,
                               &body->layout),
         fault_of_coordinates(body->coordinates, &body->layout), fault_of_device(body->device),
-        fault_of_finer(&body->finer, body->precondition, &body->layout));
+        fault_of_extra_bits(&body->extra_bits, body->precondition, &body->layout));
 }
 
 FAULT_IN_BODY(shard_at) {

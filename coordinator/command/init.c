@@ -234,7 +234,7 @@ static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
     if (kind == COLUMN_NUMBER && seen->whole && seen->least >= EPOCH_LEAST &&
         seen->most <= EPOCH_MOST)
         fputs("; if these are seconds since 1970: csv { dates }, with date_format = epoch", file);
-    if (kind == COLUMN_CATEGORY && (double)seen->dressed > 0.9 * (double)seen->cells) {
+    if (kind == COLUMN_CATEGORY && (double)seen->formatted > 0.9 * (double)seen->cells) {
         fputs("; numbers such as ", file);
         escape_put(seen->example, file);
         fprintf(file, " are strings here; as numbers they must have only %s",
@@ -248,7 +248,7 @@ static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
     if (kind == COLUMN_NUMBER && seen->compact == seen->cells)
         fputs("; if these are dates as 20240506: csv { dates }, with date_format = \"%Y%m%d\"",
               file);
-    if (kind == COLUMN_CATEGORY && seen->clocks == seen->cells)
+    if (kind == COLUMN_CATEGORY && seen->times_of_day == seen->cells)
         fputs("; times of the day are strings here; minutes, as a number, would say more", file);
     if (kind == COLUMN_CATEGORY)
         put_mixed_dates(seen, file);

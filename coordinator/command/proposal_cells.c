@@ -159,7 +159,7 @@ static enum texts texts_of(const struct column_profile *seen, bool commas, bool 
         return TEXTS_MIXED;
     if (others && !are_strays(seen))
         return numbers ? TEXTS_MIXED : TEXTS_OTHER;
-    if (commas ? seen->dressed_commas : seen->dressed_points)
+    if (commas ? seen->formatted_commas : seen->formatted_points)
         return TEXTS_AMOUNTS;
     return numbers ? TEXTS_NUMBERS : TEXTS_OTHER;
 }
@@ -384,7 +384,7 @@ static bool has_commas(const struct profile *profile) {
         const struct column_profile *seen = label ? &profile->labels : &profile->column[i];
         commas |= seen->only_commas && seen->commas + seen->odd_cells == seen->cells &&
                   (!seen->odd_cells || are_strays(seen));
-        if (seen->only_points && seen->points == seen->cells && seen->dressed_points)
+        if (seen->only_points && seen->points == seen->cells && seen->formatted_points)
             return false;
     }
     return commas;

@@ -221,7 +221,7 @@ void dispatch_serialize(struct codec *codec, struct dispatch *d) {
     serialize_fails_if(codec, request->bounds.count && bounds_fault(&request->bounds));
     serialize_f64(codec, &request->sampling.rate);
     serialize_f64(codec, &request->sampling.floor);
-    serialize_u64(codec, &request->sampling.dice);
+    serialize_u64(codec, &request->sampling.sample_seed);
     serialize_weights(codec, request);
     serialize_bool(codec, &evaluation->exceeded);
     serialize_maxima(codec, &evaluation->maxima);

@@ -70,7 +70,7 @@ void portions_announce(struct dispatch *d, uint32_t link, struct output *out) {
         .bounds = d->evaluation.request.bounds,
         .rate = d->evaluation.request.sampling.rate,
         .floor = d->evaluation.request.sampling.floor,
-        .dice = d->evaluation.request.sampling.dice,
+        .sample_seed = d->evaluation.request.sampling.sample_seed,
         .parts = evaluation_list(&d->evaluation.request.parts),
         .weights = {d->evaluation.request.weights, d->evaluation.request.weight_count},
     };

@@ -59,8 +59,8 @@ struct coordinator_settings {
     const struct set_info *data; /* outlives the coordinator, as do the strings */
     const int16_t *exponents; /* base exponents as the layout numbers them; outlive the coordinator.
                                  NULL: those of the data's columns */
-    const uint8_t *finer;     /* what sums for errors of estimates add to each of these, as
-                                 fixed_finer() says; NULL: nothing; outlives the coordinator */
+    const uint8_t *extra_bits; /* what sums for errors of estimates add to each of these, as
+                             fixed_extra_bits() says; NULL: nothing; outlives the coordinator */
     const char *set_path;
     const char *run; /* names the run to its workers */
     uint64_t term;

@@ -395,7 +395,7 @@ void hosts_started(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
 }
 
 /* The first that comes up on a host that was set aside must show that it stays. */
-void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+void hosts_worker_up(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
     assert(worker < workers_count(hosts));
     struct hosts_worker *at = &hosts->workers[worker];
     if (hosts->items[at->host].aside) {
@@ -482,7 +482,7 @@ uint32_t hosts_late(const struct hosts *hosts, int64_t now_ns) {
     return HOSTS_NONE;
 }
 
-void hosts_hasten(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
+void hosts_start_now(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
     assert(worker < workers_count(hosts) && !hosts->workers[worker].up);
     if (is_shard(hosts, worker) && !hosts_of(hosts, worker)->up)
         move_worker(hosts, worker, best_host(hosts, worker, now_ns));
@@ -491,13 +491,13 @@ void hosts_hasten(struct hosts *hosts, uint32_t worker, int64_t now_ns) {
 
 /* ---- one run after the other ---- */
 
-void hosts_again(struct hosts *hosts) {
+void hosts_begin_next_run(struct hosts *hosts) {
     assert(hosts->workers && hosts->count > 0);
     for (uint32_t i = 0; i < hosts->count; i++)
         hosts->items[i].changed = true;
 }
 
-void hosts_left(struct hosts *hosts, uint32_t worker) {
+void hosts_worker_left(struct hosts *hosts, uint32_t worker) {
     assert(worker < workers_count(hosts));
     hosts->workers[worker].up = false;
     recount_host(hosts, hosts->workers[worker].host);

@@ -81,10 +81,10 @@ bool hosts_adopt(struct hosts *hosts, uint32_t worker, uint32_t host, int64_t no
 
 /* Another run begins with the workers where they are, and with what is known of the hosts. All of
  * them have changed, for whoever records that. */
-void hosts_again(struct hosts *hosts);
+void hosts_begin_next_run(struct hosts *hosts);
 
 /* The worker's process ended between two runs. */
-void hosts_left(struct hosts *hosts, uint32_t worker);
+void hosts_worker_left(struct hosts *hosts, uint32_t worker);
 
 /* When a worker that is not up was started, or is to be started. */
 int64_t hosts_due(const struct hosts *hosts, uint32_t worker);
@@ -101,7 +101,7 @@ const char *hosts_state_text(enum hosts_state state); /* "set aside", …; a con
 void hosts_started(struct hosts *hosts, uint32_t worker, int64_t now_ns);
 
 /* It was greeted, also by another run. */
-void hosts_came(struct hosts *hosts, uint32_t worker, int64_t now_ns);
+void hosts_worker_up(struct hosts *hosts, uint32_t worker, int64_t now_ns);
 
 /* It is gone, or its start failed: decides where it is started next, and returns when that is; now,
  * or later. INT64_MAX if there is no place left for a worker that the run cannot do without. */
@@ -115,7 +115,7 @@ void hosts_tick(struct hosts *hosts, int64_t now_ns);
 uint32_t hosts_late(const struct hosts *hosts, int64_t now_ns);
 
 /* Places such a worker where it is started now: a shard on the host that answers. */
-void hosts_hasten(struct hosts *hosts, uint32_t worker, int64_t now_ns);
+void hosts_start_now(struct hosts *hosts, uint32_t worker, int64_t now_ns);
 
 /* A host whose state changed since this last named it, or HOSTS_NONE. */
 uint32_t hosts_changed(struct hosts *hosts);

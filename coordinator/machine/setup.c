@@ -204,11 +204,11 @@ static bool has_products(const struct coordinator *c) {
 }
 
 /* What sums for errors of estimates are finer by. */
-static struct blob finer_of(const struct coordinator *c) {
-    const uint8_t *finer = c->settings.finer;
+static struct blob extra_bits_of(const struct coordinator *c) {
+    const uint8_t *extra_bits = c->settings.extra_bits;
     uint64_t exponents = layout_exponents(&c->settings.layout);
-    assert(!finer || exponents <= PRECONDITION_PARAMETERS_MAX + 1);
-    return (struct blob){finer, finer ? (uint32_t)exponents : 0};
+    assert(!extra_bits || exponents <= PRECONDITION_PARAMETERS_MAX + 1);
+    return (struct blob){extra_bits, extra_bits ? (uint32_t)exponents : 0};
 }
 
 /* What a shard must know of rows, where it keeps vectors of them. Those of a network in tiles are
@@ -276,7 +276,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .threads = shard_threads(c),
         .on_host = on_host(c, link),
         .device = device_for(c, link),
-        .finer = finer_of(c),
+        .extra_bits = extra_bits_of(c),
     };
     add_row_setup(c, &message.shard_setup);
     roster_send(&c->roster, link, message, out);
@@ -366,7 +366,7 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .rows = has_products(c) ? set_vector_rows(c->settings.data) : 0,
         .strip_columns = c->settings.data->strip_columns,
         .plugin = {plugin.data, (uint32_t)plugin.length},
-        .finer = finer_of(c),
+        .extra_bits = extra_bits_of(c),
     };
     roster_send(&c->roster, link, message, out);
     bytes_release(&layout);

@@ -90,7 +90,7 @@ void link_note_worker(struct worker_link *link) {
     link->ungreeted = 0;
     missing_came(&cluster->missing, link->number);
     if (cluster->options.hosts)
-        hosts_came(cluster->options.hosts, link->number, clock_monotonic_ns());
+        hosts_worker_up(cluster->options.hosts, link->number, clock_monotonic_ns());
 }
 
 /* ---- how workers are lost ---- */
@@ -320,7 +320,7 @@ void links_watch_hosts(struct cluster *cluster) {
     while ((late = hosts_late(hosts, now_ns)) != HOSTS_NONE && !cluster->links[late].peer) {
         struct worker_view worker = coordinator_worker(cluster->coordinator, late);
         const char *before = hosts_of(hosts, late)->name;
-        hosts_hasten(hosts, late, now_ns);
+        hosts_start_now(hosts, late, now_ns);
         const char *now = hosts_of(hosts, late)->name;
         log_info("%s %u is started on %s at once: %s %s", role_name(worker.role), worker.index, now,
                  before, now == before ? "may be back" : "does not answer");

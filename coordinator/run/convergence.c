@@ -55,7 +55,7 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
         return (struct gap_settings){.known = false};
     bool stops_elsewhere = job_gives(job, "gradient_tolerance") || job_gives(job, "loss_tolerance");
     struct gap_settings settings = {.bias_share = 1,
-                                    .rather = INFINITY,
+                                    .typical_second = INFINITY,
                                     .least = LOSS_LEAST,
                                     .tolerance = job->gap_tolerance,
                                     .asked_for = job_gives(job, "gap_tolerance"),
@@ -72,10 +72,10 @@ struct gap_settings gap_settings_of(const struct job *job, const struct objectiv
     if (objective->has_unit) {
         const struct typical typical = typical_of(shape, data);
         settings.least *= typical.loss;
-        settings.rather = typical.second;
+        settings.typical_second = typical.second;
     }
     if ((objective->figures & FIGURE_LOG_LOSS) && objective->labels != LABEL_ORDERED)
-        settings.rather = 0; /* the loss itself says what they are */
+        settings.typical_second = 0; /* the loss itself says what they are */
     /* Where errors are found at the end of a run that does not go to the very optimum for them. */
     if (job->summary && !job_inverts(job) && !settings.asked_for)
         settings.tolerance =

@@ -107,7 +107,7 @@ static bool is_part(const struct table *table, uint32_t within, uint32_t of) {
 }
 
 /* A finer group may be within a coarser one, and of two with as many levels the later one. */
-static bool may_be_finer(const struct splitting *s, uint32_t of, uint32_t within) {
+static bool may_have_extra_bits(const struct splitting *s, uint32_t of, uint32_t within) {
     uint32_t fine = s->group[of].count, coarse = s->group[within].count;
     return of != within && fine && coarse && (fine > coarse || (fine == coarse && of > within));
 }
@@ -116,7 +116,7 @@ static bool may_be_within(const struct splitting *s, uint32_t of, uint32_t withi
     const struct table *table = s->layout->table;
     if (of >= table->columns)
         return s->group[of].count && s->group[within].count && is_part(table, within, of);
-    return within < table->columns && may_be_finer(s, of, within);
+    return within < table->columns && may_have_extra_bits(s, of, within);
 }
 
 /* Whether a level of the one column says which level of the other a row has. Splits of columns
@@ -135,7 +135,7 @@ static bool tells(const struct splitting *s, uint32_t column, uint32_t other) {
  * counties, town * colour is within county * colour. By the splits that were found of columns. */
 static bool follows(const struct splitting *s, uint32_t of, uint32_t within) {
     const struct table *table = s->layout->table;
-    if (of < table->columns || within < table->columns || !may_be_finer(s, of, within) ||
+    if (of < table->columns || within < table->columns || !may_have_extra_bits(s, of, within) ||
         is_part(table, within, of))
         return false;
     const struct table_cross *fine = &table->cross[of - table->columns],

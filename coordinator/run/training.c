@@ -193,7 +193,7 @@ static int make_coordinator(struct training *run) {
         .history_type = run->sizing.history_type,
         .data = set_info(run->set),
         .exponents = run->exponents,
-        .finer = run->finer,
+        .extra_bits = run->extra_bits,
         .set_path = run->set_path ? run->set_path : set_path(run->set),
         .run = run->name,
         .start = start_of(run),
@@ -437,7 +437,7 @@ void training_release(struct training *run, int code) {
     memory_unmap(run->squares, run->squares_bytes);
     moments_release(&run->moments);
     free(run->exponents);
-    free(run->finer);
+    free(run->extra_bits);
     training_release_plugin(run);
     scaling_walk_end(&run->recorder.walk);
     active_bounds_release(&run->recorder.active);

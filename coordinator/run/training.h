@@ -40,8 +40,8 @@ struct training {
     const struct dataset *data; /* the caller's, from training_run() to training_release() */
     struct set *set; /* to train on: that of `data`, or the one that the run began with */
     struct objective_shape shape;
-    uint8_t *finer;     /* of a summary, as in struct coordinator_settings; owned */
-    int16_t *exponents; /* of a network, as in struct coordinator_settings; owned */
+    uint8_t *extra_bits; /* of a summary, as in struct coordinator_settings; owned */
+    int16_t *exponents;  /* of a network, as in struct coordinator_settings; owned */
     struct layout parameters;
     struct model_plugin plugin; /* of a plug-in, as are the next: ids and names of features in */
     uint64_t *plugin_ids;       /* the order that it sees them in; owned */

@@ -74,16 +74,17 @@ static int measure_columns(struct training *run) {
 }
 
 /* What sums for the errors of estimates are finer by than others: the squares of columns say it. */
-static int find_finer(struct training *run) {
+static int find_extra_bits(struct training *run) {
     const struct set_info *info = set_info(run->set);
     double *squares = memory_new((size_t)info->features + 1, sizeof *squares);
     int code = moments_squares(run->set, cpus_usable(), &run->moments, squares);
     squares[info->features] = 1; /* of the intercept */
-    free(run->finer);
-    run->finer = memory_new((size_t)info->features + 1, sizeof *run->finer);
+    free(run->extra_bits);
+    run->extra_bits = memory_new((size_t)info->features + 1, sizeof *run->extra_bits);
     assert(code || info->weight_sum > 0);
     for (uint64_t j = 0; j <= info->features && !code; j++)
-        run->finer[j] = (uint8_t)fixed_finer(squares[j] * info->weight_sum, info->exponent[j]);
+        run->extra_bits[j] =
+            (uint8_t)fixed_extra_bits(squares[j] * info->weight_sum, info->exponent[j]);
     free(squares);
     return code;
 }
@@ -114,7 +115,7 @@ int training_measure_columns(struct training *run) {
     if (!code)
         code = measure_columns(run);
     if (!code && job_inverts(session->job))
-        code = find_finer(run);
+        code = find_extra_bits(run);
     if (!run->member.sweep) /* no other run asks for them */
         set_forget_squares(run->set);
     return code;

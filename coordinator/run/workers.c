@@ -154,13 +154,13 @@ static void begin_again(struct training *run) {
     struct session *session = run->session;
     if (!session->hosts.count)
         return;
-    hosts_again(&session->hosts);
+    hosts_begin_next_run(&session->hosts);
     for (uint32_t i = 0; i < session->launch.count; i++) {
         const struct launched *worker = session->launch.workers[i];
         if (!launch_runs(worker))
-            hosts_left(&session->hosts, worker->role == ROLE_SHARD
-                                            ? worker->index
-                                            : run->sizing.shards + worker->index);
+            hosts_worker_left(&session->hosts, worker->role == ROLE_SHARD
+                                                   ? worker->index
+                                                   : run->sizing.shards + worker->index);
     }
 }
 

@@ -335,7 +335,7 @@ static bool end_different(struct table_row *row) {
     struct batch *batch = row->batch;
     uint64_t repeated;
     if (!batch->has_origins)
-        batch_tell_apart(batch);
+        batch_give_ids_per_row(batch);
     /* Leaves out the values of those that are missing. */
     const struct batch_number *numbers = numbers_of(row->format, batch);
     const double *value = batch->value + batch->value_count;

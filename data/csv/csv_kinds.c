@@ -19,15 +19,15 @@
 
 struct cell_counts {
     uint32_t numbers, texts;
-    uint32_t commas;   /* texts that look like numbers with a decimal comma */
-    char *comma;       /* the first of them */
-    uint32_t no_dates; /* formats of which some text is no date, as in date_formats_narrow() */
-    uint32_t dressed;  /* texts that are numbers but for signs, as "$1,200.50", or one unit */
-    const char *unit;  /* of the first text; "" if it has none */
-    char *dress;       /* the first of them */
-    char *padded;      /* the first number with a zero before it, as codes have, not quantities */
-    char *foreign;     /* the first text that is not UTF-8 */
-    char *total;       /* the last text that names a sum of other rows, */
+    uint32_t commas;    /* texts that look like numbers with a decimal comma */
+    char *comma;        /* the first of them */
+    uint32_t no_dates;  /* formats of which some text is no date, as in date_formats_narrow() */
+    uint32_t formatted; /* texts that are numbers but for signs, as "$1,200.50", or one unit */
+    const char *unit;   /* of the first text; "" if it has none */
+    char *dress;        /* the first of them */
+    char *padded;       /* the first number with a zero before it, as codes have, not quantities */
+    char *foreign;      /* the first text that is not UTF-8 */
+    char *total;        /* the last text that names a sum of other rows, */
     uint64_t totals, total_row; /* how many there are, and the row of the last */
 };
 
@@ -110,9 +110,9 @@ static void count_cell(void *context, uint32_t column, char *cell) {
         counts->comma = !counts->commas && number_has_decimal_comma(cell) ? cell : counts->comma;
         counts->commas += number_has_decimal_comma(cell);
         counts->unit = counts->texts == 1 ? number_unit(cell) : counts->unit;
-        const bool dressed = number_is_dressed(cell, counts->unit);
-        counts->dress = !counts->dressed && dressed ? cell : counts->dress;
-        counts->dressed += dressed;
+        const bool formatted = number_is_formatted(cell, counts->unit);
+        counts->dress = !counts->formatted && formatted ? cell : counts->dress;
+        counts->formatted += formatted;
         if (!counts->foreign && !text_is_utf8(cell))
             counts->foreign = cell;
         uint32_t formats = ~counts->no_dates;
@@ -166,12 +166,12 @@ static void tell_of_dates(const struct format *format, const char *path, uint32_
 }
 
 /* As categories amounts are worth nothing, although the columns may matter most. */
-static void warn_of_dressed(const struct format *format, const char *path, uint32_t column,
-                            const struct cell_counts *counts) {
+static void warn_of_formatted(const struct format *format, const char *path, uint32_t column,
+                              const struct cell_counts *counts) {
     char name[COLUMN_TEXT];
     const char point = format->decimal_comma ? ',' : '.';
     double value;
-    if (counts->dressed <= counts->texts - counts->texts / 10)
+    if (counts->formatted <= counts->texts - counts->texts / 10)
         return;
     table_describe(format->table, column, name);
     if (number_of_amount(counts->dress, point, &value))
@@ -239,7 +239,7 @@ static int find_kind(struct format *format, const char *path, uint32_t i,
     column->padded = counts->padded;
     if (column->kind == COLUMN_CATEGORY) {
         tell_of_dates(format, path, i, counts);
-        warn_of_dressed(format, path, i, counts);
+        warn_of_formatted(format, path, i, counts);
     } else {
         tell_of_codes(format, path, i, counts);
     }

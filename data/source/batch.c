@@ -118,7 +118,7 @@ void batch_reserve(struct batch *batch, uint64_t values) {
     batch->start[batch->row_count] = batch->value_count;
 }
 
-void batch_tell_apart(struct batch *batch) {
+void batch_give_ids_per_row(struct batch *batch) {
     batch->has_origins = true;
     batch->alike = false;
     batch->origin = memory_resize(batch->origin, batch->value_capacity, sizeof *batch->origin);

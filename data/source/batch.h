@@ -104,7 +104,7 @@ static inline void batch_add_text(struct batch *batch, uint64_t id, double value
 bool batch_put_texts(struct batch *batch);
 
 /* From now on rows need not be alike: gives each row its ids, and each value its origin. */
-void batch_tell_apart(struct batch *batch);
+void batch_give_ids_per_row(struct batch *batch);
 
 /* Ends the row being read; `label_text` as in struct source_rows. If `sorted` is false, sorts the
  * row by id. If an id is repeated, writes it to *repeated, does not add the row, and answers false.

@@ -363,7 +363,7 @@ const char *number_unit(const char *text) {
     return digits && letters && letters <= UNIT_MOST && !at[letters] ? at : "";
 }
 
-bool number_is_dressed(const char *text, const char *unit) {
+bool number_is_formatted(const char *text, const char *unit) {
     char bare[64];
     size_t length = 0;
     double value;

@@ -41,7 +41,7 @@ const char *number_unit(const char *text);
 /* Whether a text is a number except for the currencies, minus signs, blanks and apostrophes that
  * number_of_amount() knows, "%", commas, and points before a decimal comma; or except for its unit,
  * if that is `unit`. */
-bool number_is_dressed(const char *text, const char *unit);
+bool number_is_formatted(const char *text, const char *unit);
 
 /* What such a text must be stripped to, for a message: without all but digits and its decimal
  * point, or the comma that is one, as in "1.200,50 \u20ac" and, with `decimal_comma`, everywhere.

@@ -103,7 +103,7 @@ static int restart_worker(struct process *process, const struct record *record) 
 static void note_worker(struct process *process, uint32_t number) {
     struct coordinator_process *self = process->state;
     if (self->hosts.count && coordinator_worker(self->machine, number).welcomed)
-        hosts_came(&self->hosts, number, process->world->now_ns);
+        hosts_worker_up(&self->hosts, number, process->world->now_ns);
 }
 
 static bool is_stored(const struct record *record) {
@@ -390,7 +390,7 @@ static int watch_hosts(struct process *process) {
     hosts_tick(&self->hosts, now_ns);
     while ((late = hosts_late(&self->hosts, now_ns)) != HOSTS_NONE &&
            !self->links[late].connection) {
-        hosts_hasten(&self->hosts, late, now_ns);
+        hosts_start_now(&self->hosts, late, now_ns);
         self->links[late].hangs = false;
         start_soon(process, late, 0);
     }

@@ -452,16 +452,17 @@ static void choose_gap(struct job *job) {
     random_init(&random, job->seed ^ UINT64_C(0x9a9));
     if (job->shape.network.layers || random_below(&random, 2))
         return;
-    job->optimizer.gap = (struct gap_settings){.known = true,
-                                               .second = 0.25 + random_unit(&random),
-                                               .rather = random_below(&random, 2) ? INFINITY : 0,
-                                               .bias_share = ldexp(1, -(int)(job->seed % 8)),
-                                               .mean_square = job->seed % 5 ? 0 : 30,
-                                               .newton = random_below(&random, 2),
-                                               .least = 1e-3,
-                                               .tolerance = 1e-4 * random_unit(&random),
-                                               .waited_for = random_below(&random, 2),
-                                               .asked_for = job->seed % 3 == 0};
+    job->optimizer.gap =
+        (struct gap_settings){.known = true,
+                              .second = 0.25 + random_unit(&random),
+                              .typical_second = random_below(&random, 2) ? INFINITY : 0,
+                              .bias_share = ldexp(1, -(int)(job->seed % 8)),
+                              .mean_square = job->seed % 5 ? 0 : 30,
+                              .newton = random_below(&random, 2),
+                              .least = 1e-3,
+                              .tolerance = 1e-4 * random_unit(&random),
+                              .waited_for = random_below(&random, 2),
+                              .asked_for = job->seed % 3 == 0};
     if (!job->columns)
         job->squares = memory_new(job->shape.features, sizeof *job->squares);
     for (uint32_t j = 0; j < job->shape.features; j++) {

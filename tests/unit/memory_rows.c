@@ -217,8 +217,8 @@ static void go_to(struct memory_rows *rows, const struct operation *o) {
     }
 }
 
-static bool sampled(uint64_t dice, uint32_t row, double rate) {
-    uint64_t hash = (dice * 0x9e3779b97f4a7c15 + row) * 0xbf58476d1ce4e5b9;
+static bool sampled(uint64_t sample_seed, uint32_t row, double rate) {
+    uint64_t hash = (sample_seed * 0x9e3779b97f4a7c15 + row) * 0xbf58476d1ce4e5b9;
     hash = (hash ^ hash >> 29) * 0x94d049bb133111eb;
     return (double)(hash >> 11) * 0x1p-53 < rate;
 }

@@ -323,7 +323,7 @@ static void blocks_add_up_to_the_same_integers_in_any_order(void **state) {
             struct canned *a = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, 1);
             struct canned *b = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, 2);
             struct objective_sample sample = sample_of(a);
-            sample.sampling = (struct row_sampling){.rate = 0.02, .floor = 0.5, .dice = 4};
+            sample.sampling = (struct row_sampling){.rate = 0.02, .floor = 0.5, .sample_seed = 4};
             sample.derivative_exponent += 1;
             int64_t *first = new_triangle(&shapes[s]), *second = new_triangle(&shapes[s]);
             curve(a, &sample, 1, first);
@@ -385,7 +385,8 @@ static void a_block_of_the_first_columns_has_their_part_of_the_triangle(void **s
             struct objective_sample sample = sample_of(canned);
             sample.derivative_exponent += 3;
             if (s % 2)
-                sample.sampling = (struct row_sampling){.rate = 0.002, .floor = 0.25, .dice = 4};
+                sample.sampling =
+                    (struct row_sampling){.rate = 0.002, .floor = 0.25, .sample_seed = 4};
             int64_t *all = new_triangle(&shapes[s]);
             struct objective_hessian of_all = curve(canned, &sample, 2, all);
             for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++)
@@ -557,7 +558,7 @@ static void without_a_triangle_only_the_totals_are_found(void **state) {
     (void)state;
     struct canned *canned = canned_new(shapes[4], false, VALUE_FLOAT, NULL, 3);
     struct objective_sample sample = sample_of(canned);
-    sample.sampling = (struct row_sampling){.rate = 0.02, .floor = 0.5, .dice = 4};
+    sample.sampling = (struct row_sampling){.rate = 0.02, .floor = 0.5, .sample_seed = 4};
     int64_t *triangle = new_triangle(&canned->shape);
     struct objective_hessian with = curve(canned, &sample, 1, triangle);
     struct objective_hessian without = curve(canned, &sample, 1, NULL);

@@ -82,7 +82,7 @@ static void a_draw_depends_on_dice_chunk_and_row_alone(void **state) {
     (void)state;
     struct lottery *lottery = lottery_new(OBJECTIVE_SQUARED);
     double before[LOTS];
-    struct row_sampling sampling = {.floor = 0.25, .dice = 9};
+    struct row_sampling sampling = {.floor = 0.25, .sample_seed = 9};
     struct objective_hessian hessian = draw(lottery, 5, sampling);
     memcpy(before, lottery->weight, sizeof before);
     uint32_t drawn = 0;
@@ -104,7 +104,7 @@ static void a_draw_depends_on_dice_chunk_and_row_alone(void **state) {
     lottery->rows.count = LOTS;
     draw(lottery, 6, sampling);
     assert_true(drawn_alike(before, lottery->weight) < 0.7 * LOTS); /* of other chunks: 5/8 */
-    sampling.dice++;
+    sampling.sample_seed++;
     draw(lottery, 5, sampling);
     assert_true(drawn_alike(before, lottery->weight) < 0.7 * LOTS);
     free(lottery);
@@ -118,7 +118,7 @@ static void chances_rise_with_leverage_and_weights_undo_them(void **state) {
     for (size_t i = 0; i < LOTS; i++)
         lottery->value[i] = i % 3 == 0 ? 0.25 : i % 3 == 1 ? 1 : 1.9375;
     struct objective_hessian hessian =
-        draw(lottery, 1, (struct row_sampling){.rate = 0.1, .floor = 0.1, .dice = 3});
+        draw(lottery, 1, (struct row_sampling){.rate = 0.1, .floor = 0.1, .sample_seed = 3});
     const double chance[] = {0.225, 0.6, 1};
     for (size_t i = 0; i < LOTS; i++) {
         drawn[i % 3] += lottery->weight[i] != 0;
@@ -143,7 +143,8 @@ static void assert_unbiased(struct canned *canned) {
     sample.derivative_exponent = 4;
     curve(canned, &sample, 1, all);
     sample.sampling = (struct row_sampling){.rate = 0.04, .floor = 0.05};
-    for (sample.sampling.dice = 0; sample.sampling.dice < DICE; sample.sampling.dice++) {
+    for (sample.sampling.sample_seed = 0; sample.sampling.sample_seed < DICE;
+         sample.sampling.sample_seed++) {
         memset(some, 0, elements * sizeof *some);
         curve(canned, &sample, 1, some);
         for (size_t at = 0; at < elements; at++) {
@@ -183,7 +184,7 @@ static void chances_rise_with_weights(void **state) {
     for (size_t i = 0; i < LOTS; i++)
         weight[i] = i % 3 == 0 ? 0 : i % 3 == 1 ? 0.25 : 1;
     lottery->rows.weight = weight;
-    draw(lottery, 1, (struct row_sampling){.rate = 0.1, .floor = 0.1, .dice = 3});
+    draw(lottery, 1, (struct row_sampling){.rate = 0.1, .floor = 0.1, .sample_seed = 3});
     const double chance[] = {0, 0.225, 0.6};
     for (size_t i = 0; i < LOTS; i++) {
         drawn[i % 3] += lottery->weight[i] != 0;

@@ -17,7 +17,8 @@ enum { COLUMNS = 20, EXPONENTS = COLUMNS + 1 };
 static const double loss[LOSS_PARAMETERS_MAX];
 static uint8_t bits[EXPONENTS + 1];
 
-static struct message shard_setup(const struct layout *layout, struct blob finer, uint8_t form) {
+static struct message shard_setup(const struct layout *layout, struct blob extra_bits,
+                                  uint8_t form) {
     return (struct message){.type = MESSAGE_SHARD_SETUP,
                             .shard_setup = {.attempt = 1,
                                             .layout = blob_of_layout(layout),
@@ -28,10 +29,11 @@ static struct message shard_setup(const struct layout *layout, struct blob finer
                                             .block_columns = form ? COLUMNS : 0,
                                             .folder = "",
                                             .device = "cpu",
-                                            .finer = finer}};
+                                            .extra_bits = extra_bits}};
 }
 
-static struct message replica_setup(const struct layout *layout, struct blob finer, uint8_t form) {
+static struct message replica_setup(const struct layout *layout, struct blob extra_bits,
+                                    uint8_t form) {
     return (struct message){.type = MESSAGE_REPLICA_SETUP,
                             .replica_setup = {.attempt = 1,
                                               .set = "data.set",
@@ -43,7 +45,7 @@ static struct message replica_setup(const struct layout *layout, struct blob fin
                                               .precondition = form,
                                               .block_columns = form ? COLUMNS : 0,
                                               .device = "cpu",
-                                              .finer = finer}};
+                                              .extra_bits = extra_bits}};
 }
 
 /* What a shard and a replica say of so many bytes; NULL: they take them. */
@@ -69,7 +71,7 @@ static void finer_sums_are_of_all_columns_or_of_none(void **state) {
     assert_non_null(strstr(fault_of(EXPONENTS, PRECONDITION_FULL), "than there may be"));
 }
 
-SUITE(finer) {
+SUITE(extra_bits) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finer_sums_are_of_all_columns_or_of_none),
     };

@@ -61,17 +61,17 @@ static void finer_exponents_leave_room_for_products_of_columns(void **state) {
     for (int i = 0; i < 2000; i++) {
         double value = ldexp(1 + 0.37 * (i % 3), i % 401 - 200), rows = 1 + i * i;
         int e = fixed_exponent(value * rows, (uint64_t)rows);
-        int k = fixed_finer(value * value * rows, e);
+        int k = fixed_extra_bits(value * value * rows, e);
         double square = ldexp(value, e + k);
         assert_true(square * square * rows < 0x1p123);
         assert_true(!k || square * square * rows >= 0x1p121);
     }
     /* Half a bit for each of a million values; nothing for a single one, or for none. */
-    assert_int_equal(fixed_finer(0x1p20, fixed_exponent(0x1p20, 1 << 20)), 10);
-    assert_int_equal(fixed_finer(9, fixed_exponent(3, 1)), 0);
-    assert_int_equal(fixed_finer(0, 61), 0);
-    assert_int_equal(fixed_finer(INFINITY, 61), 0);
-    assert_int_equal(fixed_finer(0x1p-1070, 0), FINER_MAX);
+    assert_int_equal(fixed_extra_bits(0x1p20, fixed_exponent(0x1p20, 1 << 20)), 10);
+    assert_int_equal(fixed_extra_bits(9, fixed_exponent(3, 1)), 0);
+    assert_int_equal(fixed_extra_bits(0, 61), 0);
+    assert_int_equal(fixed_extra_bits(INFINITY, 61), 0);
+    assert_int_equal(fixed_extra_bits(0x1p-1070, 0), FINER_MAX);
 }
 
 static void one_exponent_serves_columns_of_like_scale_only(void **state) {

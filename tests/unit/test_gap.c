@@ -90,7 +90,7 @@ static void a_loss_with_sharp_corners_curves_as_it_does_over_a_unit(void **state
         .kind = OBJECTIVE_HUBER, .outputs = 1, .loss = {.value = {1e-6}}};
     struct gap_settings settings = settings_for(&sharp);
     assert_near(settings.second, 1);
-    assert_near(settings.rather, 1e-6);
+    assert_near(settings.typical_second, 1e-6);
     assert_false(settings.newton); /* most rows have no curvature in P */
 }
 

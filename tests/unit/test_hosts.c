@@ -77,7 +77,7 @@ static void a_host_that_stays_away_is_tried_less_and_less_often_but_for_ever(voi
     for (; now_ns < 24 * 3600 * NS_PER_S; times++)
         now_ns = hosts_failed(&hosts, 2, "no route to host", now_ns);
     assert_in_range(times, 24 * 3, 24 * 12);
-    hosts_came(&hosts, 2, now_ns);
+    hosts_worker_up(&hosts, 2, now_ns);
     assert_in_range(hosts_failed(&hosts, 2, "gone", now_ns) - now_ns, 0, 60 * NS_PER_S);
     hosts_release(&hosts);
 }
@@ -88,7 +88,7 @@ static void a_host_that_comes_back_is_used_again(void **state) {
     make(&hosts, 2, 1, 2);
     int64_t when_ns = fail_times(&hosts, 2, 3, 0);
     hosts_started(&hosts, 2, when_ns);
-    hosts_came(&hosts, 2, when_ns);
+    hosts_worker_up(&hosts, 2, when_ns);
     assert_int_equal(hosts_state(hosts_of(&hosts, 2)), HOSTS_UP);
     /* until it has worked for a while, one more failure is enough */
     assert_true(hosts_failed(&hosts, 2, "gone", when_ns + NS_PER_S) > when_ns + 10 * NS_PER_S);
@@ -101,7 +101,7 @@ static void a_worker_that_has_worked_for_a_while_is_forgiven(void **state) {
     struct hosts hosts;
     make(&hosts, 2, 1, 2);
     fail_times(&hosts, 2, 2, 0);
-    hosts_came(&hosts, 2, NS_PER_S);
+    hosts_worker_up(&hosts, 2, NS_PER_S);
     hosts_tick(&hosts, 2 * NS_PER_S);
     assert_int_equal(hosts_of(&hosts, 2)->failures, 2);
     hosts_tick(&hosts, 60 * NS_PER_S);
@@ -115,7 +115,7 @@ static void a_shard_of_a_lost_host_goes_at_once_to_one_that_answers(void **state
     (void)state;
     struct hosts hosts;
     make(&hosts, 4, 1, 4);
-    hosts_came(&hosts, 3, 0); /* replica 2, on c */
+    hosts_worker_up(&hosts, 3, 0); /* replica 2, on c */
     assert_int_equal(hosts_failed(&hosts, 0, "gone", NS_PER_S), NS_PER_S);
     assert_string_equal(at(&hosts, 0), "c");
     hosts_release(&hosts);
@@ -125,8 +125,8 @@ static void a_shard_is_started_again_where_other_workers_live(void **state) {
     (void)state;
     struct hosts hosts;
     make(&hosts, 2, 1, 2);
-    hosts_came(&hosts, 1, 0); /* replica 0, beside it on a */
-    hosts_came(&hosts, 2, 0);
+    hosts_worker_up(&hosts, 1, 0); /* replica 0, beside it on a */
+    hosts_worker_up(&hosts, 2, 0);
     for (int i = 1; i < HOSTS_FAILURES_MAX; i++) {
         assert_true(hosts_failed(&hosts, 0, "killed", 0) > 0);
         assert_string_equal(at(&hosts, 0), "a");
@@ -140,8 +140,8 @@ static void shards_of_a_lost_host_are_shared_out(void **state) {
     (void)state;
     struct hosts hosts;
     make(&hosts, 3, 5, 3); /* shards 0 and 3 on a, 1 and 4 on b, 2 on c */
-    hosts_came(&hosts, 6, 0);
-    hosts_came(&hosts, 7, 0);
+    hosts_worker_up(&hosts, 6, 0);
+    hosts_worker_up(&hosts, 7, 0);
     hosts_failed(&hosts, 0, "gone", 0);
     hosts_failed(&hosts, 3, "gone", 0);
     assert_string_equal(at(&hosts, 0), "c");
@@ -166,10 +166,10 @@ static void a_shard_that_is_late_goes_to_a_host_that_answers_and_that_is_no_fail
     make(&hosts, 2, 1, 2);
     hosts_started(&hosts, 0, 0);
     assert_int_equal(hosts_late(&hosts, 9 * NS_PER_S), HOSTS_NONE); /* nobody answers */
-    hosts_came(&hosts, 2, NS_PER_S);
+    hosts_worker_up(&hosts, 2, NS_PER_S);
     assert_int_equal(hosts_late(&hosts, 2 * NS_PER_S), HOSTS_NONE);
     assert_int_equal(hosts_late(&hosts, 5 * NS_PER_S), 0);
-    hosts_hasten(&hosts, 0, 5 * NS_PER_S);
+    hosts_start_now(&hosts, 0, 5 * NS_PER_S);
     assert_string_equal(at(&hosts, 0), "b");
     assert_int_equal(hosts.items[0].failed, 0);
     assert_int_equal(hosts_late(&hosts, 6 * NS_PER_S), HOSTS_NONE);
@@ -209,7 +209,7 @@ a_worker_that_fails_where_others_live_avoids_the_host_which_is_not_set_aside(voi
     struct hosts hosts;
     make(&hosts, 3, 1, 3);
     for (uint32_t replica = 1; replica < 4; replica++)
-        hosts_came(&hosts, replica, 0);
+        hosts_worker_up(&hosts, replica, 0);
     for (const char *name = "abc"; *name; name++) {
         assert_string_equal(at(&hosts, 0), ((char[]){*name, '\0'}));
         fail_times(&hosts, 0, 3, 0);
@@ -224,14 +224,14 @@ static void a_move_does_not_forget_where_a_worker_failed(void **state) {
     struct hosts hosts;
     int64_t now_ns = 0;
     make(&hosts, 3, 1, 1); /* the replica on a; b and c do not answer */
-    hosts_came(&hosts, 1, 0);
+    hosts_worker_up(&hosts, 1, 0);
     fail_times(&hosts, 0, 3, 0);
     for (int times = 0; times < 2; times++) {
         assert_string_not_equal(at(&hosts, 0), "a");
         now_ns = hosts_failed(&hosts, 0, "no route to host", now_ns);
     }
     assert_string_equal(at(&hosts, 0), "a"); /* where the replica is up */
-    hosts_came(&hosts, 0, now_ns);
+    hosts_worker_up(&hosts, 0, now_ns);
     hosts_release(&hosts);
 }
 
@@ -243,7 +243,7 @@ static void a_worker_that_fails_on_every_host_that_is_left_ends_the_run(void **s
         uint32_t times = 0;
         make(&hosts, count, 1, count);
         for (uint32_t replica = 1; replica <= count; replica++)
-            hosts_came(&hosts, replica, 0);
+            hosts_worker_up(&hosts, replica, 0);
         for (; now_ns < INT64_MAX; times++)
             now_ns = hosts_failed(&hosts, 0, "out of memory", now_ns);
         assert_int_equal(times, count * HOSTS_FAILURES_MAX > HOSTS_TRIES_MAX
@@ -259,7 +259,7 @@ static void the_last_replica_is_tried_more_often_but_not_for_ever(void **state) 
     int64_t now_ns = 0, before_ns = 0;
     int times = 0;
     make(&hosts, 1, 1, 1);
-    hosts_came(&hosts, 0, 0);
+    hosts_worker_up(&hosts, 0, 0);
     for (; (now_ns = hosts_failed(&hosts, 1, "out of memory", before_ns)) < INT64_MAX; times++) {
         assert_in_range(now_ns - before_ns, 0, 20 * NS_PER_S);
         before_ns = now_ns;
@@ -273,8 +273,8 @@ static void replicas_of_lost_hosts_do_not_end_a_run_while_one_is_left(void **sta
     (void)state;
     struct hosts hosts;
     make(&hosts, 3, 1, 3);
-    hosts_came(&hosts, 0, 0);
-    hosts_came(&hosts, 1, 0); /* both on a */
+    hosts_worker_up(&hosts, 0, 0);
+    hosts_worker_up(&hosts, 1, 0); /* both on a */
     for (int64_t now_ns = 0; now_ns < 3600 * NS_PER_S;)
         now_ns = hosts_failed(&hosts, 2, "no route to host", now_ns);
     assert_true(hosts_failed(&hosts, 1, "killed", 3600 * NS_PER_S) < 3601 * NS_PER_S);
@@ -290,8 +290,8 @@ static void a_host_with_many_workers_is_set_aside_once_for_an_outage(void **stat
     struct hosts hosts;
     int64_t when_ns[4] = {0};
     make(&hosts, 2, 1, 8); /* replicas 1, 3, 5 and 7 on b */
-    hosts_came(&hosts, 0, 0);
-    hosts_came(&hosts, 1, 0);
+    hosts_worker_up(&hosts, 0, 0);
+    hosts_worker_up(&hosts, 1, 0);
     for (int64_t now_ns = 0; now_ns < 3 * NS_PER_S; now_ns += NS_PER_S)
         for (uint32_t i = 0; i < 4; i++)
             when_ns[i] = hosts_failed(&hosts, 2 + 2 * i, "no route to host", now_ns + i);
@@ -305,16 +305,16 @@ static void workers_of_a_host_that_is_back_are_started_at_once_and_forgiven(void
     struct hosts hosts;
     int64_t now_ns = 0;
     make(&hosts, 2, 1, 4); /* replicas 1 and 3 on b */
-    hosts_came(&hosts, 0, 0);
-    hosts_came(&hosts, 1, 0);
+    hosts_worker_up(&hosts, 0, 0);
+    hosts_worker_up(&hosts, 1, 0);
     fail_times(&hosts, 4, 3, 0);
     for (int i = 0; i < 6; i++)
         now_ns = hosts_failed(&hosts, 2, "no route to host", now_ns);
     assert_true(hosts_failed(&hosts, 4, "no route to host", now_ns) > now_ns + 60 * NS_PER_S);
     assert_int_equal(hosts_late(&hosts, now_ns), HOSTS_NONE);
-    hosts_came(&hosts, 2, now_ns);
+    hosts_worker_up(&hosts, 2, now_ns);
     assert_int_equal(hosts_late(&hosts, now_ns), 4);
-    hosts_hasten(&hosts, 4, now_ns);
+    hosts_start_now(&hosts, 4, now_ns);
     assert_int_equal(hosts_late(&hosts, now_ns), HOSTS_NONE);
     assert_true(hosts_failed(&hosts, 4, "killed", now_ns) < now_ns + NS_PER_S);
     assert_int_equal(hosts_state(&hosts.items[1]), HOSTS_UP);
@@ -352,7 +352,7 @@ static void an_outage_of_all_hosts_at_once_is_waited_for(void **state) {
     int times = 0;
     make(&hosts, 3, 1, 3);
     for (uint32_t i = 0; i < 4; i++)
-        hosts_came(&hosts, i, 0);
+        hosts_worker_up(&hosts, i, 0);
     lose_all(&hosts, now_ns);
     assert_true(hosts.lost);
     for (; (next_ns = hosts_failed(&hosts, 0, "network unreachable", now_ns)) < INT64_MAX;
@@ -372,16 +372,16 @@ static void when_one_of_all_lost_hosts_is_back_the_others_are_tried_at_once(void
     const int64_t now_ns = NS_PER_S + NS_PER_MS;
     make(&hosts, 3, 1, 3);
     for (uint32_t i = 0; i < 4; i++)
-        hosts_came(&hosts, i, 0);
+        hosts_worker_up(&hosts, i, 0);
     lose_all(&hosts, 0);
     for (uint32_t i = 0; i < 4; i++)
         hosts_failed(&hosts, i, "network unreachable", NS_PER_S);
-    hosts_came(&hosts, 2, now_ns); /* replica 1, on b */
+    hosts_worker_up(&hosts, 2, now_ns); /* replica 1, on b */
     assert_false(hosts.lost);
     for (uint32_t late, i = 0; i < 3; i++) {
         late = hosts_late(&hosts, now_ns);
         assert_int_equal(late, ((uint32_t[]){0, 1, 3})[i]);
-        hosts_hasten(&hosts, late, now_ns);
+        hosts_start_now(&hosts, late, now_ns);
     }
     assert_string_equal(at(&hosts, 0), "b");
     assert_int_equal(hosts_late(&hosts, now_ns), HOSTS_NONE);
@@ -409,11 +409,11 @@ static void workers_that_do_not_stay_do_not_keep_a_run_waiting_for_ever(void **s
     struct hosts hosts;
     int64_t now_ns = 0;
     make(&hosts, 1, 1, 1);
-    hosts_came(&hosts, 0, 0);
+    hosts_worker_up(&hosts, 0, 0);
     while ((now_ns = hosts_failed(&hosts, 0, "killed", now_ns)) < INT64_MAX) {
         assert_in_range(now_ns, 0, (HOSTS_LOST_SECONDS + 60) * NS_PER_S);
         now_ns += NS_PER_S;
-        hosts_came(&hosts, 0, now_ns);
+        hosts_worker_up(&hosts, 0, now_ns);
         hosts_tick(&hosts, now_ns);
         now_ns += NS_PER_S;
     }
@@ -438,7 +438,7 @@ static void each_change_of_a_host_is_named_once(void **state) {
     assert_int_equal(hosts_changed(&hosts), 0);
     assert_int_equal(hosts_changed(&hosts), 1);
     assert_int_equal(hosts_changed(&hosts), HOSTS_NONE);
-    hosts_came(&hosts, 2, 0);
+    hosts_worker_up(&hosts, 2, 0);
     assert_int_equal(hosts_changed(&hosts), 1);
     assert_int_equal(hosts_changed(&hosts), HOSTS_NONE);
     hosts_failed(&hosts, 1, "gone", 0);

@@ -31,16 +31,16 @@ static void what_is_known_of_hosts_holds_for_the_next_run(void **state) {
     struct hosts hosts;
     make(&hosts, 3, 1, 3);
     for (uint32_t worker = 0; worker < 3; worker++)
-        hosts_came(&hosts, worker, NS_PER_S);
+        hosts_worker_up(&hosts, worker, NS_PER_S);
     int64_t when_ns = fail_times(&hosts, 3, 3, 2 * NS_PER_S);
     while (hosts_changed(&hosts) != HOSTS_NONE)
         continue;
-    hosts_again(&hosts);
+    hosts_begin_next_run(&hosts);
     for (uint32_t host = 0; host < 3; host++)
         assert_int_equal(hosts_changed(&hosts), host);
     assert_int_equal(hosts_state(hosts_of(&hosts, 3)), HOSTS_SET_ASIDE);
     assert_true(hosts_due(&hosts, 3) == when_ns && when_ns > 20 * NS_PER_S);
-    hosts_left(&hosts, 2);
+    hosts_worker_left(&hosts, 2);
     assert_int_equal(hosts_of(&hosts, 2)->up, 0);
     assert_true(hosts_due(&hosts, 2) <= 2 * NS_PER_S && hosts_of(&hosts, 2)->failed == 0);
     hosts_release(&hosts);
@@ -54,14 +54,14 @@ static void a_worker_that_is_greeted_by_several_runs_has_worked_since_the_first(
     fail_times(&hosts, 1, 2, 0);
     for (int64_t second = 0; second < 100; second++) {
         hosts_started(&hosts, 1, second * NS_PER_S);
-        hosts_came(&hosts, 1, second * NS_PER_S);
+        hosts_worker_up(&hosts, 1, second * NS_PER_S);
         hosts_tick(&hosts, second * NS_PER_S);
     }
     assert_int_equal(hosts_of(&hosts, 1)->failures, 0);
     hosts_release(&hosts);
 }
 
-SUITE(hosts_again) {
+SUITE(hosts_begin_next_run) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_known_of_hosts_holds_for_the_next_run),
         cmocka_unit_test(a_worker_that_is_greeted_by_several_runs_has_worked_since_the_first),

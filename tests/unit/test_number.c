@@ -237,7 +237,7 @@ static void an_amount_says_which_of_its_signs_is_the_point(void **state) {
     (void)state;
     static const struct {
         const char *text;
-        bool decimal_comma, dressed, comma;
+        bool decimal_comma, formatted, comma;
     } amounts[] = {
         {"60,36 \u20ac", false, true, true},
         {"1.234,56", false, true, true},
@@ -255,7 +255,7 @@ static void an_amount_says_which_of_its_signs_is_the_point(void **state) {
         {"\u22121\u202f200 \u20b9", false, true, false},
     };
     for (size_t i = 0; i < sizeof amounts / sizeof *amounts; i++) {
-        assert_int_equal(number_is_dressed(amounts[i].text, ""), amounts[i].dressed);
+        assert_int_equal(number_is_formatted(amounts[i].text, ""), amounts[i].formatted);
         assert_int_equal(!!strchr(number_bare_form(amounts[i].text, amounts[i].decimal_comma), ','),
                          amounts[i].comma);
     }

@@ -374,7 +374,7 @@ static void a_tolerance_waits_until_the_gap_is_small(void **state) {
     minimize(steep_bias, 40, start, &settings, &early);
     settings.gap = (struct gap_settings){.known = true,
                                          .second = 1e-4,
-                                         .rather = INFINITY,
+                                         .typical_second = INFINITY,
                                          .bias_share = 1,
                                          .least = 1e-3,
                                          .tolerance = 1e-6};

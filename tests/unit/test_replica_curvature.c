@@ -79,7 +79,7 @@ static void the_whole_triangle_goes_to_the_first_shard(void **state) {
     struct computation computation = compute(&bench, 1);
     assert_true(computation.sums);
     assert_true(computation.sampling.rate == 0.5 && computation.sampling.floor == 0.25);
-    assert_int_equal(computation.sampling.dice, 1);
+    assert_int_equal(computation.sampling.sample_seed, 1);
     assert_int_equal(computation.bounds.exponent[0], 4);
     int64_t *sums = answer(&bench, 1000);
     for (int64_t i = 0; i < ELEMENTS; i++)

@@ -85,7 +85,7 @@ static uint64_t point_numbers(const struct world *world) {
     return world->kind == EVALUATION_TRANSPOSE ? set_info(world->set)->rows : parameters(world);
 }
 
-static const struct row_sampling sampling = {.rate = 0.01, .floor = 0.125, .dice = 77};
+static const struct row_sampling sampling = {.rate = 0.01, .floor = 0.125, .sample_seed = 77};
 enum { EXPONENT = 1 }; /* second derivatives are at most 1/4, weights 8 */
 
 static void answer(struct outbox *out, uint32_t link, struct message message) {
@@ -163,7 +163,7 @@ static void play_coordinator(struct world *world, const struct message *message,
                                              {&all, 1},
                                              sampling.rate,
                                              sampling.floor,
-                                             sampling.dice,
+                                             sampling.sample_seed,
                                              {0}}});
         hand_out(world, out);
         break;

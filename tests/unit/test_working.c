@@ -135,11 +135,11 @@ static void dear_second_derivatives_of_several_outputs_are_waited_for(void **sta
     p.passes = 5;
     assert_true(working_due(w, &p, &several, 55));
     w->count = 55;
-    assert_false(working_is_dear(w, &p, &several));
+    assert_false(working_is_too_costly(w, &p, &several));
     p.passes = 100;
     w->count = 60; /* 5.4 */
-    assert_true(working_is_dear(w, &p, &several));
-    assert_false(working_is_dear(w, &p, &settings));
+    assert_true(working_is_too_costly(w, &p, &several));
+    assert_false(working_is_too_costly(w, &p, &settings));
     free(w);
 }
 
@@ -257,7 +257,7 @@ static void the_sample_grows_with_the_set_up_to_all_rows(void **state) {
         listed[i] = weight(i, 1, 0);
     working_choose(w, listed, 100, 0);
     struct row_sampling sampling = working_sampling(w, &p, &settings);
-    assert_true(sampling.dice == 5 && sampling.floor > 0 && sampling.floor < 1);
+    assert_true(sampling.sample_seed == 5 && sampling.floor > 0 && sampling.floor < 1);
     w->growth = 4;
     assert_true(working_sampling(w, &p, &settings).floor == 1);
     free(w);
