@@ -193,8 +193,8 @@ SCENES = [
 # Who may come to the failpoints that begin so; of messages their own table says it.
 ROLES = {
     'coordinator': ('epoch_', 'file_', 'folder_', 'launch_', 'lock_', 'model_', 'name_', 'pack_',
-                    'prune_', 'publish_', 'run_', 'score', 'single_', 'start_', 'state_', 'store_',
-                    'sweep_'),
+                    'prune_', 'publish_', 'refine', 'run_', 'score', 'single_', 'start_', 'state_',
+                    'store_', 'sweep_'),
     'shard': ('checkpoint_', 'covariance_', 'device_', 'factor_', 'fence_', 'file_', 'folder_',
               'heartbeat', 'restore_', 'retain_', 'rows_'),
     'replica': ('device_', 'heartbeat', 'scratch_', 'upper_'),
@@ -214,7 +214,7 @@ BY_CHANCE = {'REFUSED'}
 # No kind of run comes there, or only in long evaluations.
 NO_KIND = {'COORDINATES', 'FACTORS', 'LIMITS', 'START', 'FAILED', 'covariance_done', 'factor_begin',
            'factor_done', 'device_memory', 'device_launch', 'device_lost', 'device_hang',
-           'publish_announced', 'score', 'single_errors', 'start_write', 'start_written',
+           'publish_announced', 'refine', 'score', 'single_errors', 'start_write', 'start_written',
            'sweep_begun', 'sweep_ended'}
 LONG = {'PING', 'PONG', 'DROP'}
 

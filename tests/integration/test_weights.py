@@ -483,7 +483,7 @@ def what_makes_no_sense_is_refused_with_a_reason(folder):
     refuse('`test_weights`', 'no `test`', test_weights=['weights'])
     refuse('`holdout_weights`', 'share', holdout=0.5, holdout_weights=['weights'])
     refuse('`class_weight`', 'squared', class_weight='balanced', objective='squared')
-    refuse('`class_weight`', 'together', class_weight=['balanced', '1 = 2'])
+    refuse('`class_weight`', 'combined', class_weight=['balanced', '1 = 2'])
     refuse('`class_weight`', 'LABEL = WEIGHT', class_weight=['1'])
     refuse('`class_weight`', 'LABEL = WEIGHT', class_weight=['1 = -1'])
     refuse('label "7" of class_weight', '"0", "1"', class_weight=['7 = 2'], status=BAD_DATA)
