@@ -48,6 +48,9 @@ def numbers(value):
 class Fit:
     def __init__(self, test, model, result, options):
         self.test, self.model, self.result, self.options = test, model, result, options
+        # Copies, since fit_regularized() of the same model changes its exposure in place.
+        self.offsets = [numpy.array(value, dtype=float) for value in
+                        (getattr(model, name, None) for name in ('offset', 'exposure')) if value is not None]
 
     @property
     def kind(self):
@@ -172,12 +175,9 @@ def weights_of(fit):
 
 
 def offset_of(fit):
-    model, n = fit.model, len(numbers(fit.model.endog))
-    offset = numpy.zeros(n)
-    for name in ('offset', 'exposure', '_offset_exposure'):
-        value = getattr(model, name, None)
-        if value is not None and name != '_offset_exposure':
-            offset = offset + numbers(value)  # exposure is kept as its logarithm
+    offset = numpy.zeros(len(numbers(fit.model.endog)))
+    for value in fit.offsets:
+        offset = offset + value  # exposure is kept as its logarithm
     return offset
 
 
