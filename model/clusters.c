@@ -73,6 +73,16 @@ static void add_value(struct cluster_pass *pass, size_t first, double value) {
         pass->derivative[k] += pass->parameters[first + (pass->layout->shared ? 0 : k)] * value;
 }
 
+static void add_biases(struct cluster_pass *pass) {
+    size_t first = pass->layout->features * model_rows(pass->layout);
+    if (!pass->layout->intercept)
+        return;
+    if (!pass->layout->shared)
+        add_value(pass, first, 1);
+    for (uint32_t k = 0; pass->layout->shared && k < pass->layout->outputs; k++)
+        pass->derivative[k] += pass->parameters[first + k];
+}
+
 /* The values of a row and its margins. */
 static void read_row(struct cluster_pass *pass, const struct rows *rows, uint32_t row) {
     size_t begin = rows->dense ? (size_t)row * rows->features : rows->start[row];
@@ -87,13 +97,7 @@ static void read_row(struct cluster_pass *pass, const struct rows *rows, uint32_
         if (value != 0)
             add_value(pass, column * weights, value);
     }
-    size_t first = pass->layout->features * model_rows(pass->layout);
-    if (!pass->layout->intercept)
-        return;
-    if (!pass->layout->shared)
-        add_value(pass, first, 1);
-    for (uint32_t k = 0; pass->layout->shared && k < pass->layout->outputs; k++)
-        pass->derivative[k] += pass->parameters[first + k];
+    add_biases(pass);
 }
 
 /* The label of a row as losses take it. */
@@ -109,18 +113,38 @@ static const double *label_of(struct cluster_pass *pass, const double *label) {
     return pass->has;
 }
 
+/* From margins to derivatives, and the second ones. */
+static void differentiate(struct cluster_pass *pass, const double *label) {
+    const struct objective *objective = pass->objective;
+    const struct loss_parameters *parameters = &pass->layout->loss;
+    size_t outputs = pass->layout->outputs;
+    double loss;
+    objective->losses(parameters, 1, outputs, label, pass->derivative, &loss, pass->work);
+    objective->second(parameters, 1, outputs, label, pass->derivative, pass->work, pass->second);
+    if (objective->expected)
+        objective->expected(parameters, 1, pass->derivative, pass->second);
+    for (size_t k = 0; k < outputs && outputs > 1; k++)
+        objective->second_row(outputs, *label, pass->derivative, k, pass->second + k * outputs);
+    if (pass->layout->shared)
+        objective->second_sums(1, outputs, label, pass->derivative, pass->row_sums);
+}
+
+/* Adds to the row of H that value `i` has by output `k`. */
+static void add_second(struct cluster_pass *pass, uint32_t i, size_t k, double weight) {
+    size_t outputs = pass->layout->outputs;
+    double *to = pass->triangle + triangle_row(pass->first[i] + k);
+    for (size_t other = 0; other < outputs; other++) {
+        double by = weight * pass->second[k * outputs + other] * pass->value[i];
+        for (uint32_t j = 0; j < i + (other <= k); j++)
+            to[pass->first[j] + other] += by * pass->value[j];
+    }
+}
+
 static void add_of_outputs(struct cluster_pass *pass, double weight, double *sums) {
     for (uint32_t i = 0; i < pass->values; i++)
         for (size_t k = 0; k < pass->layout->outputs; k++) {
             sums[pass->first[i] + k] += weight * pass->derivative[k] * pass->value[i];
-            /* Adds to the row of H that value `i` has by output `k`. */
-            size_t outputs = pass->layout->outputs;
-            double *to = pass->triangle + triangle_row(pass->first[i] + k);
-            for (size_t other = 0; other < outputs; other++) {
-                double by = weight * pass->second[k * outputs + other] * pass->value[i];
-                for (uint32_t j = 0; j < i + (other <= k); j++)
-                    to[pass->first[j] + other] += by * pass->value[j];
-            }
+            add_second(pass, i, k, weight);
         }
 }
 
@@ -153,20 +177,7 @@ static void add_row(struct cluster_pass *pass, const struct rows *rows, uint32_t
     double weight = rows->weight ? ldexp(rows->weight[row], -pass->exponent) : 1;
     struct cluster_table *table = &pass->table;
     read_row(pass, rows, row);
-    /* From margins to derivatives, and the second ones. */
-    const double *label = label_of(pass, rows->label + row);
-    const struct objective *objective = pass->objective;
-    const struct loss_parameters *parameters = &pass->layout->loss;
-    size_t outputs = pass->layout->outputs;
-    double loss;
-    objective->losses(parameters, 1, outputs, label, pass->derivative, &loss, pass->work);
-    objective->second(parameters, 1, outputs, label, pass->derivative, pass->work, pass->second);
-    if (objective->expected)
-        objective->expected(parameters, 1, pass->derivative, pass->second);
-    for (size_t k = 0; k < outputs && outputs > 1; k++)
-        objective->second_row(outputs, *label, pass->derivative, k, pass->second + k * outputs);
-    if (pass->layout->shared)
-        objective->second_sums(1, outputs, label, pass->derivative, pass->row_sums);
+    differentiate(pass, label_of(pass, rows->label + row));
     uint64_t cluster = cluster_table_find(table, rows->cluster[row], pass->count);
     assert(cluster < table->count);
     double *sums = table->sums + cluster * pass->count;
@@ -188,6 +199,19 @@ static int read_rows(struct cluster_pass *pass, struct set *set) {
             add_row(pass, &rows, row);
     }
     return 0;
+}
+
+/* M by the roots of H's diagonal. */
+static void multiply_sums(const struct cluster_pass *pass, const double *root, double *m) {
+    size_t n = pass->count;
+    for (uint64_t c = 0; c < pass->table.count; c++) {
+        double *s = pass->table.sums + c * n;
+        for (size_t r = 0; r < n; r++)
+            s[r] /= root[r];
+        for (size_t r = 0; r < n; r++)
+            for (size_t k = 0; k <= r; k++)
+                m[triangle_row(r) + k] += s[r] * s[k];
+    }
 }
 
 /* H to a diagonal of 1, then its factor; rows of aliased parameters stay out. */
@@ -228,15 +252,7 @@ static void make_variance(struct cluster_pass *pass, const double *variance, dou
     size_t n = pass->count;
     double *root = memory_new(n, sizeof *root), *m = memory_new(triangle_row(n), sizeof *m);
     bool found = factor(pass, variance, root);
-    /* M by the roots of H's diagonal. */
-    for (uint64_t c = 0; c < pass->table.count; c++) {
-        double *s = pass->table.sums + c * n;
-        for (size_t r = 0; r < n; r++)
-            s[r] /= root[r];
-        for (size_t r = 0; r < n; r++)
-            for (size_t k = 0; k <= r; k++)
-                m[triangle_row(r) + k] += s[r] * s[k];
-    }
+    multiply_sums(pass, root, m);
     if (found)
         inverse_sandwich(n, pass->triangle, m, made);
     if (found)

@@ -79,6 +79,13 @@ static uint64_t element_of(const struct collinear *c, size_t position) {
     return first * c->weights + output_of(c, position);
 }
 
+static size_t position_of(const struct collinear *c, uint64_t element) {
+    uint64_t before = c->layout->features * c->weights;
+    return element < before
+               ? c->biases + (size_t)(element + c->weights - 1 - 2 * (element % c->weights))
+               : c->outputs - 1 - (size_t)(element - before);
+}
+
 static double ridge_at(const struct collinear *c, size_t position) {
     return c->ridge ? c->ridge[element_of(c, position)] : 0;
 }
@@ -179,6 +186,19 @@ static double weight_of(const struct collinear *c, const struct rows *rows, uint
     return rows->weight ? ldexp(rows->weight[i], -set_info(c->set)->weight_exponent) : 1;
 }
 
+/* The margins of the row whose values were read. */
+static void find_margins(const struct collinear *c, double offset, double *margins) {
+    for (uint32_t k = 0; k < c->outputs; k++) {
+        struct doubled margin = doubled_of(offset);
+        for (size_t j = 0; j < c->order; j++) {
+            bool own = output_of(c, j) == k || (j >= c->biases && c->weights < c->outputs);
+            if (own && value_of(c, j) != 0)
+                margin = doubled_plus(margin, c->weight[j], doubled_of(value_of(c, j)));
+        }
+        margins[k] = doubled_value(margin);
+    }
+}
+
 static const double *label_of(struct collinear *c, const double *label) {
     const struct label_lists *lists = set_info(c->set)->lists;
     if (!lists)
@@ -272,16 +292,7 @@ static void add_row(struct collinear *c, const double *label, double offset, dou
         add_part(c, weight);
         return;
     }
-    /* The margins of the row whose values were read. */
-    for (uint32_t k = 0; k < c->outputs; k++) {
-        struct doubled margin = doubled_of(offset);
-        for (size_t j = 0; j < c->order; j++) {
-            bool own = output_of(c, j) == k || (j >= c->biases && c->weights < c->outputs);
-            if (own && value_of(c, j) != 0)
-                margin = doubled_plus(margin, c->weight[j], doubled_of(value_of(c, j)));
-        }
-        c->slope[k] = doubled_value(margin);
-    }
+    find_margins(c, offset, c->slope);
     exact_add(&c->sum, weight * differentiate(c, label));
     for (size_t j = 0; j < c->order; j++) {
         double slope = c->slope[output_of(c, j)];
@@ -297,6 +308,22 @@ static void add_row(struct collinear *c, const double *label, double offset, dou
             diagonal = fmax(diagonal, c->second[k * c->outputs + k]);
         if (take_part(c, i, diagonal))
             add_part(c, weight);
+    }
+}
+
+/* The penalty on a share of the rows. */
+static void add_penalty(struct collinear *c, double share) {
+    for (size_t j = 0; j < c->order; j++) {
+        const struct doubled ridge = doubled_of(share * ridge_at(c, j)), w = c->weight[j];
+        if (!(ridge.high > 0))
+            continue;
+        exact_add(&c->sum, ridge.high / 2 * w.high * w.high);
+        if (c->kind[j] != COLLINEAR_NOT)
+            continue;
+        memset(c->row, 0, c->order * sizeof *c->row);
+        c->row[j] = doubled_root(ridge);
+        c->gradient[j] = doubled_plus(c->gradient[j], ridge, w);
+        orthogonal_add(&c->factor, c->row);
     }
 }
 
@@ -326,21 +353,7 @@ static int take_rows(struct collinear *c, uint64_t rows) {
             add_row(c, own.label + i, own.offset ? own.offset[i] : 0, weight);
         }
     }
-    /* The penalty on a share of the rows. */
-    for (size_t j = 0; j < c->order; j++) {
-        const struct doubled ridge =
-                                 doubled_of(((double)rows / (double)info->rows) * ridge_at(c, j)),
-                             w = c->weight[j];
-        if (!(ridge.high > 0))
-            continue;
-        exact_add(&c->sum, ridge.high / 2 * w.high * w.high);
-        if (c->kind[j] != COLLINEAR_NOT)
-            continue;
-        memset(c->row, 0, c->order * sizeof *c->row);
-        c->row[j] = doubled_root(ridge);
-        c->gradient[j] = doubled_plus(c->gradient[j], ridge, w);
-        orthogonal_add(&c->factor, c->row);
-    }
+    add_penalty(c, (double)rows / (double)info->rows);
     c->loss = exact_value(&c->sum);
     for (size_t j = 0; j < c->order; j++)
         c->size[j] = sqrt(c->size[j]);
@@ -351,6 +364,14 @@ static int take_rows(struct collinear *c, uint64_t rows) {
 
 static struct doubled at(const struct collinear *c, size_t row, size_t column) {
     return c->factor.element[row * c->order + column];
+}
+
+/* The length of a column without its mean, or of a bias. */
+static double deviation_of(const struct collinear *c, size_t j) {
+    double square = 0;
+    for (size_t row = j < c->biases ? 0 : c->biases; row <= j; row++)
+        square += at(c, row, j).high * at(c, row, j).high;
+    return sqrt(square);
 }
 
 /* What it is beside those before it; finds what it has of each of them. */
@@ -388,11 +409,7 @@ static bool sort_out(struct collinear *c, double near, struct collinear_fit *fit
             orthogonal_leave_out(&c->factor, j);
             continue;
         }
-        /* The length of a column without its mean, or of a bias. */
-        double square = 0;
-        for (size_t row = j < c->biases ? 0 : c->biases; row <= j; row++)
-            square += at(c, row, j).high * at(c, row, j).high;
-        double own = at(c, j, j).high / sqrt(square);
+        double own = at(c, j, j).high / deviation_of(c, j);
         any |= own < near;
         if (own < fit->own && j >= c->biases) {
             fit->own = own;
@@ -421,10 +438,7 @@ int collinear_look(struct set *set, const struct model_layout *layout, const dou
 
 enum collinear_kind collinear_kind_of(const struct collinear *c, uint64_t element) {
     assert(element < c->order);
-    uint64_t before = c->layout->features * c->weights;
-    return c->kind[(element < before ? c->biases + (size_t)(element + c->weights - 1 -
-                                                            2 * (element % c->weights))
-                                     : c->outputs - 1 - (size_t)(element - before))];
+    return c->kind[position_of(c, element)];
 }
 
 /* ---- Newton's steps ---- */
@@ -477,6 +491,19 @@ static int descend(struct collinear *c, double least, int64_t until_ns, double *
     return code;
 }
 
+/* The margins of the row whose values were read, as doubles predict them by these parameters of the
+ * data. */
+static void predict_margins(const struct collinear *c, const double *parameters, double offset,
+                            double *margins) {
+    for (uint32_t k = 0; k < c->outputs; k++) {
+        const uint32_t by = c->weights < c->outputs ? 0 : k;
+        margins[k] = offset + (c->biases ? parameters[c->layout->features * c->weights + k] : 0);
+        for (size_t j = c->biases; j < c->order; j++)
+            if (output_of(c, j) == by)
+                margins[k] += parameters[element_of(c, j)] * (value_of(c, j) + centre_at(c, j));
+    }
+}
+
 static int predict(struct collinear *c, const double *parameters, double *loss) {
     struct exact sum;
     int code = 0;
@@ -487,17 +514,7 @@ static int predict(struct collinear *c, const double *parameters, double *loss) 
         for (uint32_t i = 0; i < rows.count && !code; i++) {
             double weight = weight_of(c, &rows, i);
             read_values(c, &rows, i);
-            /* The margins of the row whose values were read, as doubles predict them by these
-             * parameters of the data. */
-            for (uint32_t k = 0; k < c->outputs; k++) {
-                const uint32_t by = c->weights < c->outputs ? 0 : k;
-                c->slope[k] = (rows.offset ? rows.offset[i] : 0) +
-                              (c->biases ? parameters[c->layout->features * c->weights + k] : 0);
-                for (size_t j = c->biases; j < c->order; j++)
-                    if (output_of(c, j) == by)
-                        c->slope[k] +=
-                            parameters[element_of(c, j)] * (value_of(c, j) + centre_at(c, j));
-            }
+            predict_margins(c, parameters, rows.offset ? rows.offset[i] : 0, c->slope);
             if (weight > 0)
                 exact_add(&sum, weight * differentiate(c, rows.label + i));
         }

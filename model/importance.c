@@ -41,6 +41,16 @@ struct survey {
 
 /* ---- a row ---- */
 
+static void add_contribution(struct survey *survey, uint32_t j, double value) {
+    uint32_t c = survey->column[j], outputs = survey->outputs;
+    if (!survey->is_touched[c]) {
+        survey->is_touched[c] = true;
+        survey->touched[survey->touched_count++] = c;
+    }
+    for (uint32_t k = 0; k < outputs; k++)
+        survey->sum[(size_t)c * outputs + k] += survey->weight[(size_t)j * outputs + k] * value;
+}
+
 /* Ends a row whose contributions are added up. η − its mean is in `eta`, and 0 at first. */
 static void end_row(struct survey *survey, double weight, double *eta) {
     uint32_t outputs = survey->outputs;
@@ -78,15 +88,8 @@ static void add_value(struct survey *survey, enum survey_pass pass, uint32_t j, 
     }
     spread->square += weight * ((value - spread->mean) * (value - spread->mean));
     spread->stored += weight;
-    if (survey->weight) {
-        uint32_t c = survey->column[j], outputs = survey->outputs;
-        if (!survey->is_touched[c]) {
-            survey->is_touched[c] = true;
-            survey->touched[survey->touched_count++] = c;
-        }
-        for (uint32_t k = 0; k < outputs; k++)
-            survey->sum[(size_t)c * outputs + k] += survey->weight[(size_t)j * outputs + k] * value;
-    }
+    if (survey->weight)
+        add_contribution(survey, j, value);
 }
 
 static void read_row(struct survey *survey, enum survey_pass pass, const struct rows *rows,
@@ -123,25 +126,22 @@ static int read_all(struct survey *survey, enum survey_pass pass) {
 
 /* ---- which features are of which column ---- */
 
-static void begin_columns(struct survey *survey, const struct model *model, const uint64_t *place) {
-    assert(!survey->weight && survey->outputs > 0);
-    uint64_t features = survey->info->features;
-    uint32_t outputs = survey->outputs;
-    if (!features || features > WEIGHTS_MOST / outputs)
-        return;
-    survey->weight = memory_new(features * outputs, sizeof *survey->weight);
-    survey->column = memory_new(features, sizeof *survey->column);
-    bool centred = objective_from_name(model->layout.objective) == OBJECTIVE_SOFTMAX;
-    for (uint64_t j = 0; j < survey->info->features; j++) {
-        double *weight = survey->weight + (size_t)j * outputs, mean = 0;
-        for (uint32_t k = 0; k < outputs && place[j] != UINT64_MAX; k++) {
-            weight[k] = model->weight[k * model->layout.features + place[j]];
-            mean += weight[k] / outputs;
-        }
-        for (uint32_t k = 0; k < outputs && centred; k++)
-            weight[k] -= mean;
+/* For each feature of the set, its place among those of the model; UINT64_MAX if the model lacks
+ * it. Both lists are gone through by rising id. Free it. */
+static uint64_t *find_places(const struct set_info *info, const struct model_layout *layout) {
+    uint64_t *place = memory_new(info->features, sizeof *place), at = 0;
+    for (uint64_t i = 0; i < info->features; i++) {
+        uint64_t j = column_order_at(&info->original_order, i);
+        while (at < layout->features && layout->feature_id[at] < info->feature_id[j])
+            at++;
+        bool both = at < layout->features && layout->feature_id[at] == info->feature_id[j];
+        place[j] = both ? at : UINT64_MAX;
     }
-    /* Columns of a table have their numbers, and its crosses those behind them. */
+    return place;
+}
+
+/* Columns of a table have their numbers, and its crosses those behind them. */
+static void find_columns(struct survey *survey) {
     const struct set_info *info = survey->info;
     const struct table *table = info->table;
     survey->columns = table ? table->columns + table->crosses : (uint32_t)info->features;
@@ -152,6 +152,32 @@ static void begin_columns(struct survey *survey, const struct model *model, cons
             c = table->columns + table_cross_of(table, name);
         survey->column[j] = c < survey->columns ? c : survey->columns;
     }
+}
+
+static void take_weights(struct survey *survey, const struct model *model, const uint64_t *place) {
+    uint32_t outputs = survey->outputs;
+    bool centred = objective_from_name(model->layout.objective) == OBJECTIVE_SOFTMAX;
+    for (uint64_t j = 0; j < survey->info->features; j++) {
+        double *weight = survey->weight + (size_t)j * outputs, mean = 0;
+        for (uint32_t k = 0; k < outputs && place[j] != UINT64_MAX; k++) {
+            weight[k] = model->weight[k * model->layout.features + place[j]];
+            mean += weight[k] / outputs;
+        }
+        for (uint32_t k = 0; k < outputs && centred; k++)
+            weight[k] -= mean;
+    }
+}
+
+static void begin_columns(struct survey *survey, const struct model *model, const uint64_t *place) {
+    assert(!survey->weight && survey->outputs > 0);
+    uint64_t features = survey->info->features;
+    uint32_t outputs = survey->outputs;
+    if (!features || features > WEIGHTS_MOST / outputs)
+        return;
+    survey->weight = memory_new(features * outputs, sizeof *survey->weight);
+    survey->column = memory_new(features, sizeof *survey->column);
+    take_weights(survey, model, place);
+    find_columns(survey);
     size_t columns = survey->columns + 1; /* features of none are behind the others */
     survey->mean = memory_new((columns + 1) * outputs, sizeof *survey->mean);
     survey->sum = memory_new(columns * outputs, sizeof *survey->sum);
@@ -176,6 +202,18 @@ static void survey_release(struct survey *survey) {
 }
 
 /* ---- what it comes to ---- */
+
+static void finish_means(struct survey *survey) {
+    uint32_t outputs = survey->outputs;
+    for (uint64_t j = 0; j < survey->info->features; j++) {
+        survey->feature[j].mean /= survey->weight_sum;
+        for (uint32_t k = 0; survey->weight && k < outputs; k++) {
+            double mean = survey->weight[(size_t)j * outputs + k] * survey->feature[j].mean;
+            survey->mean[(size_t)survey->column[j] * outputs + k] += mean;
+            survey->mean[(size_t)(survey->columns + 1) * outputs + k] += mean;
+        }
+    }
+}
 
 /* The rows that do not have it have a 0 there. */
 static double variance_of(double square, double stored, double mean_square, double weight_sum) {
@@ -204,6 +242,18 @@ static int compare_columns(const void *a, const void *b) {
     return strcmp(x->name, y->name);
 }
 
+static struct importance_column finish_column(const struct survey *survey, uint32_t c) {
+    const double *mean = survey->mean + (size_t)c * survey->outputs;
+    double mean_square = 0, total = survey->total;
+    for (uint32_t k = 0; k < survey->outputs; k++)
+        mean_square += mean[k] * mean[k];
+    return (struct importance_column){.name = name_of_column(survey->info, c),
+                                      .deviation =
+                                          sqrt(variance_of(survey->square[c], survey->stored[c],
+                                                           mean_square, survey->weight_sum)),
+                                      .share = total > 0 ? survey->product[c] / total : 0};
+}
+
 static void finish_columns(const struct survey *survey, struct importance *importance) {
     uint64_t *features = memory_new(survey->columns + 1, sizeof *features);
     for (uint64_t j = 0; j < survey->info->features; j++)
@@ -212,15 +262,7 @@ static void finish_columns(const struct survey *survey, struct importance *impor
     for (uint32_t c = 0; c < survey->columns; c++) {
         if (!features[c])
             continue;
-        const double *mean = survey->mean + (size_t)c * survey->outputs;
-        double mean_square = 0, total = survey->total;
-        for (uint32_t k = 0; k < survey->outputs; k++)
-            mean_square += mean[k] * mean[k];
-        importance->column[importance->count] = (struct importance_column){
-            .name = name_of_column(survey->info, c),
-            .deviation = sqrt(
-                variance_of(survey->square[c], survey->stored[c], mean_square, survey->weight_sum)),
-            .share = total > 0 ? survey->product[c] / total : 0};
+        importance->column[importance->count] = finish_column(survey, c);
         importance->column[importance->count++].features = features[c];
     }
     qsort(importance->column, importance->count, sizeof *importance->column, compare_columns);
@@ -249,29 +291,11 @@ int importance_find(struct set *set, const struct model *model, struct importanc
     assert(survey.outputs > 0);
     survey.stride = 1 + (uint32_t)(info->values / (PRODUCTS_MOST / survey.outputs + 1));
     survey.feature = memory_new(info->features, sizeof *survey.feature);
-    /* For each feature of the set, its place among those of the model; UINT64_MAX if the model
-     * lacks it. Both lists are gone through by rising id. */
-    uint64_t *place = memory_new(info->features, sizeof *place), at = 0;
-    for (uint64_t i = 0; i < info->features; i++) {
-        uint64_t j = column_order_at(&info->original_order, i);
-        while (at < model->layout.features && model->layout.feature_id[at] < info->feature_id[j])
-            at++;
-        bool both =
-            at < model->layout.features && model->layout.feature_id[at] == info->feature_id[j];
-        place[j] = both ? at : UINT64_MAX;
-    }
+    uint64_t *place = find_places(info, &model->layout);
     begin_columns(&survey, model, place);
     int code = read_all(&survey, PASS_MEANS);
     if (!code) {
-        uint32_t outputs = survey.outputs;
-        for (uint64_t j = 0; j < survey.info->features; j++) {
-            survey.feature[j].mean /= survey.weight_sum;
-            for (uint32_t k = 0; survey.weight && k < outputs; k++) {
-                double mean = survey.weight[(size_t)j * outputs + k] * survey.feature[j].mean;
-                survey.mean[(size_t)survey.column[j] * outputs + k] += mean;
-                survey.mean[(size_t)(survey.columns + 1) * outputs + k] += mean;
-            }
-        }
+        finish_means(&survey);
         code = read_all(&survey, PASS_DEVIATIONS);
     }
     if (!code) {

@@ -81,23 +81,26 @@ static void compute_linear(const struct margins *margins, uint32_t row, double *
         values[k] = values[model->layout.shared ? 0 : k] + model->bias[k];
 }
 
+/* Sorts the terms of a row by their features; mostly they are in that order already. */
+static void sort_row(struct terms *terms, uint32_t begin, uint32_t end) {
+    for (uint32_t i = begin + 1; i < end; i++) {
+        uint64_t feature = terms->feature[i];
+        uint32_t at = i;
+        double value = terms->value[i];
+        for (; at > begin && terms->feature[at - 1] > feature; at--) {
+            terms->feature[at] = terms->feature[at - 1];
+            terms->value[at] = terms->value[at - 1];
+        }
+        terms->feature[at] = feature;
+        terms->value[at] = value;
+    }
+}
+
 /* The margins of models that are stored as a vector: networks and plug-ins. */
 static int compute_by_objective(struct margins *margins, const double *labels) {
     assert(margins->scratch && margins->model->vector);
-    for (uint32_t row = 0; row < margins->rows; row++) {
-        /* Sorts the terms of a row by their features; mostly they are in that order already. */
-        for (uint32_t i = margins->start[row] + 1; i < (margins->start[row + 1]); i++) {
-            uint64_t feature = margins->terms.feature[i];
-            uint32_t at = i;
-            double value = margins->terms.value[i];
-            for (; at > margins->start[row] && margins->terms.feature[at - 1] > feature; at--) {
-                margins->terms.feature[at] = margins->terms.feature[at - 1];
-                margins->terms.value[at] = margins->terms.value[at - 1];
-            }
-            margins->terms.feature[at] = feature;
-            margins->terms.value[at] = value;
-        }
-    }
+    for (uint32_t row = 0; row < margins->rows; row++)
+        sort_row(&margins->terms, margins->start[row], margins->start[row + 1]);
     margins->feature =
         memory_resize(margins->feature, margins->terms.count, sizeof *margins->feature);
     for (size_t i = 0; i < margins->terms.count; i++)

@@ -131,6 +131,21 @@ static void match_row(const uint32_t *classes, uint64_t old, uint64_t columns, u
     }
 }
 
+/* Fills the places of a tensor whose rows are features. `old` is NULL if there was no such tensor.
+ */
+static void match_features(const uint32_t *classes, const struct model_layout *before,
+                           const struct layout_tensor *old, const struct model_layout *after,
+                           const struct layout_tensor *tensor, uint64_t *place) {
+    struct feature_walk walk = {.before = before, .after = after};
+    uint64_t from, to, columns = tensor->columns;
+    enum side side;
+    while ((side = next_feature(&walk, &from, &to)) != SIDE_NONE)
+        if (side != SIDE_OLD)
+            match_row(classes,
+                      side == SIDE_BOTH && old ? old->first + from * old->columns : MODEL_UNMATCHED,
+                      columns, place + tensor->first + to * columns);
+}
+
 uint64_t *model_match(const struct model_layout *before, const struct model_layout *after) {
     struct layout vector = model_tensors(after), old_vector = model_tensors(before);
     assert(vector.count > 0);
@@ -140,20 +155,9 @@ uint64_t *model_match(const struct model_layout *before, const struct model_layo
         const struct layout_tensor *tensor = &vector.tensor[i];
         const struct layout_tensor *old = layout_find(&old_vector, tensor->name);
         const uint32_t *classes = columns_are_classes(after, &vector, i) ? match : NULL;
-        if (by_feature >> i & 1) {
-            /* Fills the places of a tensor whose rows are features. `old` is NULL if there was no
-             * such tensor.
-             */
-            struct feature_walk walk = {.before = before, .after = after};
-            uint64_t from, to, columns = tensor->columns;
-            enum side side;
-            while ((side = next_feature(&walk, &from, &to)) != SIDE_NONE)
-                if (side != SIDE_OLD)
-                    match_row(classes,
-                              side == SIDE_BOTH && old ? old->first + from * old->columns
-                                                       : MODEL_UNMATCHED,
-                              columns, place + tensor->first + to * columns);
-        } else {
+        if (by_feature >> i & 1)
+            match_features(classes, before, old, after, tensor, place);
+        else {
             /* The rows are not features, so they are the same on both sides. */
             for (uint64_t row = 0; row < tensor->rows; row++)
                 match_row(classes, old ? old->first + row * old->columns : MODEL_UNMATCHED,

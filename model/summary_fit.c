@@ -20,6 +20,20 @@ struct fit_reader {
     double *has; /* of a row with a list of classes; owned */
 };
 
+/* Adds what the values of row `i` add to its margins, of columns from `first` on: `weights` a
+ * feature. */
+static void add_values(const struct fit_reader *reader, const struct rows *rows, uint32_t i,
+                       uint64_t first, uint32_t weights, double *margins) {
+    size_t begin = rows->dense ? (size_t)i * rows->features : rows->start[i];
+    size_t end = rows->dense ? begin + rows->features : rows->start[i + 1];
+    for (size_t at = begin; at < end; at++) {
+        size_t column = first + (rows->dense ? at - begin : rows->feature[at]);
+        double value = value_at(rows->type, rows->value, at);
+        for (uint32_t k = 0; k < weights; k++)
+            margins[k] += reader->parameters[column * weights + k] * value;
+    }
+}
+
 /* The margins of a chunk's rows but for intercepts and offsets: from each of its tiles, or whole.
  */
 static int read_margins(struct fit_reader *reader, uint32_t chunk, struct rows *rows) {
@@ -38,22 +52,19 @@ static int read_margins(struct fit_reader *reader, uint32_t chunk, struct rows *
         }
         for (size_t i = 0; i < needed && !s; i++)
             reader->margins[i] = 0;
-        for (uint32_t i = 0; i < rows->count && fit_needs_margins(reader->fit); i++) {
-            /* Adds what the values of row `i` add to its margins, of columns from `first` on:
-             * `weights` a feature. */
-            double *margins = reader->margins + (size_t)i * outputs;
-            size_t begin = rows->dense ? (size_t)i * rows->features : rows->start[i];
-            size_t end = rows->dense ? begin + rows->features : rows->start[i + 1];
-            for (size_t at = begin; at < end; at++) {
-                size_t column = ((uint64_t)s * info->strip_columns) +
-                                (rows->dense ? at - begin : rows->feature[at]);
-                double value = value_at(rows->type, rows->value, at);
-                for (uint32_t k = 0; k < weights; k++)
-                    margins[k] += reader->parameters[column * weights + k] * value;
-            }
-        }
+        for (uint32_t i = 0; i < rows->count && fit_needs_margins(reader->fit); i++)
+            add_values(reader, rows, i, (uint64_t)s * info->strip_columns, weights,
+                       reader->margins + (size_t)i * outputs);
     }
     return 0;
+}
+
+/* Adds intercepts and the offset; the outputs that share their weights have one sum. */
+static void end_margins(const struct fit_reader *reader, double offset, double *margins) {
+    const struct model_layout *layout = reader->layout;
+    const double *bias = reader->parameters + layout->features * model_rows(layout);
+    for (uint32_t k = layout->outputs; k-- > 0;)
+        margins[k] = margins[layout->shared ? 0 : k] + (layout->intercept ? bias[k] : 0) + offset;
 }
 
 /* 1 for each class of the list, else 0. */
@@ -84,12 +95,7 @@ static int read_chunk(struct fit_reader *reader, uint32_t chunk) {
         if (rows.offset)
             row.offset = rows.offset[i];
         row.has = read_list(reader, set_info(reader->set)->lists, row.label);
-        /* Adds intercepts and the offset; the outputs that share their weights have one sum. */
-        const struct model_layout *layout = reader->layout;
-        const double *bias = reader->parameters + layout->features * model_rows(layout);
-        for (uint32_t k = layout->outputs; k-- > 0;)
-            margins[k] =
-                margins[layout->shared ? 0 : k] + (layout->intercept ? bias[k] : 0) + row.offset;
+        end_margins(reader, row.offset, margins);
         fit_add(reader->fit, &row);
     }
     return code;
@@ -159,16 +165,18 @@ void summary_from_set(const struct set_info *info, const struct model_layout *la
 
 /* ---- how large the values of columns are ---- */
 
+static double scale_of(const struct moments *moments, uint64_t column) {
+    bool mostly_zero = 2 * moments->nonzero[column] < moments->rows;
+    return mostly_zero ? moments_size(moments, column) : sqrt(moments->variance[column]);
+}
+
 void summary_add_scales(const struct moments *moments, uint64_t columns,
                         const struct model_writer *writer, json_t *summary) {
     assert(columns <= model_writer_features(writer));
     uint64_t features = model_writer_features(writer);
     double *scale = memory_new(features, sizeof *scale);
-    for (uint64_t j = 0; j < columns; j++) {
-        bool mostly_zero = 2 * moments->nonzero[j] < moments->rows;
-        scale[model_writer_place(writer, j)] =
-            mostly_zero ? moments_size(moments, j) : sqrt(moments->variance[j]);
-    }
+    for (uint64_t j = 0; j < columns; j++)
+        scale[model_writer_place(writer, j)] = scale_of(moments, j);
     json_t *list = json_array();
     for (uint64_t j = 0; j < features; j++)
         json_array_append_new(list, scale[j] > 0 && isfinite(scale[j]) ? json_real(scale[j])

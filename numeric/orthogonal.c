@@ -21,23 +21,23 @@ void orthogonal_clear(struct orthogonal *r) {
     memset(r->element, 0, r->order * r->order * sizeof *r->element);
 }
 
+/* Turns row `j` of R and the new row so that the element in column j of the latter becomes 0. */
+static void rotate(struct orthogonal *r, size_t j, struct doubled *row) {
+    struct doubled own = *at(r, j, j), other = row[j];
+    struct doubled length = doubled_root(doubled_plus(doubled_times(own, own), other, other));
+    struct doubled cosine = doubled_quotient(own, length), sine = doubled_quotient(other, length);
+    *at(r, j, j) = length;
+    for (size_t c = j + 1; c < r->order; c++) {
+        struct doubled above = *at(r, j, c), below = row[c];
+        *at(r, j, c) = doubled_plus(doubled_times(cosine, above), sine, below);
+        row[c] = doubled_minus(doubled_times(cosine, below), sine, above);
+    }
+}
+
 void orthogonal_add(struct orthogonal *r, struct doubled *row) {
     for (size_t j = 0; j < r->order; j++)
-        if (row[j].high != 0) {
-            /* Turns row `j` of R and the new row so that the element in column j of the latter
-             * becomes 0. */
-            struct doubled own = *at(r, j, j), other = row[j];
-            struct doubled length =
-                doubled_root(doubled_plus(doubled_times(own, own), other, other));
-            struct doubled cosine = doubled_quotient(own, length),
-                           sine = doubled_quotient(other, length);
-            *at(r, j, j) = length;
-            for (size_t c = j + 1; c < r->order; c++) {
-                struct doubled above = *at(r, j, c), below = row[c];
-                *at(r, j, c) = doubled_plus(doubled_times(cosine, above), sine, below);
-                row[c] = doubled_minus(doubled_times(cosine, below), sine, above);
-            }
-        }
+        if (row[j].high != 0)
+            rotate(r, j, row);
 }
 
 void orthogonal_leave_out(struct orthogonal *r, size_t c) {

@@ -78,16 +78,49 @@ void hessian_workspace_free(struct hessian_workspace *workspace) {
     free(workspace);
 }
 
+/* All chunks have the same exponents, and to raise two to that of each column of a wide set takes
+ * longer than the sampled rows of a chunk. */
+static void find_powers(struct hessian_workspace *workspace, size_t columns,
+                        const int16_t *exponent) {
+    if (memcmp(workspace->exponent, exponent, columns * sizeof *exponent) == 0)
+        return;
+    memcpy(workspace->exponent, exponent, columns * sizeof *exponent);
+    for (size_t j = 0; j < columns; j++)
+        workspace->power[j] = half_power(exponent[j]);
+}
+
 /* ---- the block ---- */
+
+static void copy_list(struct weight_list *to, const struct weight_list *from) {
+    to->count = from->count;
+    memcpy(to->column, from->column, from->count * sizeof *to->column);
+    memcpy(to->output, from->output, from->count * sizeof *to->output);
+}
+
+static bool same_list(const struct weight_list *a, const struct weight_list *b) {
+    return a->count == b->count &&
+           memcmp(a->column, b->column, a->count * sizeof *a->column) == 0 &&
+           memcmp(a->output, b->output, a->count * sizeof *a->output) == 0;
+}
+
+/* Powers of what is listed alone: the leverage of a row is that by these columns. With several
+ * outputs it is that by all columns, which took fewer passes. */
+static void use_powers(struct hessian_workspace *workspace, const struct objective_shape *shape,
+                       const struct weight_list *list, const int16_t *exponent) {
+    for (uint32_t i = 0; i < workspace->list.count; i++)
+        workspace->power[workspace->list.column[i]] = 0;
+    for (uint32_t i = 0; i < list->count; i++)
+        workspace->power[list->column[i]] = half_power(exponent[list->column[i]]);
+    if (shape->intercept)
+        workspace->power[shape->features] = half_power(exponent[shape->features]);
+}
 
 /* Most chunks have the list of the one before. An empty list has its biases from the first on. */
 static void use_list(struct hessian_workspace *workspace, const struct objective_shape *shape,
                      const struct weight_list *list, const int16_t *exponent) {
     struct weight_list *now = &workspace->list;
     size_t biases = bias_columns(shape, true);
-    if (now->count && now->count == list->count &&
-        memcmp(now->column, list->column, now->count * sizeof *now->column) == 0 &&
-        memcmp(now->output, list->output, now->count * sizeof *now->output) == 0)
+    if (now->count && same_list(now, list))
         return;
     for (uint32_t i = 0; i < now->count; i++)
         workspace->place[now->column[i]] = 0;
@@ -95,19 +128,9 @@ static void use_list(struct hessian_workspace *workspace, const struct objective
         assert(list->column[i] < shape->features && list->output[i] < workspace->order);
         workspace->place[list->column[i]] = i + 1;
     }
-    if (!workspace->output) {
-        /* Powers of what is listed alone: the leverage of a row is that by these columns. With
-         * several outputs it is that by all columns, which took fewer passes. */
-        for (uint32_t i = 0; i < workspace->list.count; i++)
-            workspace->power[workspace->list.column[i]] = 0;
-        for (uint32_t i = 0; i < list->count; i++)
-            workspace->power[list->column[i]] = half_power(exponent[list->column[i]]);
-        if (shape->intercept)
-            workspace->power[shape->features] = half_power(exponent[shape->features]);
-    }
-    now->count = list->count;
-    memcpy(now->column, list->column, list->count * sizeof *now->column);
-    memcpy(now->output, list->output, list->count * sizeof *now->output);
+    if (!workspace->output)
+        use_powers(workspace, shape, list, exponent);
+    copy_list(now, list);
     workspace->listed.point = 0;
     workspace->block_columns = list->count;
     workspace->columns = list->count + biases;
@@ -252,6 +275,19 @@ static size_t block_values(const struct rows *rows, size_t row,
     }
 }
 
+/* Lists the columns and values of a row that are in the block, the intercept last, or if weights
+ * are listed every bias; how many there are. */
+static size_t list_values(const struct objective_shape *shape, const struct rows *rows, size_t row,
+                          struct hessian_workspace *workspace) {
+    size_t count = block_values(rows, row, workspace);
+    size_t biases = !shape->intercept ? 0 : workspace->output ? shape->outputs : 1;
+    for (uint32_t k = 0; k < biases; k++) {
+        workspace->column[count] = workspace->block_columns + k;
+        workspace->value[count++] = workspace->power[shape->features];
+    }
+    return count;
+}
+
 /* What outputs `label` − 1 and `label` have beside the diagonal, but for its sign; 0: nothing. The
  * products of scores have the same. */
 static double pair_of(const struct objective_shape *shape, double label,
@@ -291,15 +327,7 @@ static void take_values(const struct objective_shape *shape, const struct row_ba
         row->value = listed->value + listed->begin[i];
         return;
     }
-    /* Lists the columns and values of a row that are in the block, the intercept last, or if
-     * weights are listed every bias; how many there are. */
-    size_t count = block_values(batch->rows, batch->first + i, workspace);
-    size_t biases = !shape->intercept ? 0 : workspace->output ? shape->outputs : 1;
-    for (uint32_t k = 0; k < biases; k++) {
-        workspace->column[count] = workspace->block_columns + k;
-        workspace->value[count++] = workspace->power[shape->features];
-    }
-    row->count = count;
+    row->count = list_values(shape, batch->rows, batch->first + i, workspace);
     row->column = workspace->column;
     row->value = workspace->value;
 }
@@ -334,6 +362,13 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
         add_pair(objective, workspace, row, pair, triangle, hessian);
 }
 
+/* One that is not finite has no bound. */
+static double add_score(struct objective_hessian *hessian, double score) {
+    if (!(score <= hessian->largest))
+        hessian->largest = isnan(score) ? INFINITY : score;
+    return score;
+}
+
 /* A trace that is not a number makes a chance that is none, and draws nothing. */
 static void sample_batch(const struct objective_shape *shape, const struct objective_sample *sample,
                          const struct row_batch *batch, uint32_t number, const double *derivatives,
@@ -353,13 +388,8 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
             double second = workspace->diagonal[i * outputs + k];
             trace += second;
             second = pair > 0 ? fmax(2 * fabs(second), 2 * pair) : second;
-            if (workspace->scores) {
-                /* One that is not finite has no bound. */
-                const double score = weight * second;
-                if (!(score <= hessian->largest))
-                    hessian->largest = isnan(score) ? INFINITY : score;
-                second = score;
-            }
+            if (workspace->scores)
+                second = add_score(hessian, weight * second);
             hessian->exceeded |= !(second <= bound);
         }
         double weighted = trace * workspace->leverage[i];
@@ -376,6 +406,17 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
     hessian->exceeded |= !isfinite(hessian->trace_leverage);
 }
 
+/* The sums of the rows of g·gᵀ. */
+static void find_score_sums(size_t rows, size_t outputs, const double *derivatives, double *sums) {
+    for (size_t i = 0; i < rows; i++, derivatives += outputs, sums += outputs) {
+        double all = 0;
+        for (size_t k = 0; k < outputs; k++)
+            all += derivatives[k];
+        for (size_t k = 0; k < outputs; k++)
+            sums[k] = derivatives[k] * all;
+    }
+}
+
 /* The diagonal of the second derivatives of the rows of a batch; where outputs act on each other
  * although they share their weights, the sums of their rows. */
 static void find_diagonal(const struct objective_shape *shape, enum objective_seconds seconds,
@@ -386,18 +427,9 @@ static void find_diagonal(const struct objective_shape *shape, enum objective_se
     if (workspace->second_shared > 0)
         for (size_t i = 0; i < batch->count * outputs; i++)
             workspace->diagonal[i] = workspace->second_shared;
-    else if (workspace->scores && objective->second_sums) {
-        /* The sums of the rows of g·gᵀ. */
-        const double *derivatives = scratch->margins;
-        double *sums = workspace->diagonal;
-        for (size_t j = 0; j < batch->count; j++, derivatives += outputs, sums += outputs) {
-            double all = 0;
-            for (size_t k = 0; k < outputs; k++)
-                all += derivatives[k];
-            for (size_t k = 0; k < outputs; k++)
-                sums[k] = derivatives[k] * all;
-        }
-    } else if (workspace->scores)
+    else if (workspace->scores && objective->second_sums)
+        find_score_sums(batch->count, outputs, scratch->margins, workspace->diagonal);
+    else if (workspace->scores)
         for (size_t i = 0; i < batch->count * outputs; i++)
             workspace->diagonal[i] = scratch->margins[i] * scratch->margins[i];
     else if (objective->second_sums)
@@ -421,17 +453,8 @@ static struct hessian_workspace *use_workspace(const struct objective_shape *sha
     assert(sample->list || sample->columns <= shape->features);
     if (sample->list)
         use_list(workspace, shape, sample->list, sample->exponent);
-    if (!sample->list || workspace->output) {
-        /* All chunks have the same exponents, and to raise two to that of each column of a wide set
-         * takes longer than the sampled rows of a chunk. */
-        const size_t columns = (size_t)shape->features + shape->intercept;
-        if (memcmp(workspace->exponent, sample->exponent, columns * sizeof *sample->exponent) !=
-            0) {
-            memcpy(workspace->exponent, sample->exponent, columns * sizeof *sample->exponent);
-            for (size_t j = 0; j < columns; j++)
-                workspace->power[j] = half_power(sample->exponent[j]);
-        }
-    }
+    if (!sample->list || workspace->output)
+        find_powers(workspace, (size_t)shape->features + shape->intercept, sample->exponent);
     assert(workspace->block_columns <= sample->columns);
     workspace->scores = sample->seconds == SECONDS_SCORES;
     workspace->by_batch = listed_values_fit(shape, sample, rows, scratch);

@@ -356,6 +356,12 @@ static struct source_origin *find_origins(const struct pack *pack) {
     return NULL;
 }
 
+static void free_origins(const struct pack *pack, struct source_origin *origin) {
+    for (uint32_t i = 0; origin && i < pack->facts->features; i++)
+        free((char *)origin[i].text);
+    free(origin);
+}
+
 static const struct source_origin *unpack_origins(struct unpacked *to,
                                                   const struct pack_rows *rows) {
     if (!to->of_feature || !rows->feature)
@@ -434,9 +440,7 @@ static int read_rows(const struct pack *pack, bool texts, source_take *take, voi
     bytes_release(&to.value);
     bytes_release(&to.label_text);
     bytes_release(&to.origin);
-    for (uint32_t i = 0; to.of_feature && i < pack->facts->features; i++)
-        free((char *)to.of_feature[i].text);
-    free(to.of_feature);
+    free_origins(pack, to.of_feature);
     return code;
 }
 

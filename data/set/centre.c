@@ -73,6 +73,18 @@ static int by_column(const void *a, const void *b) {
     return (x->column > y->column) - (x->column < y->column);
 }
 
+/* Whatever the first row has is a candidate. */
+static void begin_candidates(struct centring *centring) {
+    centring->candidate = memory_new(centring->parts, sizeof *centring->candidate);
+    for (size_t i = 0; i < centring->parts; i++)
+        if (centring->part[i].value != 0)
+            centring->candidate[centring->count++] =
+                (struct candidate){.column = centring->part[i].column,
+                                   .first = centring->part[i].value,
+                                   .bytes = true};
+    qsort(centring->candidate, centring->count, sizeof *centring->candidate, by_column);
+}
+
 static void see_value(struct candidate *candidate, double value) {
     double ratio = value / candidate->first, difference = value - candidate->first;
     if (!(ratio * RATIO_MOST >= 1 && ratio <= RATIO_MOST)) /* or no number */
@@ -113,6 +125,19 @@ static double centre_of(const struct candidate *candidate) {
     return isfinite(units) ? ldexp(nearbyint(units), exponent) : mean;
 }
 
+static void take_centres(const struct centring *centring, struct columns *columns) {
+    for (size_t i = 0; i < centring->count; i++) {
+        double centre = centre_of(&centring->candidate[i]);
+        if (centre == 0)
+            continue;
+        if (!columns->centre)
+            columns->centre = memory_new(columns->count, sizeof *columns->centre);
+        columns->centre[centring->candidate[i].column] = centre;
+        columns->far = memory_resize(columns->far, columns->far_count + 1, sizeof *columns->far);
+        columns->far[columns->far_count++] = centring->candidate[i].column;
+    }
+}
+
 void columns_find_centres(struct columns *columns, const struct split *split,
                           const struct plan_part *trained) {
     struct centring centring = {.columns = columns};
@@ -122,46 +147,33 @@ void columns_find_centres(struct columns *columns, const struct split *split,
     for (uint32_t k = 0; k < rows && (k == 0 || centring.count); k++) {
         struct row_walk walk = row_walk_from(split, trained, trained->rows * k / rows);
         collect_row(&centring, &walk);
-        if (k == 0) {
-            /* Whatever the first row has is a candidate. */
-            centring.candidate = memory_new(centring.parts, sizeof *centring.candidate);
-            for (size_t i = 0; i < centring.parts; i++)
-                if (centring.part[i].value != 0)
-                    centring.candidate[centring.count++] =
-                        (struct candidate){.column = centring.part[i].column,
-                                           .first = centring.part[i].value,
-                                           .bytes = true};
-            qsort(centring.candidate, centring.count, sizeof *centring.candidate, by_column);
-        }
+        if (k == 0)
+            begin_candidates(&centring);
         see_row(&centring, k + 1);
     }
-    for (size_t i = 0; i < centring.count; i++) {
-        double centre = centre_of(&centring.candidate[i]);
-        if (centre == 0)
-            continue;
-        if (!columns->centre)
-            columns->centre = memory_new(columns->count, sizeof *columns->centre);
-        columns->centre[centring.candidate[i].column] = centre;
-        columns->far = memory_resize(columns->far, columns->far_count + 1, sizeof *columns->far);
-        columns->far[columns->far_count++] = centring.candidate[i].column;
-    }
+    take_centres(&centring, columns);
     free(centring.candidate);
     free(centring.part);
     bytes_release(&centring.made);
 }
 
-uint32_t columns_lacking(const struct columns *columns, uint32_t p, const struct pack_rows *rows,
-                         uint32_t row, struct bytes *workspace) {
-    if (!columns->centre)
-        return 0;
-    /* How many of the far columns a row of a pack has. */
+/* How many of the far columns a row of a pack has. */
+static uint32_t count_far(const struct columns *columns, uint32_t p, const struct pack_rows *rows,
+                          uint32_t row) {
     uint64_t first, end = pack_row(rows, row, &first);
     uint32_t far = 0;
     for (uint64_t i = first; i < end; i++) {
         uint64_t column = column_number(&columns->of_pack[p], pack_feature(rows, first, i));
         far += column != COLUMN_NONE && columns->centre[column] != 0;
     }
-    uint32_t there = far, count = 0;
+    return far;
+}
+
+uint32_t columns_lacking(const struct columns *columns, uint32_t p, const struct pack_rows *rows,
+                         uint32_t row, struct bytes *workspace) {
+    if (!columns->centre)
+        return 0;
+    uint32_t there = count_far(columns, p, rows, row), count = 0;
     if (there < columns->far_count && columns_makes(columns, p)) {
         const struct derived *made = columns_make(columns, p, rows, row, workspace, &count);
         for (uint32_t i = 0; i < count; i++)

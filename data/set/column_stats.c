@@ -491,6 +491,20 @@ struct column_sums {
     struct column_sum *sum;
 };
 
+/* Adds what a thread has seen or added. */
+static void fold_sums(struct column_sums *total, const struct column_sum *sums) {
+    pthread_mutex_lock(&total->mutex);
+    for (uint32_t i = 0; i < total->count; i++) {
+        struct column_sum *sum = &total->sum[i];
+        sum->values += sums[i].values;
+        see_term(&sum->numbers, sums[i].numbers.most);
+        see_term(&sum->weights, sums[i].weights.most);
+        sum->numbers.sum += sums[i].numbers.sum;
+        sum->weights.sum += sums[i].weights.sum;
+    }
+    pthread_mutex_unlock(&total->mutex);
+}
+
 static void *sum_blocks(void *argument) {
     struct column_sums *total = argument;
     struct number_pass numbers = {
@@ -508,17 +522,7 @@ static void *sum_blocks(void *argument) {
         number_pass_each(&numbers, &total->blocks, STEP_SEE_WEIGHTED, sums);
     else
         number_pass_each(&numbers, &total->blocks, STEP_ADD_WEIGHTED, sums);
-    /* Adds what a thread has seen or added. */
-    pthread_mutex_lock(&total->mutex);
-    for (uint32_t i = 0; i < total->count; i++) {
-        struct column_sum *sum = &total->sum[i];
-        sum->values += sums[i].values;
-        see_term(&sum->numbers, sums[i].numbers.most);
-        see_term(&sum->weights, sums[i].weights.most);
-        sum->numbers.sum += sums[i].numbers.sum;
-        sum->weights.sum += sums[i].weights.sum;
-    }
-    pthread_mutex_unlock(&total->mutex);
+    fold_sums(total, sums);
     free(sums);
     return NULL;
 }
@@ -561,6 +565,13 @@ static void find_means(struct column_sums *sums, bool weighted) {
 
 /* ---- places where bins part ---- */
 
+static void find_edges(struct column_sum *sum, uint32_t bins, struct table_column *column) {
+    qsort(sum->value, sum->values, sizeof *sum->value, compare_doubles);
+    column->edge = memory_new(bins, sizeof *column->edge);
+    column->in_bin = memory_new(bins, sizeof *column->in_bin);
+    column->edges = bins_part(sum->value, sum->values, bins, column->edge, column->in_bin);
+}
+
 /* Finds the edges of `count` columns from `at` on, whose numbers are counted. */
 static void find_edges_of(struct column_sums *sums, uint32_t at, uint32_t count) {
     struct number_pass numbers = {
@@ -571,24 +582,21 @@ static void find_edges_of(struct column_sums *sums, uint32_t at, uint32_t count)
         sum[i].value = memory_new(sum[i].values, sizeof(double));
     number_pass_each(&numbers, &blocks, STEP_KEEP, sum);
     for (uint32_t i = 0; i < count; i++) {
-        if (sum[i].values) {
-            struct table_column *column = &sums->table->column[numbers.first + i];
-            qsort(sum[i].value, sum[i].values, sizeof *sum[i].value, compare_doubles);
-            column->edge = memory_new(sums->bins, sizeof *column->edge);
-            column->in_bin = memory_new(sums->bins, sizeof *column->in_bin);
-            column->edges =
-                bins_part(sum[i].value, sum[i].values, sums->bins, column->edge, column->in_bin);
-        }
+        if (sum[i].values)
+            find_edges(&sum[i], sums->bins, &sums->table->column[numbers.first + i]);
         free(sum[i].value);
     }
+}
+
+/* A share of `count` for each of the threads. */
+static uint32_t share_of(uint32_t count, unsigned threads) {
+    return count / threads + (count % threads != 0);
 }
 
 /* How many columns from sums->next on a thread takes: its share, but not more numbers than are kept
  * at a time. */
 static uint32_t columns_to_keep(const struct column_sums *sums) {
-    /* A share of `count` for each of the threads. */
-    const uint32_t left = sums->count - sums->next,
-                   each = sums->count / sums->threads + (sums->count % sums->threads != 0);
+    const uint32_t left = sums->count - sums->next, each = share_of(sums->count, sums->threads);
     const uint32_t most = left < each ? left : each;
     uint64_t kept = 0;
     uint32_t count = 0;

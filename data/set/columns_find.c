@@ -30,6 +30,13 @@ void column_numbers_free(struct column_numbers *numbers) {
     *numbers = (struct column_numbers){0};
 }
 
+/* No number is one with all bits, either way. */
+static void column_numbers_clear(struct column_numbers *numbers, uint64_t count) {
+    if (count)
+        memset(numbers->wide ? (void *)numbers->wide : numbers->narrow, 0xff,
+               count * (numbers->wide ? sizeof *numbers->wide : sizeof *numbers->narrow));
+}
+
 static bool add_feature(struct column_builder *builder, uint32_t p, uint32_t feature,
                         struct column_numbers *of_pack) {
     uint64_t id = builder->split->packs[p]->id[feature];
@@ -78,6 +85,10 @@ static bool add_split_pack(struct column_builder *builder, uint32_t p,
     return true;
 }
 
+static bool is_only_pack(const struct split *split) {
+    return split->count == 1 && !split->side[0];
+}
+
 /* The features of a pack are numbered by first appearance already. */
 static void take_only_pack(struct columns *columns, struct column_builder *builder) {
     assert(builder->split->count == 1 && !builder->split->side[0]);
@@ -100,14 +111,24 @@ static bool number_pack(const struct columns *columns, struct column_builder *bu
     uint32_t features = split->packs[p]->facts->features;
     columns->of_pack[p] = column_numbers_new(features, columns->wide);
     struct column_numbers *of_pack = &columns->of_pack[p];
-    /* No number is one with all bits, either way. */
-    if (features)
-        memset(of_pack->wide ? (void *)of_pack->wide : of_pack->narrow, 0xff,
-               features * (of_pack->wide ? sizeof *of_pack->wide : sizeof *of_pack->narrow));
+    column_numbers_clear(of_pack, features);
     bool fits = !split->side[p] || add_split_pack(builder, p, of_pack);
     for (uint32_t i = 0; !split->side[p] && i < features && fits; i++)
         fits = add_feature(builder, p, i, of_pack);
     return fits;
+}
+
+/* Packs may have much in common: then there are fewer columns than was feared. */
+static void make_narrow(struct columns *columns, const struct split *split) {
+    columns->wide = false;
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        struct column_numbers wide = columns->of_pack[p];
+        uint32_t features = split->packs[p]->facts->features;
+        columns->of_pack[p] = column_numbers_new(features, false);
+        for (uint32_t i = 0; i < features; i++)
+            column_number_put(&columns->of_pack[p], i, wide.wide[i]);
+        column_numbers_free(&wide);
+    }
 }
 
 static bool is_trained(const void *dictionary, uint64_t id) {
@@ -146,18 +167,8 @@ static int number_packs(struct columns *columns, struct column_builder *builder,
             if (!columns_has(columns, p, i))
                 column_number_put(&columns->of_pack[p], i,
                                   find_trained(&builder->dictionary, split->packs[p], i));
-    if (columns->wide && columns->count <= narrow) {
-        /* Packs may have much in common: then there are fewer columns than was feared. */
-        columns->wide = false;
-        for (uint32_t k = 0; k < columns->packs; k++) {
-            struct column_numbers wide = columns->of_pack[k];
-            uint32_t features = split->packs[k]->facts->features;
-            columns->of_pack[k] = column_numbers_new(features, false);
-            for (uint32_t j = 0; j < features; j++)
-                column_number_put(&columns->of_pack[k], j, wide.wide[j]);
-            column_numbers_free(&wide);
-        }
-    }
+    if (columns->wide && columns->count <= narrow)
+        make_narrow(columns, split);
     return 0;
 }
 
@@ -181,7 +192,7 @@ static int collect(struct columns *columns, struct column_builder *builder,
     uint32_t narrow = options->narrow_columns ? options->narrow_columns : FEATURES_MAX;
     const struct split *split = builder->split;
     int code = 0;
-    if (split->count == 1 && !split->side[0])
+    if (is_only_pack(split))
         take_only_pack(columns, builder);
     else
         code = number_packs(columns, builder, narrow);
@@ -205,6 +216,33 @@ static struct column_numbers sort_by_frequency(const uint64_t *values, uint64_t 
     return column;
 }
 
+/* Sums of the counts over all packs, by first appearance. */
+static uint64_t *sum_counts(const struct columns *columns, const struct column_builder *builder) {
+    uint64_t *values = memory_new(columns->count, sizeof *values);
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        const struct pack *pack = builder->split->packs[p];
+        const uint64_t *count = builder->trained[p] ? builder->trained[p] : pack->count;
+        const struct column_numbers of_pack = columns->of_pack[p];
+        for (uint32_t i = 0; i < pack->facts->features; i++) {
+            uint64_t column = column_number(&of_pack, i);
+            if (column != COLUMN_NONE)
+                values[column] += count[i];
+        }
+    }
+    return values;
+}
+
+static int reject_name(const struct pack *pack, uint32_t feature, const char *before) {
+    if (pack->id[feature] < FEATURE_HASHED)
+        return error_set(
+            ERROR_DATA, "%s:1: column %llu is named \"%s\", but \"%s\" in a file before",
+            pack_source(pack), (unsigned long long)pack->id[feature], pack->name[feature], before);
+    return error_set(ERROR_DATA,
+                     "%s: \"%s\" has the same hash as \"%s\" in a file before; leave the column of "
+                     "one of them out with csv.skip",
+                     pack_source(pack), pack->name[feature], before);
+}
+
 /* Takes the names from the packs, which must agree. */
 static int take_names(struct columns *columns, const struct split *split) {
     assert(columns->packs == split->count);
@@ -219,19 +257,8 @@ static int take_names(struct columns *columns, const struct split *split) {
             if (column == COLUMN_NONE || columns->id[column] != pack->id[i])
                 continue; /* or it is among the rare ones */
             const char **name = &columns->name[column];
-            if (*name && strcmp(*name, pack->name[i])) {
-                const char *before = *name;
-                if (pack->id[i] < FEATURE_HASHED)
-                    return error_set(
-                        ERROR_DATA,
-                        "%s:1: column %llu is named \"%s\", but \"%s\" in a file before",
-                        pack_source(pack), (unsigned long long)pack->id[i], pack->name[i], before);
-                return error_set(
-                    ERROR_DATA,
-                    "%s: \"%s\" has the same hash as \"%s\" in a file before; leave the column of "
-                    "one of them out with csv.skip",
-                    pack_source(pack), pack->name[i], before);
-            }
+            if (*name && strcmp(*name, pack->name[i]))
+                return reject_name(pack, i, *name);
             *name = pack->name[i];
         }
     }
@@ -418,19 +445,7 @@ int columns_find(struct columns *columns, const struct split *split,
     bytes_init(&builder.order);
     int code = collect(columns, &builder, options);
     if (!code && builder.id) {
-        /* Sums of the counts over all packs, by first appearance. */
-        uint64_t *values = memory_new(columns->count, sizeof *values);
-        for (uint32_t p = 0; p < columns->packs; p++) {
-            const struct pack *pack = builder.split->packs[p];
-            const uint64_t *count = builder.trained[p] ? builder.trained[p] : pack->count;
-            const struct column_numbers of_pack = columns->of_pack[p];
-            for (uint32_t i = 0; i < pack->facts->features; i++) {
-                uint64_t column = column_number(&of_pack, i);
-                if (column != COLUMN_NONE)
-                    values[column] += count[i];
-            }
-        }
-        builder.values = values;
+        builder.values = sum_counts(columns, &builder);
         builder.room = columns->count;
         code = columns_prepare(columns, &builder, options);
     }

@@ -462,6 +462,19 @@ static void *count_cells(void *argument) {
     }
 }
 
+/* The feature of a cell; its levels are told by the columns that they are. */
+static uint64_t cell_feature(const struct columns *columns, const struct cross *cross,
+                             uint64_t cell, const uint64_t *id) {
+    uint64_t part[CROSS_COLUMNS_MAX];
+    cell -= cross->first;
+    for (uint32_t i = cross->columns; i-- > 0;) {
+        const struct cross_slot *slot = &columns->crosses->slot[cross->slot[i]];
+        part[i] = id[slot->number[cell % slot->levels]];
+        cell /= slot->levels;
+    }
+    return table_cross_feature(part, cross->columns);
+}
+
 /* Makes columns of the cells of a cross that enough rows have, and forgets the others. */
 static int keep_cells(struct columns *columns, struct column_builder *builder, struct cross *cross,
                       uint32_t least) {
@@ -479,16 +492,8 @@ static int keep_cells(struct columns *columns, struct column_builder *builder, s
         if (cross->values[i] < least)
             continue;
         cross->number[dictionary_add(&cross->cells, counted.id[i])] = columns_of_table(columns);
-        /* The feature of a cell; its levels are told by the columns that they are. */
-        uint64_t cell = counted.id[i];
-        uint64_t part[CROSS_COLUMNS_MAX];
-        cell -= cross->first;
-        for (uint32_t j = cross->columns; j-- > 0;) {
-            const struct cross_slot *slot = &columns->crosses->slot[cross->slot[j]];
-            part[j] = builder->id[slot->number[cell % slot->levels]];
-            cell /= slot->levels;
-        }
-        column_builder_add(columns, builder, table_cross_feature(part, cross->columns),
+        column_builder_add(columns, builder,
+                           cell_feature(columns, cross, counted.id[i], builder->id),
                            cross->values[i]);
     }
     dictionary_release(&counted);

@@ -51,18 +51,38 @@ uint64_t holdout_hash(const struct source_rows *rows, uint32_t row) {
 
 /* ---- rows of the same values ---- */
 
-void twins_note(struct twins *twins, const struct row_hashes *hashes) {
-    if (twins->many)
-        return;
-    /* The first twin whose hash is not below that of the values. */
-    uint32_t at = 0, to = twins->count;
-    while (at < to) {
-        uint32_t middle = at + (to - at) / 2;
-        if (twins->twin[middle].values < hashes->values)
-            at = middle + 1;
+/* The first twin whose hash is not below that of the values. */
+static uint32_t twin_place(const struct twins *twins, uint64_t values) {
+    uint32_t from = 0, to = twins->count;
+    while (from < to) {
+        uint32_t middle = from + (to - from) / 2;
+        if (twins->twin[middle].values < values)
+            from = middle + 1;
         else
             to = middle;
     }
+    return from;
+}
+
+/* Raw rows that differ in what is not read are not kept together: only one of them is counted. */
+static void note_label(struct twin *twin, const struct row_hashes *hashes) {
+    twin->rows++;
+    for (uint32_t i = 0; i < 2; i++) {
+        if (!twin->of_label[i]) {
+            twin->label[i] = hashes->label;
+            twin->row[i] = hashes->row;
+        }
+        if (twin->label[i] == hashes->label) {
+            twin->of_label[i] += twin->row[i] == hashes->row;
+            return;
+        }
+    }
+}
+
+void twins_note(struct twins *twins, const struct row_hashes *hashes) {
+    if (twins->many)
+        return;
+    const uint32_t at = twin_place(twins, hashes->values);
     if (at == twins->count || twins->twin[at].values != hashes->values) {
         twins->many = twins->count == TWINS_MAX;
         if (twins->many)
@@ -71,19 +91,7 @@ void twins_note(struct twins *twins, const struct row_hashes *hashes) {
         twins->twin[at] = (struct twin){.values = hashes->values};
         twins->count++;
     }
-    /* Raw rows that differ in what is not read are not kept together: only one of them is counted.
-     */
-    twins->twin[at].rows++;
-    for (uint32_t i = 0; i < 2; i++) {
-        if (!twins->twin[at].of_label[i]) {
-            twins->twin[at].label[i] = hashes->label;
-            twins->twin[at].row[i] = hashes->row;
-        }
-        if (twins->twin[at].label[i] == hashes->label) {
-            twins->twin[at].of_label[i] += twins->twin[at].row[i] == hashes->row;
-            return;
-        }
-    }
+    note_label(&twins->twin[at], hashes);
 }
 
 double twins_share(const struct twins *twins) {

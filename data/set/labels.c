@@ -39,6 +39,20 @@ static void sample_residual(struct targets *targets, struct weighed_residual res
 /* Target and offset are each rounded when they are read, and maybe when they were made. */
 #define ROUNDINGS 8
 
+static struct weighed_residual residual_of(double target, double offset, double weight) {
+    double size = offset != 0 ? fabs(target) + fabs(offset) : 0;
+    return (struct weighed_residual){target - offset, weight, ROUNDINGS * DBL_EPSILON * size};
+}
+
+/* Weights are scaled so that their sum cannot overflow; with huge targets `sum` can. */
+static void add_target(struct targets *targets, double target, double offset, double weight) {
+    if (!targets->sampled || target < targets->least)
+        targets->least = target;
+    targets->sum += weight * target;
+    targets->weights += weight;
+    sample_residual(targets, residual_of(target, offset, weight));
+}
+
 /* Residuals of one size are in the order of their weights, so that the sums of these are always the
  * same, and then of their rounding. */
 static int compare_residuals(const void *a, const void *b) {
@@ -47,6 +61,16 @@ static int compare_residuals(const void *a, const void *b) {
     if (!order)
         order = (x->weight > y->weight) - (x->weight < y->weight);
     return order ? order : (x->rounding > y->rounding) - (x->rounding < y->rounding);
+}
+
+/* Quantiles that differ from the median by rounding only become the median: else the labels would
+ * seem to have a spread, and a tiny one. */
+static void drop_rounding(struct label_summary *summary, const double *rounding) {
+    const uint32_t middle = LABEL_QUANTILES / 2;
+    const double median = summary->quantile[middle];
+    for (uint32_t k = 0; k < LABEL_QUANTILES; k++)
+        if (fabs(summary->quantile[k] - median) <= rounding[k] + rounding[middle])
+            summary->quantile[k] = median;
 }
 
 /* A row of weight 3 counts as three rows do, of which the lightest has weight 1. */
@@ -64,13 +88,7 @@ static void find_quantiles(const struct targets *targets, struct label_summary *
         summary->quantile[k] = targets->sample[at].residual;
         rounding[k] = targets->sample[at].rounding;
     }
-    /* Quantiles that differ from the median by rounding only become the median: else the labels
-     * would seem to have a spread, and a tiny one. */
-    const uint32_t middle = LABEL_QUANTILES / 2;
-    const double median = summary->quantile[middle];
-    for (uint32_t k = 0; k < LABEL_QUANTILES; k++)
-        if (fabs(summary->quantile[k] - median) <= rounding[k] + rounding[middle])
-            summary->quantile[k] = median;
+    drop_rounding(summary, rounding);
 }
 
 void targets_finish(struct targets *targets, struct label_summary *summary) {
@@ -172,17 +190,8 @@ static int check_target(struct labels *labels, const struct pack *pack, uint64_t
                             "logistic or softmax");
     if (weight > 0 && fabs(number) > labels->max_abs)
         labels->max_abs = fabs(number);
-    if (weight > 0) {
-        /* Weights are scaled so that their sum cannot overflow; with huge targets `sum` can. */
-        if (!labels->targets.sampled || number < labels->targets.least)
-            labels->targets.least = number;
-        labels->targets.sum += weight * number;
-        labels->targets.weights += weight;
-        double size = offset != 0 ? fabs(number) + fabs(offset) : 0;
-        sample_residual(
-            &labels->targets,
-            (struct weighed_residual){number - offset, weight, ROUNDINGS * DBL_EPSILON * size});
-    }
+    if (weight > 0)
+        add_target(&labels->targets, number, offset, weight);
     return 0;
 }
 
@@ -418,6 +427,15 @@ static int look_at_pack(struct labels *labels, const struct split *split, uint32
     return code;
 }
 
+/* A text that only held-out rows of one pack have may be a label because of rows of another. */
+static void find_other_texts(struct labels *labels, const struct split *split) {
+    for (uint32_t p = 0; p < split->count; p++)
+        for (uint32_t i = 0; i < split->packs[p]->facts->label_texts; i++)
+            if (labels->text_of_pack[p][i] == DICTIONARY_NONE)
+                labels->text_of_pack[p][i] =
+                    text_dictionary_find(&labels->texts, split->packs[p]->label_text[i]);
+}
+
 bool label_means(const struct labels *labels, uint32_t class, const char *text) {
     const char *name = labels->class_name[class];
     return same_label(name, text_dictionary_find(&labels->texts, name) != DICTIONARY_NONE, text);
@@ -491,6 +509,16 @@ static int compare_classes(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
+/* Sorts classes[first … count) and takes out repeated ones; how many there are then. */
+static uint32_t sort_list(uint32_t *classes, uint32_t first, uint32_t count) {
+    uint32_t kept = first;
+    qsort(classes + first, count - first, sizeof *classes, compare_classes);
+    for (uint32_t i = first; i < count; i++)
+        if (i == first || classes[i] != classes[i - 1])
+            classes[kept++] = classes[i];
+    return kept;
+}
+
 /* Finds lists that only held-out rows have, and the classes of all. */
 static void find_lists(struct labels *labels, const struct split *split) {
     assert(labels->kind == LABEL_LISTS);
@@ -513,17 +541,8 @@ static void find_lists(struct labels *labels, const struct split *split) {
             MEMORY_ROOM(labels->list_class, count, capacity);
             labels->list_class[count++] = class_of_part(labels, (const char *)part.data);
         }
-        if (labels->list_class) {
-            /* Sorts classes[first … count) and takes out repeated ones; how many there are then. */
-            uint32_t kept = labels->list_start[i];
-            qsort(labels->list_class + labels->list_start[i], count - labels->list_start[i],
-                  sizeof *labels->list_class, compare_classes);
-            for (uint32_t j = labels->list_start[i]; j < count; j++)
-                if (j == labels->list_start[i] ||
-                    labels->list_class[j] != labels->list_class[j - 1])
-                    labels->list_class[kept++] = labels->list_class[j];
-            count = kept;
-        }
+        if (labels->list_class)
+            count = sort_list(labels->list_class, labels->list_start[i], count);
         labels->list_start[i + 1] = count;
     }
     bytes_release(&part);
@@ -544,15 +563,8 @@ int labels_find(struct labels *labels, const struct split *split,
     int code = 0;
     for (uint32_t p = 0; p < split->count && !code; p++)
         code = look_at_pack(labels, split, p);
-    if (!code && labels->kind != LABEL_LISTS) {
-        /* A text that only held-out rows of one pack have may be a label because of rows of
-         * another. */
-        for (uint32_t j = 0; j < split->count; j++)
-            for (uint32_t i = 0; i < split->packs[j]->facts->label_texts; i++)
-                if (labels->text_of_pack[j][i] == DICTIONARY_NONE)
-                    labels->text_of_pack[j][i] =
-                        text_dictionary_find(&labels->texts, split->packs[j]->label_text[i]);
-    }
+    if (!code && labels->kind != LABEL_LISTS)
+        find_other_texts(labels, split);
     if (!code && labels->kind != LABEL_TARGET)
         code = make_classes(labels, split, options->positive);
     if (!code && labels->kind == LABEL_LISTS)

@@ -30,6 +30,18 @@ static bool any_offset(const struct split *split) {
     return false;
 }
 
+static void find_range(struct row_offsets *offsets, const struct split *split, uint32_t p,
+                       uint32_t b) {
+    struct pack_rows rows = pack_rows(split->packs[p], b);
+    for (uint32_t row = 0; row < rows.rows; row++) {
+        if (split_side(split, p, b, row) != ROW_TRAINED)
+            continue;
+        double offset = row_offset_of(&rows, row);
+        offsets->summary.least = fmin(offsets->summary.least, offset);
+        offsets->summary.most = fmax(offsets->summary.most, offset);
+    }
+}
+
 /* e^(offset − most) is at most 1, whatever the offsets are. */
 static void add_block(const struct row_offsets *offsets, const struct split *split, uint32_t p,
                       uint32_t b, struct offset_sums *sums) {
@@ -57,16 +69,8 @@ void row_offsets_find(struct row_offsets *offsets, const struct split *split) {
         return;
     offsets->summary = (struct offset_summary){.least = INFINITY, .most = -INFINITY};
     for (uint32_t p = 0; p < split->trained; p++)
-        for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++) {
-            struct pack_rows rows = pack_rows(split->packs[p], b);
-            for (uint32_t row = 0; row < rows.rows; row++) {
-                if (split_side(split, p, b, row) != ROW_TRAINED)
-                    continue;
-                double offset = row_offset_of(&rows, row);
-                offsets->summary.least = fmin(offsets->summary.least, offset);
-                offsets->summary.most = fmax(offsets->summary.most, offset);
-            }
-        }
+        for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++)
+            find_range(offsets, split, p, b);
     for (uint32_t p = 0; p < split->trained; p++)
         for (uint32_t b = 0; b < split->packs[p]->facts->blocks; b++)
             add_block(offsets, split, p, b, &sums);

@@ -12,6 +12,17 @@ static void add(struct spellings *spellings, const char *text) {
         strcpy(spellings->text[spellings->count++], text);
 }
 
+/* ---- truths ---- */
+
+static void add_truths(struct spellings *spellings, const char *text) {
+    static const char *const truths[2][3] = {{"false", "False", "FALSE"}, {"true", "True", "TRUE"}};
+    for (int truth = 0; truth < 2; truth++)
+        for (int i = 0; i < 3; i++)
+            if (!strcmp(text, truths[truth][i]))
+                for (int other = 0; other < 3; other++)
+                    add(spellings, truths[truth][other]);
+}
+
 /* ---- numbers ---- */
 
 /* As Python, and so pandas, writes a number: with ".0" if it is whole, and an exponent of at least
@@ -148,12 +159,7 @@ static void add_times(struct spellings *spellings, const char *text) {
 
 void spellings_find(struct spellings *spellings, const char *text) {
     spellings->count = 0;
-    static const char *const truths[2][3] = {{"false", "False", "FALSE"}, {"true", "True", "TRUE"}};
-    for (int truth = 0; truth < 2; truth++)
-        for (int i = 0; i < 3; i++)
-            if (!strcmp(text, truths[truth][i]))
-                for (int other = 0; other < 3; other++)
-                    add(spellings, truths[truth][other]);
+    add_truths(spellings, text);
     add_numbers(spellings, text);
     add_times(spellings, text);
 }
