@@ -232,6 +232,15 @@ static struct mapped {
 } mapped_files[MAPPED_KNOWN];
 static atomic_uint mapped_count;
 
+/* The newest are known. The start is set last: a handler may look meanwhile. */
+static void note_mapped(const char *path, const void *start, size_t length) {
+    struct mapped *mapped = &mapped_files[atomic_fetch_add(&mapped_count, 1) % MAPPED_KNOWN];
+    mapped->start = NULL;
+    snprintf(mapped->path, sizeof mapped->path, "%s", path);
+    mapped->length = length;
+    mapped->start = start;
+}
+
 /* Addresses are used again, so the newest is looked at first. */
 static const struct mapped *find_mapped(const char *address) {
     unsigned count = atomic_load(&mapped_count);
@@ -277,22 +286,15 @@ int file_map(const char *path, const void **data, size_t *length) {
     if (code)
         return code == ERROR_UNAVAILABLE ? ERROR_IO : code;
     void *start = NULL;
-    const bool was_read = status.st_size > 0 && status.st_size <= NETWORK_READ_BYTES_MAX &&
-                          filesystem_is_network(path);
-    if (was_read) {
+    if (status.st_size > 0 && status.st_size <= NETWORK_READ_BYTES_MAX &&
+        filesystem_is_network(path)) {
         code = read_whole(descriptor, path, (size_t)status.st_size, &start);
     } else if (status.st_size > 0) {
         start = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_SHARED, descriptor, 0);
         if (start == MAP_FAILED)
             code = error_set_errno(ERROR_IO, "cannot map %s", path);
-    }
-    if (!code && start && !was_read) {
-        /* The newest are known. Its start is set last: a handler may look meanwhile. */
-        struct mapped *mapped = &mapped_files[atomic_fetch_add(&mapped_count, 1) % MAPPED_KNOWN];
-        mapped->start = NULL;
-        snprintf(mapped->path, sizeof mapped->path, "%s", path);
-        mapped->length = (size_t)status.st_size;
-        mapped->start = start;
+        else
+            note_mapped(path, start, (size_t)status.st_size);
     }
     close(descriptor);
     if (code)

@@ -1,12 +1,13 @@
 #include "model/score.h"
 
-#include <errno.h>
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/set/holdout.h"
@@ -130,12 +131,10 @@ static int check_row(struct scorer *scorer, const struct source_rows *rows,
 static int check_columns(struct scorer *scorer) {
     const struct model_layout *layout = &scorer->model->layout;
     char **names = scorer->report.column_names;
-    uint64_t columns = 0;
+    const uint64_t columns = names_count(names);
     scorer->names_checked = true;
     if (layout->table && scorer->report.table)
         return term_mapper_check_table(&scorer->mapper, scorer->path, scorer->report.table, true);
-    while (names && names[columns])
-        columns++;
     for (uint64_t j = 0; layout->feature_names && j < layout->features; j++) {
         uint64_t column = layout->feature_id[j];
         if (!*layout->feature_names[j] || column < 1 || column > columns)
@@ -258,13 +257,10 @@ static int read_files(struct scorer *scorer, char *const *paths, const struct so
             code = source_read(*paths, &reading, threads, score_rows, scorer, report);
         if (!code && !report->rows)
             log_info("%s has no rows: it is passed over", scorer->path);
-        if (!code) {
-            uint32_t reasons = 0;
-            while (report->rejected_reasons && report->rejected_reasons[reasons])
-                reasons++;
+        if (!code)
             source_warn_rejected(scorer->path, report->rejected,
-                                 (const char *const *)report->rejected_reasons, reasons);
-        }
+                                 (const char *const *)report->rejected_reasons,
+                                 names_count(report->rejected_reasons));
         source_report_release(report);
         if (code)
             return code;

@@ -225,10 +225,9 @@ static void close_database(struct store *store) {
     for (int i = 0; i < STATEMENTS; i++)
         sqlite3_finalize(store->statements[i]);
     struct stat status;
-    const char *file = store->database ? sqlite3_db_filename(store->database, "main") : NULL;
-    const bool has_log =
-        file && *file && !stat(sqlite3_filename_wal(file), &status) && status.st_size > 0;
-    if (has_log && !store->moves_log)
+    const bool keeps_log = store->database && !store->moves_log;
+    const char *file = keeps_log ? sqlite3_db_filename(store->database, "main") : NULL;
+    if (file && *file && !stat(sqlite3_filename_wal(file), &status) && status.st_size > 0)
         sqlite3_db_config(store->database, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
     sqlite3_close(store->database);
 }

@@ -501,9 +501,7 @@ int csv_find_kinds(struct format *format, const struct csv_cells *first,
 }
 
 static void keep_words(struct format *format) {
-    uint32_t count = 0;
-    while (format->table->missing[count])
-        count++;
+    const uint32_t count = names_count(format->table->missing);
     format->missing = memory_new(count, sizeof *format->missing);
     format->words = count;
     for (uint32_t i = 0; i < count; i++)

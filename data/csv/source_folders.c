@@ -207,12 +207,10 @@ static void decide_together(char *const *paths, const struct source_options *opt
 
 void source_find_folders(const char *base, char *const *paths, const struct source_options *options,
                          bool trained, struct source_beside *beside) {
-    uint32_t count = 0;
+    const uint32_t count = names_count(paths);
     assert(!beside->folder);
     if (options->folders == CSV_FOLDERS_NONE)
         return;
-    while (paths[count])
-        count++;
     beside->folder = memory_new(count + (size_t)1, sizeof *beside->folder);
     for (uint32_t i = 0; i < count; i++) {
         const char *twice = NULL;

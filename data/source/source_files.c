@@ -240,13 +240,6 @@ static size_t find_identity(const struct identity *files, size_t count, struct i
     return i;
 }
 
-static size_t count_paths(char *const *paths) {
-    size_t count = 0;
-    while (paths[count])
-        count++;
-    return count;
-}
-
 static void leave_out_repeated(struct path_list *list) {
     struct identity *identity = identify(list->path, list->count);
     size_t kept = 0;
@@ -266,7 +259,7 @@ static void leave_out_repeated(struct path_list *list) {
 }
 
 const char *source_paths_shared(char *const *paths, char *const *others, const char **other) {
-    size_t count = count_paths(paths), other_count = count_paths(others);
+    size_t count = names_count(paths), other_count = names_count(others);
     struct identity *mine = identify(paths, count), *theirs = identify(others, other_count);
     const char *shared = NULL;
     for (size_t i = 0; i < count && !shared; i++) {
