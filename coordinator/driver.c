@@ -115,9 +115,9 @@ static struct bounds next_bounds(const struct coordinator *c) {
     return bounds_over(c, &c->driver->maxima_at_x, narrow ? LINEAR_ROOM : NETWORK_ROOM);
 }
 
-/* Of products of scores the bound is that at x, whose derivatives are known; or, again, what was
- * found. Of second derivatives a sampled row weighs at most 1/floor. One bit more is for the
- * rounding of the products. */
+/* The bound of products of scores is that at x, whose derivatives are known; if the evaluation is
+ * repeated, it is what was found. In second derivatives a sampled row weighs at most 1/floor. One
+ * bit more is for the rounding of the products. */
 static struct bounds seconds_bounds(const struct coordinator *c,
                                     const struct optimizer_request *request) {
     const double largest = maxima_largest(&c->driver->maxima_at_x);

@@ -270,7 +270,7 @@ void fit_finish(const struct fit *fit, struct fit_statistics *statistics) {
                                           .bic = NAN};
     if (!fit->distribution)
         return;
-    /* Intercepts that can be estimated: margins of a softmax are known but for one. */
+    /* Intercepts that can be estimated: the margins of a softmax are known except one. */
     bool softmax = fit->distribution == &distribution_multinomial;
     statistics->null_freedom =
         outcomes_of(fit) - (!fit->intercept ? 0 : (double)fit->outputs - (softmax ? 1 : 0));

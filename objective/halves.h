@@ -1,12 +1,12 @@
 /* The two halves of a pass over a block.
  *
- * Of a linear model with losses of one label a row, a gradient is made of two products with the
+ * The gradient of a linear model whose rows have one label each is made of two products with the
  * rows: margins q = X·p, and g = Xᵀ·d from their derivatives d. What lies between needs no rows.
  *
  * Vectors of rows travel as sums do. An element is 0 before, and the one chunk that has its row
  * adds the bits of a double to it, modulo 2^64: so what is counted once comes out as it was. The
- * tiles of a row each add an integer. `sum`
- * begins at the first row of the block and has rows×K elements, row-major. */
+ * tiles of a row each add an integer. `sum` begins at the first row of the block and has rows×K
+ * elements, row-major. */
 #ifndef DML_OBJECTIVE_HALVES_H
 #define DML_OBJECTIVE_HALVES_H
 
