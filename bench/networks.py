@@ -8,7 +8,7 @@ Data is Fashion-MNIST of the shared data sets. Run it in the build folder, like 
 
     curves       passes over the rows (an epoch of minibatches is one, an evaluation of L-BFGS another),
                  seconds of processors and the loss F until a share of the test images is predicted
-                 correctly, and where that share is largest. Test images judge here and choose nothing.
+                 correctly, and where that share is largest. Test images only evaluate: nothing is chosen by them.
     defaults     the same jobs as a user would train them: a tenth of the rows is held out and ends the
                  run; then the accuracy on the test images.
     minibatches  minibatches and rows a second by batch, replicas and shards. "Latency" is the share of a

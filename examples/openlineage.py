@@ -39,8 +39,8 @@ def event(model, environment):
     result = model.get('result', {})
     namespace = environment.get('OPENLINEAGE_NAMESPACE', 'dml')
     folder = Path(environment['DML_STATE']).parent  # the job file is beside its state, if it does not say otherwise
-    judged = result.get('holdout') or result.get('test') or {}
-    figures = {name: judged[name] for name in FIGURES if isinstance(judged.get(name), float)}
+    evaluated = result.get('holdout') or result.get('test') or {}
+    figures = {name: evaluated[name] for name in FIGURES if isinstance(evaluated.get(name), float)}
     name = f'{environment["DML_JOB"]}/{environment["DML_RUN"]}/{environment["DML_MODEL_SHA256"]}'
     return {
         'eventType': 'COMPLETE',

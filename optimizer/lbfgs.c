@@ -219,7 +219,7 @@ enum optimizer_want lbfgs_end_or_go_on(struct lbfgs *o, struct bytes *program) {
 
 /* Keeps the point that was just accepted if it is the best so far. Else the best one stays; if that
  * is the one just before, the next program, which leaves it, must put it into register best. */
-static void judge_on_holdout(struct lbfgs *o) {
+static void evaluate_on_holdout(struct lbfgs *o) {
     bool first = o->step == 0;
     assert(o->settings.patience && o->best.step <= o->step);
     o->holdout = o->trial_holdout;
@@ -274,7 +274,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
     o->norms = m->norms;
     lbfgs_note_loss(o);
     if (o->settings.patience)
-        judge_on_holdout(o);
+        evaluate_on_holdout(o);
     return lbfgs_leave(o, program);
 }
 
@@ -288,7 +288,7 @@ enum optimizer_want lbfgs_tried(struct lbfgs *o, const struct measured *m, struc
         return finite ? accepted(o, m, program) : lbfgs_finish(o, REASON_NOT_FINITE, program);
     if (!finite)
         lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
-    enum linesearch_answer answer = stepping(o)->judge(o, m, finite);
+    enum linesearch_answer answer = stepping(o)->check_trial(o, m, finite);
     return answer == LINESEARCH_ACCEPT ? accepted(o, m, program)
                                        : lbfgs_rejected(o, answer, program);
 }

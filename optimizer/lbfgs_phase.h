@@ -41,7 +41,7 @@ struct phase {
      * may be, as `evaluates`). `finite`: loss and slope are. */
     bool (*steps)(const struct lbfgs *o);
     bool tries_once; /* a trial that is not accepted is the last along its direction */
-    enum linesearch_answer (*judge)(struct lbfgs *o, const struct measured *m, bool finite);
+    enum linesearch_answer (*check_trial)(struct lbfgs *o, const struct measured *m, bool finite);
     /* Its direction is of no use, or no trial along it was accepted. */
     enum optimizer_want (*failed)(struct lbfgs *o, enum safeguard safeguard, struct bytes *program);
     /* What follows its accepted points. */

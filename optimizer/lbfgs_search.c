@@ -121,7 +121,8 @@ static enum optimizer_want direction_measured(struct lbfgs *o, const double *sca
 }
 
 /* The search looks itself for what is not finite. */
-static enum linesearch_answer search_judge(struct lbfgs *o, const struct measured *m, bool finite) {
+static enum linesearch_answer search_check_trial(struct lbfgs *o, const struct measured *m,
+                                                 bool finite) {
     (void)finite;
     return o->plan.domain->search(&o->search, m);
 }
@@ -150,7 +151,7 @@ const struct phase search_phase = {
     .evaluated = search_evaluated,
     .measured =
         {[MEASURING_TRIAL] = lbfgs_trial_measured, [MEASURING_DIRECTION] = direction_measured},
-    .judge = search_judge,
+    .check_trial = search_check_trial,
     .failed = search_failed,
     .follows = lbfgs_end_or_go_on,
     .try = search_try,

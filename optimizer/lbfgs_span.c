@@ -498,7 +498,8 @@ static enum optimizer_want point_measured(struct lbfgs *o, const double *scalars
 }
 
 /* The search has found it already. */
-static enum linesearch_answer common_judge(struct lbfgs *o, const struct measured *m, bool finite) {
+static enum linesearch_answer common_check_trial(struct lbfgs *o, const struct measured *m,
+                                                 bool finite) {
     (void)o, (void)m;
     return finite ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
 }
@@ -553,7 +554,7 @@ const struct phase span_phase = {
                  [MEASURING_POINT] = bound_measured,
                  [MEASURING_SPAN] = trial_measured,
                  [MEASURING_TRIAL] = point_measured},
-    .judge = common_judge,
+    .check_trial = common_check_trial,
     .failed = common_failed,
     .follows = lbfgs_end_or_go_on,
     .start = common_start,

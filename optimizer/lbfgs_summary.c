@@ -62,8 +62,8 @@ enum optimizer_want summary_refreshed(struct lbfgs *o, struct bytes *program) {
 
 /* ---- polishing ---- */
 
-static enum linesearch_answer polishing_judge(struct lbfgs *o, const struct measured *m,
-                                              bool finite) {
+static enum linesearch_answer polishing_check_trial(struct lbfgs *o, const struct measured *m,
+                                                    bool finite) {
     bool falls = m->max < POLISHED_FALL * o->gradient_max && m->loss <= o->loss + lbfgs_noise(o);
     o->search.trials++;
     return finite && falls ? LINESEARCH_ACCEPT : LINESEARCH_FAIL;
@@ -92,7 +92,7 @@ static bool polishing_steps(const struct lbfgs *o) {
 const struct phase polishing_phase = {
     .steps = polishing_steps,
     .tries_once = true,
-    .judge = polishing_judge,
+    .check_trial = polishing_check_trial,
     .failed = polishing_failed,
     .follows = polishing_follows,
 };

@@ -104,8 +104,8 @@ static enum optimizer_want step_measured(struct lbfgs *o, const double *scalars,
     return want;
 }
 
-static enum linesearch_answer working_set_judge(struct lbfgs *o, const struct measured *m,
-                                                bool finite) {
+static enum linesearch_answer working_set_check_trial(struct lbfgs *o, const struct measured *m,
+                                                      bool finite) {
     return convex_search_next(&o->search, finite ? m->loss : NAN);
 }
 
@@ -144,7 +144,7 @@ const struct phase working_phase = {
     .evaluated = working_set_evaluated,
     .measured = {[MEASURING_LIST] = list_measured, [MEASURING_SOLVE] = step_measured},
     .steps = working_set_steps,
-    .judge = working_set_judge,
+    .check_trial = working_set_check_trial,
     .failed = working_set_failed,
     .follows = lbfgs_end_or_go_on,
     .accepted = working_set_accepted,

@@ -16,8 +16,8 @@
  * Without P, H₀ = γB, where B is a power of two for biases (optimizer_settings.bias_scale) and 1
  * for all others. So it is as with P = B, but for γ = s·y/y·B y.
  *
- * R is scaled on both sides by (s_i·y_i)^-½ before it is judged and solved with; while it is
- * ill-conditioned the oldest pairs are dropped.
+ * R is scaled on both sides by (s_i·y_i)^-½ before its condition is checked and it is solved with;
+ * while it is ill-conditioned the oldest pairs are dropped.
  *
  * The struct is plain data: it can be stored and resumed. */
 #ifndef DML_OPTIMIZER_PAIRS_H

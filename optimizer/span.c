@@ -301,8 +301,8 @@ static enum span_answer accept(struct span *span, const struct window *window,
     return span->kept.slopes ? SPAN_SECOND : SPAN_ALL;
 }
 
-static enum span_answer judge(struct span *span, const struct window *window,
-                              const struct span_trial *trial) {
+static enum span_answer check_trial(struct span *span, const struct window *window,
+                                    const struct span_trial *trial) {
     double point[DIRECTIONS_MAX], slopes[DIRECTIONS_MAX];
     span_point(span, point);
     double value = value_of(span, window, point, trial->loss);
@@ -370,7 +370,7 @@ enum span_answer span_next(struct span *span, const struct window *window,
     assert(span->count == window->count + 1 && span->trials <= SPAN_TRIALS_MAX);
     if (span->length > 0) {
         span->trials++;
-        return judge(span, window, trial);
+        return check_trial(span, window, trial);
     }
     /* Takes what was measured at c itself, without a step. */
     struct span_kept *kept = &span->kept;

@@ -144,7 +144,7 @@ static uint32_t draw(struct gradient_trial *trial, const struct layout_tensor *t
     return seen < most ? (uint32_t)seen : most;
 }
 
-static int judge(const struct gradient_trial *trial, const struct plugin_gradient *found) {
+static int report_wrong(const struct gradient_trial *trial, const struct plugin_gradient *found) {
     if (!trial->wrong)
         return 0;
     struct layout_place place = layout_locate(trial->layout, found->element);
@@ -187,7 +187,7 @@ int plugin_check_gradient(struct plugin *plugin, const struct plugin_data *data,
             code = compare_element(&trial, drawn[j], found);
     }
     if (!code)
-        code = judge(&trial, found);
+        code = report_wrong(&trial, found);
     free(trial.point);
     free(trial.gradient);
     free(trial.weight);

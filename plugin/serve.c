@@ -287,7 +287,7 @@ static bool has_children(void) {
 }
 
 /* The answer of one of its functions. */
-static int judge(int code, const char *text) {
+static int check_returned(int code, const char *text) {
     const char *function = served.function;
     served.function = NULL;
     if (served.forked && getpid() == served.pid && has_children())
@@ -316,14 +316,14 @@ static int compute(const struct plugin_request *request) {
     double *out = at(PLUGIN_OUT, request->out);
     if (request->operation == PLUGIN_PREDICT) {
         served.function = "predict()";
-        return judge(
+        return check_returned(
             objective->predict(served.library.state, &request->data, &rows, parameters, out, text),
             text);
     }
     served.function = "chunk()";
-    return judge(objective->chunk(served.library.state, &request->data, &rows, parameters, out,
-                                  at(PLUGIN_GRADIENT, request->gradient), text),
-                 text);
+    return check_returned(objective->chunk(served.library.state, &request->data, &rows, parameters,
+                                           out, at(PLUGIN_GRADIENT, request->gradient), text),
+                          text);
 }
 
 static int find_tensors(const struct plugin_request *request, struct plugin_answer *answer) {
@@ -331,7 +331,7 @@ static int find_tensors(const struct plugin_request *request, struct plugin_answ
     served.function = "tensors()";
     int code = served.library.objective->tensors(served.library.state, &request->data,
                                                  answer->tensor, &answer->count, text);
-    return judge(code, text);
+    return check_returned(code, text);
 }
 
 /* Rounding is as at the start, whatever the call before has left. */

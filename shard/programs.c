@@ -28,7 +28,7 @@ static const struct operation *find_operation(const struct operation_list *list,
 /* ---- running ---- */
 
 /* A program that is being run. */
-struct course {
+struct program_run {
     const struct operation_list *list;
     struct registers *registers;
     const struct bounds *bounds;
@@ -53,9 +53,9 @@ static void yields_encode(const struct operation_list *list, const struct yield 
 }
 
 /* A factor is made on the host, of a triangle of few sums. Its yield tells what was added. */
-static int make_factor(const struct course *course, const struct operation *operation,
+static int make_factor(const struct program_run *run, const struct operation *operation,
                        struct yield *yield) {
-    struct registers *registers = course->registers;
+    struct registers *registers = run->registers;
     size_t sums = registers_sums(registers, SUMS_TRIANGLE);
     int code = registers->backend->pull_sum ? registers->backend->pull_sum(registers, sums) : 0;
     if (code)
@@ -65,8 +65,7 @@ static int make_factor(const struct course *course, const struct operation *oper
                                        .beta = operation->beta,
                                        .gamma = operation->gamma,
                                        .serial = operation->serial};
-    struct factor *factor =
-        factor_make(registers, course->bounds->exponent[0], &terms, &yield->max);
+    struct factor *factor = factor_make(registers, run->bounds->exponent[0], &terms, &yield->max);
     if (mutant(DIAGONAL_KEPT) && factor && registers->factor)
         memcpy(factor->elements, registers->factor->elements, 2 * sizeof(double));
     registers_set_factor(registers, factor);
@@ -74,28 +73,28 @@ static int make_factor(const struct course *course, const struct operation *oper
     return 0;
 }
 
-static int make_factors(const struct course *course) {
-    struct yield *yield = course->yields;
+static int make_factors(const struct program_run *run) {
+    struct yield *yield = run->yields;
     int code = 0;
-    for (size_t i = 0; i < course->list->count && !code; i++) {
-        const struct operation *operation = &course->list->items[i];
+    for (size_t i = 0; i < run->list->count && !code; i++) {
+        const struct operation *operation = &run->list->items[i];
         if (operation->code == OPERATION_FACTOR)
-            code = make_factor(course, operation, yield);
+            code = make_factor(run, operation, yield);
         yield += operation_scalars(operation);
     }
     return code;
 }
 
 /* It takes a solve with the factor, which most programs have no use for. */
-static void note_hidden(struct course *course, const double *applied) {
-    if (find_operation(course->list, OPERATION_HIDDEN))
-        course->hidden = factor_hidden_gap(course->registers, applied);
+static void note_hidden(struct program_run *run, const double *applied) {
+    if (find_operation(run->list, OPERATION_HIDDEN))
+        run->hidden = factor_hidden_gap(run->registers, applied);
 }
 
 /* On the host, between two passes. A factor of all parameters is of the Hessian by weights, so what
  * is scaled is scaled back for it. */
-static int apply_factor(struct course *course, const struct operation *operation) {
-    struct registers *registers = course->registers;
+static int apply_factor(struct program_run *run, const struct operation *operation) {
+    struct registers *registers = run->registers;
     assert(registers->factor);
     double *a = registers->vector[operation->a].elements;
     const double *b = registers->vector[operation->b].elements;
@@ -106,50 +105,50 @@ static int apply_factor(struct course *course, const struct operation *operation
         factor_apply_heavy(registers->factor, &registers->scaling, a, b);
     } else if (!registers->scaling.used || !registers->count) {
         factor_apply(registers->factor, a, b);
-        note_hidden(course, a);
+        note_hidden(run, a);
     } else {
         memcpy(a, b, registers->count * sizeof *a);
         scaling_gradient_from_scaled(&registers->scaling, a);
         factor_apply(registers->factor, a, a);
-        note_hidden(course, a);
+        note_hidden(run, a);
         scaling_step_to_scaled(&registers->scaling, a);
     }
     return registers_push(registers, operation->a, 0, registers->count);
 }
 
-static int run_pass(struct course *course) {
-    struct registers *registers = course->registers;
-    int code = registers->backend->run_pass(registers, &course->pass, course->yields);
-    pass_plan_clear(&course->pass);
+static int run_pass(struct program_run *run) {
+    struct registers *registers = run->registers;
+    int code = registers->backend->run_pass(registers, &run->pass, run->yields);
+    pass_plan_clear(&run->pass);
     return code;
 }
 
 /* A pass ends at PRECONDITION, which needs all blocks of what it is applied to. */
-static int run_passes(struct course *course) {
+static int run_passes(struct program_run *run) {
     uint32_t yield = 0;
     int code = 0;
-    for (size_t i = 0; i < course->list->count && !code; i++) {
-        const struct operation *operation = &course->list->items[i];
-        pass_plan_add(&course->pass, course->registers, course->bounds, operation, yield);
+    for (size_t i = 0; i < run->list->count && !code; i++) {
+        const struct operation *operation = &run->list->items[i];
+        pass_plan_add(&run->pass, run->registers, run->bounds, operation, yield);
         if (operation->code == OPERATION_HIDDEN)
-            exact_add(&course->yields[yield].sum, course->hidden);
+            exact_add(&run->yields[yield].sum, run->hidden);
         yield += operation_scalars(operation);
         if (operation->code != OPERATION_PRECONDITION)
             continue;
-        code = run_pass(course);
+        code = run_pass(run);
         if (!code)
-            code = apply_factor(course, operation);
+            code = apply_factor(run, operation);
     }
-    assert(code || yield == course->yield_count);
-    return code ? code : run_pass(course);
+    assert(code || yield == run->yield_count);
+    return code ? code : run_pass(run);
 }
 
 /* Before the first pass, as every element of a scaled gradient needs that by the biases. */
-static void read_biases(const struct course *course) {
-    for (size_t i = 0; i < course->list->count; i++) {
-        const struct operation *operation = &course->list->items[i];
+static void read_biases(const struct program_run *run) {
+    for (size_t i = 0; i < run->list->count; i++) {
+        const struct operation *operation = &run->list->items[i];
         if (operation->code == OPERATION_GRADIENT && operation->alpha > 0) {
-            scaling_read_biases(&course->registers->scaling, course->bounds, operation->alpha);
+            scaling_read_biases(&run->registers->scaling, run->bounds, operation->alpha);
             return;
         }
     }
@@ -159,39 +158,39 @@ int operation_list_run(const struct operation_list *list, struct registers *regi
                        const struct bounds *bounds, struct bytes *scalars) {
     const struct shard_backend *backend = registers->backend;
     assert(backend && registers_complete(registers));
-    struct course course = {.list = list, .registers = registers, .bounds = bounds};
+    struct program_run run = {.list = list, .registers = registers, .bounds = bounds};
     for (size_t i = 0; i < list->count; i++)
-        course.yield_count += operation_scalars(&list->items[i]);
-    course.yields = memory_new(course.yield_count, sizeof *course.yields);
-    for (size_t i = 0; i < course.yield_count; i++)
-        exact_init(&course.yields[i].sum);
-    read_biases(&course);
+        run.yield_count += operation_scalars(&list->items[i]);
+    run.yields = memory_new(run.yield_count, sizeof *run.yields);
+    for (size_t i = 0; i < run.yield_count; i++)
+        exact_init(&run.yields[i].sum);
+    read_biases(&run);
     const bool sparse = sparse_step_fits(registers, list);
     if (!sparse)
         registers_settle(registers);
-    int code = backend->begin ? backend->begin(registers, course.yield_count) : 0;
+    int code = backend->begin ? backend->begin(registers, run.yield_count) : 0;
     if (!code)
-        code = make_factors(&course);
+        code = make_factors(&run);
     if (!code)
-        code = rows_run(list, registers, bounds, course.yields);
+        code = rows_run(list, registers, bounds, run.yields);
     if (!code)
-        code = covariance_run(list, registers, bounds, course.yields);
+        code = covariance_run(list, registers, bounds, run.yields);
     if (!code)
-        code = listed_run(list, registers, bounds, course.yields, &course.listed);
+        code = listed_run(list, registers, bounds, run.yields, &run.listed);
     if (!code && sparse)
         sparse_step_run(registers, bounds, list);
     else if (!code)
-        code = run_passes(&course);
+        code = run_passes(&run);
     sparse_step_note(registers, list, sparse);
     if (!code && backend->end)
-        code = backend->end(registers, course.yields, course.yield_count);
+        code = backend->end(registers, run.yields, run.yield_count);
     if (!code)
-        yields_encode(list, course.yields, scalars);
-    if (!code && course.listed.length)
-        bytes_append(scalars, course.listed.data, course.listed.length);
-    bytes_release(&course.listed);
-    pass_plan_release(&course.pass);
-    free(course.yields);
+        yields_encode(list, run.yields, scalars);
+    if (!code && run.listed.length)
+        bytes_append(scalars, run.listed.data, run.listed.length);
+    bytes_release(&run.listed);
+    pass_plan_release(&run.pass);
+    free(run.yields);
     return code;
 }
 

@@ -161,8 +161,8 @@ int store_publications(struct store *store,
 /* What a sweep was begun with decides which runs go on, so it has a checksum: over its number, and
  * the texts with their ends. */
 static uint64_t checksum_of(const struct store_sweep *sweep) {
-    const char *const texts[] = {sweep->identity, sweep->settings, sweep->data,
-                                 sweep->judged,   sweep->sources,  sweep->start_model};
+    const char *const texts[] = {sweep->identity,     sweep->settings, sweep->data,
+                                 sweep->evaluated_on, sweep->sources,  sweep->start_model};
     uint64_t sum = (uint64_t)sweep->sweep;
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
         uint64_t pair[2] = {sum, texts[i] ? hash64(texts[i], strlen(texts[i]) + 1) : 0};
@@ -180,7 +180,7 @@ int store_sweep_begin(struct store *store, struct store_sweep *sweep) {
         code = store_run_statement(
             store, STATEMENT_SWEEP_INSERT,
             VALUES(integer(sweep->sweep), text(sweep->identity), text(sweep->settings),
-                   text(sweep->data), text(sweep->judged), text(sweep->sources),
+                   text(sweep->data), text(sweep->evaluated_on), text(sweep->sources),
                    text(sweep->start_model), integer(sweep->started_ms), count(checksum_of(sweep))),
             NULL, NULL);
     code = store_end_durably(store, code);
@@ -212,7 +212,7 @@ static int take_sweep(void *context, sqlite3_stmt *row) {
         .identity = column_text(row, 1),
         .settings = column_text(row, 2),
         .data = column_text(row, 3),
-        .judged = column_text(row, 4),
+        .evaluated_on = column_text(row, 4),
         .sources = column_text(row, 5),
         .start_model = column_text(row, 6),
         .started_ms = sqlite3_column_int64(row, 7),

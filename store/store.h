@@ -275,13 +275,13 @@ int store_publications(struct store *store,
 /* ---- sweeps: several runs of one job, of which one is chosen ---- */
 
 struct store_sweep {
-    int64_t sweep;           /* from 1; set by the store */
-    const char *identity;    /* job_identity() */
-    const char *settings;    /* of the whole job, as JSON */
-    const char *data;        /* fingerprint of all rows that are trained on */
-    const char *judged;      /* fingerprints of the files that members are compared on, or "" */
-    const char *sources;     /* the files that it was begun with, as JSON */
-    const char *start_model; /* SHA-256 of the model that it starts from; "": from zero */
+    int64_t sweep;            /* from 1; set by the store */
+    const char *identity;     /* job_identity() */
+    const char *settings;     /* of the whole job, as JSON */
+    const char *data;         /* fingerprint of all rows that are trained on */
+    const char *evaluated_on; /* fingerprints of the files that members are compared on, or "" */
+    const char *sources;      /* the files that it was begun with, as JSON */
+    const char *start_model;  /* SHA-256 of the model that it starts from; "": from zero */
     int64_t started_ms;
     int64_t ended_ms;   /* 0: it has not ended. Set by the store, as what follows */
     int64_t winner;     /* the run that was chosen; 0: none */

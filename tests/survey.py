@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Prints the figures by which the shape of the tree is judged: sizes of files and functions, headers
+"""Prints the figures that describe the shape of the tree: sizes of files and functions, headers
 that serve one file, names that mean several things, assertions, circles of files, comments, documents.
 
     tests/survey.py            # the tree in which this script lies
     tests/survey.py TREE...    # several trees side by side, as before and after a change
 
-No figure is a limit. A change of the whole tree is judged by two columns of figures."""
+No figure is a limit. Two columns of figures show what a change of the whole tree did."""
 
 import collections
 import pathlib

@@ -27,7 +27,7 @@ struct sorted {
     json_t *run;
     double key; /* lower is better; infinity: it has no such figure */
     size_t place;
-    bool fold;  /* behind all others: it has figures of rows that no other run is judged by */
+    bool fold;  /* after all others: no other run has figures of the rows of its fold */
     bool apart; /* after those that can be compared: its holdout has rows of its own */
 };
 
@@ -41,7 +41,8 @@ static int compare(const void *a, const void *b) {
                             : (x->place > y->place) - (x->place < y->place);
 }
 
-/* The rows that a run was judged by, or NULL: it has no holdout, or an older program left it. */
+/* The holdout rows that a run was evaluated on, or NULL: it has no holdout, or an older program
+ * left it. */
 static const char *rows_of(const json_t *run) {
     return json_string_value(json_object_get(json_object_get(run, "holdout"), "rows"));
 }
@@ -51,7 +52,7 @@ static bool is_fold(const json_t *run) {
 }
 
 /* The last run with a holdout that is not of a fold, of runs in the order of their numbers. */
-static const json_t *last_judged(const json_t *runs) {
+static const json_t *last_evaluated(const json_t *runs) {
     const json_t *last = NULL, *run;
     size_t i;
     json_array_foreach(runs, i, run) if (json_is_object(json_object_get(run, "holdout")) &&
@@ -164,7 +165,7 @@ static void add_sizes(const char *state, json_t *folder) {
 static void add_folder(const struct options *options, const char *state,
                        const struct score_figure *figure, json_t *runs, json_t *all) {
     add_sizes(state, runs);
-    const json_t *last = last_judged(json_object_get(runs, "runs")); /* before they are sorted */
+    const json_t *last = last_evaluated(json_object_get(runs, "runs")); /* before they are sorted */
     mark_apart(json_object_get(runs, "runs"), last);
     if (figure)
         sort_runs(runs, figure);

@@ -46,7 +46,7 @@ static int read_sweep(struct store *store, const char *identity, const struct sw
                               .sweep = record.sweep,
                               .data = memory_copy_string(record.data),
                               .start_model = memory_copy_string(record.start_model),
-                              .judged = memory_copy_string(record.judged),
+                              .evaluated_on = memory_copy_string(record.evaluated_on),
                               .sources = memory_copy_string(record.sources),
                               .result = record.result ? memory_copy_string(record.result) : NULL,
                               .concluded = record.winner != 0,
@@ -79,7 +79,7 @@ int last_run_read(struct store *store, const char *state, const char *identity,
 }
 
 void last_run_release(struct last_run *last) {
-    free(last->judged);
+    free(last->evaluated_on);
     free(last->sources);
     free(last->data);
     free(last->start_model);

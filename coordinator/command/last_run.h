@@ -27,7 +27,7 @@ struct last_run {
     bool kept;     /* whether by the last decision its model is kept and not live */
     bool has_data; /* its training data is still there; the caller sets this */
     int64_t sweep; /* 0: it is a run */
-    char *judged;  /* of a sweep: as of struct store_sweep */
+    char *evaluated_on; /* of a sweep: as of struct store_sweep */
     char *sources;
 };
 

@@ -83,8 +83,8 @@ static int set_library(struct scoring *scoring) {
     return code;
 }
 
-/* `judged`: rows may have weights and labels in files of their own. */
-static int scoring_open(const struct options *options, bool judged, struct scoring *scoring) {
+/* `evaluates`: rows may have weights and labels in files of their own. */
+static int scoring_open(const struct options *options, bool evaluates, struct scoring *scoring) {
     struct source_beside patterns = {0};
     *scoring = (struct scoring){.options = options};
     int code = model_open(options->operands[0], &scoring->model);
@@ -94,8 +94,8 @@ static int scoring_open(const struct options *options, bool judged, struct scori
         code = set_library(scoring);
     if (!code)
         code = job_set_reading(scoring->settings, scoring->settings_count,
-                               judged ? READING_TO_JUDGE : READING_TO_SCORE, &scoring->reading,
-                               &patterns);
+                               evaluates ? READING_FOR_EVALUATION : READING_FOR_SCORING,
+                               &scoring->reading, &patterns);
     if (!code)
         code = source_paths_given((const char *const *)options->operands + 1,
                                   (size_t)options->operands_count - 1, &scoring->paths);

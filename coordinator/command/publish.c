@@ -36,7 +36,7 @@ static int check_run(struct go_live *live) {
     int code = store_run_find(live->store, live->to, &run, &found);
     if (code || !found)
         return code;
-    /* A model that was trained without the rows of a fold was made to be judged on these. */
+    /* A model that was trained without the rows of a fold was made to be evaluated on these. */
     struct fold_search search = {.member = run.member};
     if (run.sweep)
         code = store_sweep_find(live->store, run.sweep, find_fold, &search);

@@ -109,12 +109,13 @@ static const char *fingerprint(const struct retrain *r) {
     return set_info(r->now.set)->fingerprint;
 }
 
-/* The data of an unfinished sweep, from its packs: not only its rows must be the same, but also
- * those that judge. */
+/* The data of an unfinished sweep, from its packs: not only the rows trained on must be
+ * the same, but also the holdout. */
 static void find_data_of_sweep(struct retrain *r) {
-    char *judged = sweep_judged_by(&r->now);
-    r->last.has_data = !strcmp(r->last.data, fingerprint(r)) && !strcmp(r->last.judged, judged);
-    free(judged);
+    char *evaluated_on = sweep_evaluated_on(&r->now);
+    r->last.has_data =
+        !strcmp(r->last.data, fingerprint(r)) && !strcmp(r->last.evaluated_on, evaluated_on);
+    free(evaluated_on);
     if (r->last.has_data)
         return;
     if (sweep_recall(&r->session, r->last.sources, r->last.data, &r->earlier)) {

@@ -79,10 +79,10 @@ static int choose_ended(struct training *training, const struct dataset *data,
     char *identity = job_identity(job);
     int code = last_run_read(training->session->store, job->state, identity,
                              job_has_sweep(job) ? &shape : NULL, &last);
-    char *judged = sweep_judged_by(data);
+    char *evaluated_on = sweep_evaluated_on(data);
     bool ended = !code && last.run && last.concluded &&
                  !strcmp(last.data, set_info(data->set)->fingerprint) &&
-                 (!last.judged || !strcmp(last.judged, judged));
+                 (!last.evaluated_on || !strcmp(last.evaluated_on, evaluated_on));
     /* It must have started from the model that the command names, if it names one. */
     struct model *model = NULL;
     if (ended)
@@ -90,7 +90,7 @@ static int choose_ended(struct training *training, const struct dataset *data,
     if (ended && !code && (!model || !strcmp(last.start_model, model->sha256)))
         choose_among(training, &last, settled, chosen, outcome);
     model_close(model);
-    free(judged);
+    free(evaluated_on);
     last_run_release(&last);
     free(identity);
     return code;

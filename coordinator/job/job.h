@@ -201,7 +201,7 @@ int job_refuse_key(const struct job *job, const char *key, int code);
 /* What data is read for without a job file: to propose a job, of which files beside the data are no
  * part, or, by a model, to score it, where how columns become features is settled. Weights and
  * labels beside it are for figures alone. */
-enum reading_for { READING_FOR_JOB, READING_TO_SCORE, READING_TO_JUDGE };
+enum reading_for { READING_FOR_JOB, READING_FOR_SCORING, READING_FOR_EVALUATION };
 
 /* Applies settings, the KEY=VALUE of --set, to reading options. The strings of `options` must be on
  * the heap. ERROR_USAGE also for a key that is not about such reading. The keys of files beside the

@@ -229,7 +229,7 @@ static bool is_about_reading(const struct key *key, enum reading_for use) {
     if (use != READING_FOR_JOB && is_settled_by_model(key))
         return false;
     return (key->offset >= first && key->offset < end) || (of_margins && use != READING_FOR_JOB) ||
-           (of_figures && use == READING_TO_JUDGE);
+           (of_figures && use == READING_FOR_EVALUATION);
 }
 
 static int refuse_unless_reading(const char *setting, enum reading_for use) {

@@ -259,7 +259,7 @@ int gate_decide(const struct publisher *publisher, const struct job *job,
                                .live_folder = publish_live_folder(publisher->state),
                                .figures = figures,
                                .conditions = json_array()};
-    int code = loop_beside(publisher->loop, STAGE_JUDGING, work_on_trial, &trial);
+    int code = loop_beside(publisher->loop, STAGE_GATE, work_on_trial, &trial);
     progress_close();
     if (!code) {
         if (trial.of_new)

@@ -51,11 +51,11 @@ struct starting {
 static int work_on_start(void *context) {
     const struct starting *starting = context;
     const struct training *run = starting->run;
-    bool judged_only =
+    bool evaluated_only =
         run->member.sweep && !run->member.is_start; /* by rows that it shall not know */
     struct scaling_walk walk = {0};
     const struct start_options options = {
-        .keeps = run->session->job->vanished == VANISHED_KEEP && !judged_only &&
+        .keeps = run->session->job->vanished == VANISHED_KEEP && !evaluated_only &&
                  !family_of(&run->shape)->own_tensors,
         .pairs_most = run->preconditioner.form ? 0 : run->sizing.history,
         .form = scaling_form(&run->scaling, set_info(run->set), run->shape.network.unit),

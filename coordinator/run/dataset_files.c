@@ -78,8 +78,8 @@ static int find_beside(const struct job *job, struct dataset_paths *paths) {
     return code;
 }
 
-/* A file that is trained on cannot judge the model, so it is refused as holdout. As test data it is
- * only warned of: its figures decide nothing. */
+/* A model cannot be evaluated on a file that it is trained on, so it is refused as holdout. As test
+ * data it is only warned of: its figures decide nothing. */
 static int check_apart(const struct job *job, const struct dataset_paths *paths) {
     const char *trained;
     const char *both = source_paths_shared(paths->holdout, paths->data, &trained);

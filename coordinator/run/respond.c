@@ -7,7 +7,8 @@
 #include "model/ranking.h"
 #include "model/response.h"
 
-/* The rows of a fold judge what was trained without them: nothing is found on them. */
+/* The rows of a fold only evaluate a model that was trained without them: nothing is fitted to
+ * them. */
 int training_find_response(struct training *run) {
     const struct set_info *data = set_info(run->set);
     const struct objective *objective = objective_of(run->shape.kind);

@@ -144,7 +144,7 @@ int workers_start(struct training *run);
 /* ---- what follows from the data (shape.c) ---- */
 
 /* Fills in all of it from the run's job and set, and logs the sizes. ERROR_DATA if the model has
- * more parameters than there may be, or early stopping no rows to judge by; else as of
+ * more parameters than there may be, or early stopping has no holdout; else as of
  * sizing_precondition(), sizing_of() and hosts_look_up(). */
 int training_shape(struct training *run);
 

@@ -176,8 +176,8 @@ static bool is_sparse(const struct coordinator_view *view) {
     return view->l1 > 0 && view->started;
 }
 
-/* Early stopping judges each point on the holdout. */
-static bool is_judged(const struct figure_source *source) {
+/* Early stopping evaluates each point on the holdout. */
+static bool stops_early(const struct figure_source *source) {
     return source->settings && source->settings->optimizer.patience && source->view.started;
 }
 

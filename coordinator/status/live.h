@@ -19,7 +19,7 @@
     X(STAGE_CHECKING, "checking the holdout and the test data")                                    \
     X(STAGE_SCORING, "scoring")                                                                    \
     X(STAGE_WRITING, "writing the model")                                                          \
-    X(STAGE_JUDGING, "judging")                                                                    \
+    X(STAGE_GATE, "checking the gate")                                                             \
     X(STAGE_ANNOUNCING, "running on_publish")                                                      \
     X(STAGE_ENDING, "ending")                                                                      \
     X(STAGE_ENDED, "ended")

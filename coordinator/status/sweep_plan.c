@@ -45,7 +45,7 @@ uint32_t sweep_member_at(const struct sweep_shape *shape, uint32_t value, uint32
 
 uint32_t sweep_start_of(const struct sweep_shape *shape, uint32_t member) {
     struct sweep_place place = sweep_place(shape, member);
-    if (shape->apart)
+    if (shape->independent)
         return SWEEP_NO_MEMBER;
     if (place.fold)
         return sweep_member_at(shape, place.value, 0);
@@ -77,7 +77,7 @@ static int take_sweep(void *context, const struct store_sweep *sweep) {
     *record = (struct sweep_record){.sweep = sweep->sweep,
                                     .settings = copy(sweep->settings),
                                     .data = copy(sweep->data),
-                                    .judged = copy(sweep->judged),
+                                    .evaluated_on = copy(sweep->evaluated_on),
                                     .sources = copy(sweep->sources),
                                     .start_model = copy(sweep->start_model),
                                     .result = copy(sweep->result),
@@ -95,7 +95,7 @@ int sweep_record_read(struct store *store, const char *identity, struct sweep_re
 void sweep_record_release(struct sweep_record *record) {
     free(record->settings);
     free(record->data);
-    free(record->judged);
+    free(record->evaluated_on);
     free(record->sources);
     free(record->start_model);
     free(record->result);

@@ -1,17 +1,21 @@
 /* The plan of a sweep: several runs of one job, its members, of which one is chosen.
  *
- * A value is a penalty, or a pair of an l1 and an l2. Values go from strong to weak: of pairs by
- * their l1, and those of one l1 by their l2. Members are numbered. First come the full fits, which
- * are trained on all rows: one for each value, started from the one before, or, the first of an l1,
- * from the first of the l1 before. Then, fold after fold, a
- * member for each value that is trained on all rows but those of the fold and judged on these; it
- * starts from the full fit of the same value. Networks are trained apart: one that started where
- * the rows of its fold were trained on would remember them. So would a few epochs of minibatches
- * that nothing follows; and early stopping, which judges by these rows, would keep the start of any
- * model.
+ * A value is a penalty, or a pair of an l1 and an l2. Values are in order from strong to weak:
+ * pairs by their l1, and pairs with the same l1 by their l2.
  *
- * What is next follows from what became of the members and from nothing else. So a sweep that was
- * broken off goes on where it was. */
+ * Members are numbered. The first are the full fits, one for each value, trained on all rows. A
+ * full fit starts from the full fit of the value before; the first value of an l1 starts from the
+ * first value of the l1 before. After them come the members of the first fold, of the second, and
+ * so on: one for each value, trained on all rows except those of the fold, and evaluated on the
+ * fold. Such a member starts from the full fit of its value.
+ *
+ * Members start from no other member (`independent`) where the end of a run depends on its start,
+ * because the full fit was trained on the rows of the fold: a network would remember them, and so
+ * would a few epochs of minibatches that no other optimizer follows. Early stopping, which
+ * evaluates on these rows, would keep the start of any model.
+ *
+ * The next task follows from the states of the members alone. So an interrupted sweep resumes where
+ * it was. */
 #ifndef DML_COORDINATOR_SWEEP_PLAN_H
 #define DML_COORDINATOR_SWEEP_PLAN_H
 
@@ -33,15 +37,15 @@ struct sweep_rule {
 const char *sweep_choose_text(bool one_se);
 
 struct sweep_shape {
-    uint32_t values; /* from 1 */
-    uint32_t inner;  /* how many of them follow each other with the same l1; divides `values` */
-    uint32_t folds;  /* 0: none, the full fits are judged on the holdout */
-    bool apart; /* where a member ends depends on its start, so no member starts from another */
+    uint32_t values;  /* from 1 */
+    uint32_t inner;   /* how many of them follow each other with the same l1; divides `values` */
+    uint32_t folds;   /* 0: none, the full fits are evaluated on the holdout */
+    bool independent; /* no member starts from another: its end would depend on its start */
     struct sweep_rule rule;
 };
 
-/* The shape of a sweep with these settings, as the store has them, except for `apart`, which is
- * false. */
+/* The shape of a sweep with these settings, as the store has them, except for `independent`,
+ * which is false. */
 struct sweep_shape sweep_shape_stored(const json_t *settings);
 
 uint32_t sweep_members(const struct sweep_shape *shape);
@@ -57,7 +61,7 @@ uint32_t sweep_member_at(const struct sweep_shape *shape, uint32_t value, uint32
 #define SWEEP_NO_MEMBER UINT32_MAX
 
 /* The member from whose model this one starts; SWEEP_NO_MEMBER for the first, and for all if they
- * are apart. */
+ * are independent. */
 uint32_t sweep_start_of(const struct sweep_shape *shape, uint32_t member);
 
 enum member_state {
@@ -94,7 +98,7 @@ bool limit_has_checkpoints(const char *state, int64_t origin);
 /* Texts are owned. */
 struct sweep_record {
     int64_t sweep; /* 0: there is none */
-    char *settings, *data, *judged, *sources, *start_model, *result;
+    char *settings, *data, *evaluated_on, *sources, *start_model, *result;
     int64_t ended_ms;        /* 0: it has not ended */
     int64_t winner, decided; /* as in struct store_sweep */
 };
@@ -108,7 +112,7 @@ void sweep_record_release(struct sweep_record *record);
 struct sweep_runs {
     uint32_t count;
     struct sweep_member *members;
-    json_t **results; /* NULL: not done. "holdout" has the figures on the rows that judge it */
+    json_t **results; /* NULL: not done. "holdout" has the figures on its fold or the holdout */
     bool *removed;    /* the member's model was removed */
 };
 

@@ -19,7 +19,7 @@
 #include "coordinator/status/run_folder.h"
 #include "coordinator/status/sweep_table.h"
 
-char *sweep_judged_by(const struct dataset *data) {
+char *sweep_evaluated_on(const struct dataset *data) {
     char *list = memory_copy_string("");
     for (uint32_t i = 0; i < data->sources.count; i++) {
         const struct dataset_source *source = &data->sources.items[i];
@@ -95,10 +95,10 @@ struct sweep {
     char *begun_from; /* the folder of the model from which the sweep began, found by its hash; or
                          NULL */
     struct sweep_shape shape;
-    char *identity;  /* of the whole job */
-    char *judged;    /* as of struct store_sweep */
-    char *start_sha; /* of `start_from`; "" without one */
-    int64_t number;  /* 0: not begun */
+    char *identity;     /* of the whole job */
+    char *evaluated_on; /* as of struct store_sweep */
+    char *start_sha;    /* of `start_from`; "" without one */
+    int64_t number;     /* 0: not begun */
     struct sweep_runs runs;
     uint32_t trained;    /* members, by this command */
     uint32_t fold;       /* whose data is open; 0: none */
@@ -110,8 +110,8 @@ struct sweep_shape sweep_shape_of(const struct job *job) {
         .values = job_grid_size(job),
         .inner = job_grid_inner(job),
         .folds = job->folds,
-        .apart = job_family(job)->family->path_dependent || job->optimizer == JOB_DOWNPOUR ||
-                 job->early_stopping,
+        .independent = job_family(job)->family->path_dependent || job->optimizer == JOB_DOWNPOUR ||
+                       job->early_stopping,
         .rule = {.by = score_figure_find(job->choose_by),
                  .one_se = job->choose == JOB_CHOOSE_ONE_SE},
     };
@@ -146,7 +146,7 @@ static int read_members(struct sweep *sweep) {
 static const char *other_than(const struct sweep *sweep, const struct sweep_record *record) {
     if (strcmp(record->data, set_info(sweep->data->set)->fingerprint))
         return "has other data";
-    if (strcmp(record->judged, sweep->judged))
+    if (strcmp(record->evaluated_on, sweep->evaluated_on))
         return "has another holdout";
     if (sweep->start_from && strcmp(record->start_model, sweep->start_sha))
         return *record->start_model ? "started from another model" : "started from zero";
@@ -221,7 +221,7 @@ static int find_start(struct sweep *sweep, const struct sweep_record *record) {
     assert(sweep->number == record->sweep && !sweep->begun_from);
     for (uint32_t i = 0; i < sweep->shape.values; i++)
         begins |= !sweep->runs.members[i].run;
-    if (!begins || !sweep->shape.apart || !*record->start_model || sweep->start_from)
+    if (!begins || !sweep->shape.independent || !*record->start_model || sweep->start_from)
         return 0;
     int code = find_start_run(sweep, record, &run);
     if (code)
@@ -283,7 +283,7 @@ static int begin_sweep(struct sweep *sweep) {
     struct store_sweep record = {.identity = sweep->identity,
                                  .settings = text,
                                  .data = set_info(sweep->data->set)->fingerprint,
-                                 .judged = sweep->judged,
+                                 .evaluated_on = sweep->evaluated_on,
                                  .sources = sources,
                                  .start_model = sweep->start_sha,
                                  .started_ms = training->started_ms};
@@ -398,7 +398,7 @@ static int train_member(struct sweep *sweep, uint32_t member) {
 
 /* ---- what is left behind ---- */
 
-/* The models of folds are of no use once they were judged. */
+/* The models of folds are of no use once they were evaluated_on. */
 static int remove_models_of_folds(struct sweep *sweep) {
     struct training *training = sweep->training;
     const struct sweep_runs *members = &sweep->runs;
@@ -472,7 +472,7 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
                           .start_from = start_from,
                           .shape = sweep_shape_of(session->job),
                           .identity = job_identity(session->job),
-                          .judged = sweep_judged_by(data)};
+                          .evaluated_on = sweep_evaluated_on(data)};
     *outcome = (struct sweep_outcome){0};
     assert(job_has_sweep(session->job) && !session->sweep);
     int code = read_start(&sweep);
@@ -493,7 +493,7 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
     sweep_runs_release(&sweep.runs);
     free(sweep.begun_from);
     free(sweep.start_sha);
-    free(sweep.judged);
+    free(sweep.evaluated_on);
     free(sweep.identity);
     return code;
 }

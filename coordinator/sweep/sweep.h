@@ -26,7 +26,7 @@ int sweep_train(struct training *training, const struct dataset *data, const cha
 /* ---- the data that a sweep was begun with ---- */
 
 /* The fingerprints of the files of the holdout, as struct store_sweep has them; free it. */
-char *sweep_judged_by(const struct dataset *data);
+char *sweep_evaluated_on(const struct dataset *data);
 
 /* Opens the data of an earlier sweep from the packs of its files, beside the loop: `sources` are as
  * struct store_sweep has them. An error, and no data, if packs are gone, or if they now make other

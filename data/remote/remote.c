@@ -186,7 +186,7 @@ static void begin_request(struct remote *remote) {
 }
 
 /* A range that the server does not have: the object is shorter than it was said to be. */
-static int judge_range(struct remote *remote) {
+static int check_range(struct remote *remote) {
     uint64_t has = remote->reply.total;
     if (remote->total == UNKNOWN && has == remote->offset) {
         remote->ended = true;
@@ -222,8 +222,8 @@ static int end_request(struct remote *remote, CURLcode result) {
     if (status == 412 || (remote->known && (status == 404 || status == 410)))
         return changed(remote);
     if (status == 416 && remote->known)
-        return judge_range(remote);
-    enum outcome outcome = request_judge(remote->path, result, &remote->reply, &code, why);
+        return check_range(remote);
+    enum outcome outcome = request_classify(remote->path, result, &remote->reply, &code, why);
     if (outcome == REFUSED)
         return code;
     if (outcome == DONE && !remote->repeats &&

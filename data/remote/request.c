@@ -111,8 +111,8 @@ static void problem_code(const struct reply *reply, char code[64]) {
 
 /* ---- patience ---- */
 
-enum outcome request_judge(const char *path, CURLcode result, const struct reply *reply, int *code,
-                           char why[128]) {
+enum outcome request_classify(const char *path, CURLcode result, const struct reply *reply,
+                              int *code, char why[128]) {
     char problem[64];
     long status = reply->status;
     problem_code(reply, problem);
@@ -359,7 +359,7 @@ int request_small(const char *path, const struct address_request *request, struc
             one = true;
             continue;
         }
-        enum outcome outcome = request_judge(path, result, &small->reply, &code, why);
+        enum outcome outcome = request_classify(path, result, &small->reply, &code, why);
         if (outcome == DONE || outcome == REFUSED)
             break;
         if ((code = request_wait(&patience, path, outcome, why, retry_after)))

@@ -66,8 +66,8 @@ bool etag_is_strong(const char *etag);
 
 /* What an exchange came to. REFUSED: the error is set. Else `why` says what went wrong. */
 enum outcome { DONE, BROKEN, THROTTLED, REFUSED };
-enum outcome request_judge(const char *path, CURLcode result, const struct reply *reply, int *code,
-                           char why[128]);
+enum outcome request_classify(const char *path, CURLcode result, const struct reply *reply,
+                              int *code, char why[128]);
 
 struct patience {
     int64_t waited_ns; /* since there was progress */

@@ -56,9 +56,9 @@ static void split_packs(struct split *split, uint32_t count, const struct set_op
         if (twins_share(finder.twins) >= TWINS_TOLD)
             log_warning(
                 "`%s`: all rows have one of %u different values, most of them with several "
-                "labels, and rows that are alike stay on one side: the model is judged by "
+                "labels, and rows that are alike stay on one side: the model is evaluated on "
                 "labels that it never met with these values, so figures are worse than on new "
-                "rows; judge by files of their own, holdout = { FILE } or test = { FILE }",
+                "rows; evaluate on separate files, holdout = { FILE } or test = { FILE }",
                 options->fold.folds ? "folds" : "holdout", finder.twins->count);
     }
     free(finder.twins);

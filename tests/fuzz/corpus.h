@@ -57,20 +57,20 @@ static inline bool feed_named(int argc, char **argv, int *status) {
 
 /* Feeds inputs of so many bytes drawn from seeds, so that a failing one can be repeated: `count`
  * from seed 1 on, or DML_FUZZ from DML_FUZZ_SEED on. How many. */
-static inline uint64_t feed_courses(uint64_t count, size_t bytes) {
+static inline uint64_t feed_inputs(uint64_t count, size_t bytes) {
     const char *first = getenv("DML_FUZZ_SEED"), *wanted = getenv("DML_FUZZ");
     uint64_t seed = first ? strtoull(first, NULL, 10) : 1;
-    uint64_t courses = wanted ? strtoull(wanted, NULL, 10) : count;
-    uint8_t *course = memory_new(bytes, 1);
-    for (uint64_t k = 0; k < courses; k++) {
+    uint64_t inputs = wanted ? strtoull(wanted, NULL, 10) : count;
+    uint8_t *input = memory_new(bytes, 1);
+    for (uint64_t k = 0; k < inputs; k++) {
         struct random random;
         random_init(&random, seed + k);
         for (size_t i = 0; i < bytes; i++)
-            course[i] = (uint8_t)(random_next(&random) >> 32);
-        LLVMFuzzerTestOneInput(course, bytes);
+            input[i] = (uint8_t)(random_next(&random) >> 32);
+        LLVMFuzzerTestOneInput(input, bytes);
     }
-    free(course);
-    return courses;
+    free(input);
+    return inputs;
 }
 
 #endif

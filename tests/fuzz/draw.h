@@ -1,4 +1,4 @@
-/* Decisions of a fuzzed test, drawn from its input: the same input gives the same course. */
+/* Decisions of a fuzzed test, drawn from its input: the same input gives the same decisions. */
 #ifndef DML_TESTS_FUZZ_DRAW_H
 #define DML_TESTS_FUZZ_DRAW_H
 

@@ -3,7 +3,7 @@
  * messages that they send must pass that check, too.
  *
  * An input is a course of events. With files as arguments: replays those. Without: replays the
- * corpus and courses drawn from seeds, as many as DML_FUZZ in the environment says. libFuzzer's
+ * corpus and inputs drawn from seeds, as many as DML_FUZZ in the environment says. libFuzzer's
  * program is made by `make fuzz`. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -172,19 +172,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
 #ifndef LIBFUZZER
 #include "tests/fuzz/corpus.h"
 
-enum { COURSES = 100, COURSE_BYTES = 8192 };
+enum { INPUTS = 100, INPUT_BYTES = 8192 };
 
 int main(int argc, char **argv) {
     int status;
     if (feed_named(argc, argv, &status))
         return status;
     printf("1..2\n");
-    uint64_t courses = feed_courses(COURSES, COURSE_BYTES);
+    uint64_t inputs = feed_inputs(INPUTS, INPUT_BYTES);
     printf("ok 1 - the roles survive odd messages\n");
-    printf("# %llu courses: %llu messages, %llu steps, %llu with directions, %llu epochs, %llu "
+    printf("# %llu inputs: %llu messages, %llu steps, %llu with directions, %llu epochs, %llu "
            "durable, "
            "%llu coordinators, %llu workers\n",
-           (unsigned long long)courses, (unsigned long long)counts.messages,
+           (unsigned long long)inputs, (unsigned long long)counts.messages,
            (unsigned long long)counts.steps, (unsigned long long)counts.common,
            (unsigned long long)counts.epochs, (unsigned long long)counts.durable,
            (unsigned long long)counts.coordinators, (unsigned long long)counts.workers);

@@ -3,7 +3,7 @@
  * pass that check, too. fuzz_roles has a coordinator beside it, and so no preconditioner, no scaled
  * columns and no limits.
  *
- * An input is a course of events. With files as arguments: replays those. Without: replays courses
+ * An input is a sequence of events. With files as arguments: replays those. Without: replays inputs
  * drawn from seeds, as many as DML_FUZZ in the environment says. */
 #include <math.h>
 #include <stdio.h>
@@ -458,7 +458,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
 #ifndef LIBFUZZER
 #include "tests/fuzz/corpus.h"
 
-enum { COURSES = 100, COURSE_BYTES = 16384 };
+enum { INPUTS = 100, INPUT_BYTES = 16384 };
 
 int main(int argc, char **argv) {
     int status;
@@ -466,7 +466,7 @@ int main(int argc, char **argv) {
         return status;
     bool wanted = getenv("DML_FUZZ");
     printf("1..1\n");
-    feed_courses(COURSES, COURSE_BYTES);
+    feed_inputs(INPUTS, INPUT_BYTES);
     bool reached = said[MESSAGE_READY] && said[MESSAGE_FOLDED] && said[MESSAGE_PARAMETERS];
     printf("%s 1 - a shard survives set-ups and programs of every kind\n",
            reached || wanted ? "ok" : "not ok");

@@ -246,7 +246,7 @@ def exports_have_the_calibration_or_say_that_they_lack_it(folder):
 
 
 @test
-def folds_judge_without_a_calibration_that_was_found_on_them(folder):
+def folds_evaluate_without_a_calibration_that_was_found_on_them(folder):
     job = made_job(folder, calibrate='isotonic', threshold='f1', folds=3, l2=[1e-2, 1e-4])
     result = train(job)
     plain = train(made_job(folder, 'plain', folds=3, l2=[1e-2, 1e-4]))

@@ -162,9 +162,9 @@ def a_figure_that_no_value_has_leaves_the_choice_to_the_loss(folder):
     write_rows(folder / 'rows.libsvm', 300, 1, features=8)
     rows = (folder / 'rows.libsvm').read_text().splitlines()
     positive = [row for row in rows if row.startswith('1')][:40]
-    (folder / 'judge.libsvm').write_text('\n'.join([*positive, '']))
+    (folder / 'held.libsvm').write_text('\n'.join([*positive, '']))
     (folder / 'rows.libsvm').write_text('\n'.join([*(r for r in rows if r not in positive), '']))
-    job = grid_job(folder, folds='off', holdout=['judge.libsvm'], choose_by='auc')
+    job = grid_job(folder, folds='off', holdout=['held.libsvm'], choose_by='auc')
     finished = dml('run', job, '--json')
     assert 'no value has the figure auc on the holdout, so loss decides' in finished.stderr
     losses = [row['holdout_loss'] for row in finished.json['path']]
@@ -345,8 +345,8 @@ def the_short_result_shows_what_was_chosen_and_how_good_two_classes_are(folder):
     flat = ' '.join(lines.split())
     assert all(f', {name} 0.' in flat
                for name in ('accuracy', 'auc', 'f1', 'precision', 'recall', 'average_precision')), lines
-    judged = [line for line in lines.splitlines() if line.startswith(('holdout', ' ' * 13))]
-    assert len(judged) > 1 and max(map(len, judged)) <= 80, lines
+    scored = [line for line in lines.splitlines() if line.startswith(('holdout', ' ' * 13))]
+    assert len(scored) > 1 and max(map(len, scored)) <= 80, lines
     assert '\nchosen       run ' in lines and ' with a standard error of ' in lines, lines
     head = next(line for line in lines.splitlines() if line.split()[:1] == ['l2'])
     assert head.split() == ['l2', 'l1', 'nonzero', 'loss', 'auc', 'std', 'error', 'run', 'evals']

@@ -128,14 +128,14 @@ def evaluate_refuses_data_none_of_whose_labels_was_trained_on(folder):
 
 
 @test
-def the_gate_judges_by_every_figure_that_the_objective_has(folder):
+def the_gate_compares_every_figure_that_the_objective_has(folder):
     for gate, status in (('f1 >= 0', 0), ('brier <= 0.0001', BAD_DATA), ('log_loss <= 9', 0)):
         (folder / 'small.libsvm').unlink(missing_ok=True)
         job = small_job(folder, holdout=0.3, gate=[gate, 'average_precision >= 0'])
         finished = dml('retrain', job, '--json', '--fresh')
         assert finished.status == status, finished
-        judged = {each['condition']: each for each in finished.json['gate']}
-        assert judged[gate]['new'] == finished.json['holdout'][gate.split()[0]], finished
+        conditions = {each['condition']: each for each in finished.json['gate']}
+        assert conditions[gate]['new'] == finished.json['holdout'][gate.split()[0]], finished
 
 
 @test

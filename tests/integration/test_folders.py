@@ -275,7 +275,7 @@ def nights_take_new_folders_and_finish_what_was_killed(folder):
     assert ended.stderr.count('unchanged') == 3, ended
     idle = dml('retrain', job, '--json', *LABELLED)
     assert idle.status == 0 and 'packed' not in idle.stderr, idle
-    for day in range(1, 4):  # the column stays, so the model that is live is judged with it
+    for day in range(1, 4):  # the column stays, so the model that is live is evaluated with it
         (folder / f't/day={day}').rename(folder / f'all/day={day}')
     ended = dml('retrain', job, '--json', *LABELLED)
     assert ended.status == 0 and 'is that of all files' not in ended.stderr + idle.stderr, ended

@@ -33,7 +33,7 @@ def hashes(state):
 # ---- what it gives ----
 
 @test
-def each_fold_is_judged_by_a_model_of_all_other_rows(folder):
+def each_fold_evaluates_a_model_of_all_other_rows(folder):
     """The oracle trains and scores on files that were split by the documented hash."""
     exact = {'loss_tolerance': 0, 'gradient_tolerance': 1e-9}
     path = train(fold_job(folder, seed=7, **exact))['path']
@@ -77,7 +77,7 @@ def the_winner_is_the_full_fit_and_nothing_is_left_of_the_folds(folder):
 
 
 @test
-def with_early_stopping_no_run_starts_where_rows_that_judge_it_were_trained_on(folder):
+def with_early_stopping_no_run_starts_where_its_holdout_was_trained_on(folder):
     """It would stay there: the rows of its fold are those that stop it."""
     job = fold_job(folder, holdout=['0.2'], early_stopping=2)
     path = train(job)['path']

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The holdout: rows that judge a model and have no part in it."""
+"""The holdout: rows that evaluate a model and are not trained on."""
 
 import gzip
 import json
@@ -147,7 +147,7 @@ def inspect_says_what_is_held_out(folder):
 # ---- files of their own ----
 
 @test
-def files_of_their_own_judge_the_same_model(folder):
+def holdout_files_evaluate_the_same_model(folder):
     write(folder / 'rows', libsvm_rows(folder, 300, 1))
     write(folder / 'held-1.gz', libsvm_rows(folder, 100, 2))
     write(folder / 'held-2', libsvm_rows(folder, 50, 3))

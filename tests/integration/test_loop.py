@@ -299,13 +299,13 @@ def old_versions_are_removed_beside_the_loop(folder):
 
 
 @test
-def on_publish_and_the_judgement_run_beside_the_loop(folder):
+def on_publish_and_the_gate_run_beside_the_loop(folder):
     job = job_with_all(folder, gate=['loss <= 2 * live'])
     assert dml('retrain', job).status == 0
     small_data(folder, rows=80, seed=3)
     # The new model is scored on the holdout and on the test data, then the live one.
     with process_of('retrain', job, DML_FAILPOINT=f'coordinator.score:3:delay:{HOUR_MS}') as run:
-        stands_at(run, job, 'judging')
+        stands_at(run, job, 'checking the gate')
         ends_at_once(run, job, signal.SIGTERM)
     for command, stop in (('retrain', 'cancel'), ('run', signal.SIGINT)):
         job = job_with_all(folder, gate=['loss <= 2 * live'],

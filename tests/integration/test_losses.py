@@ -349,7 +349,7 @@ def a_loss_has_the_same_bits_whoever_is_killed(folder):
 
 
 @test
-def the_live_model_is_judged_by_the_parameters_of_the_new_one(folder):
+def the_live_model_is_evaluated_by_the_parameters_of_the_new_one(folder):
     loss = LOSSES[0]
     data, _ = write_data(folder, loss)
     job = write_job(folder, data=[data], holdout='0.3', gate=['loss <= 1.1 * live'],

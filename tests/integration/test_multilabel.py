@@ -155,7 +155,7 @@ def what_lists_cannot_have_is_refused(folder):
 
 
 @test
-def retrain_judges_by_micro_figures_and_takes_classes_that_come(folder):
+def retrain_compares_micro_figures_and_takes_classes_that_come(folder):
     rows = draw_rows()
     data = write_libsvm(folder, rows, label_of)
     job = write_job(folder, data=[data], objective='multilabel', holdout='0.2', l2=L2,

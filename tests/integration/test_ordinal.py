@@ -218,7 +218,7 @@ def what_has_no_order_and_what_cannot_be_is_refused(folder):
 
 
 @test
-def retrain_goes_on_from_the_same_classes_and_judges_by_their_error(folder):
+def retrain_goes_on_from_the_same_classes_and_compares_their_error(folder):
     rows = draw_rows()
     data = write_data(folder, rows, str)
     job = write_job(folder, data=[data], objective='ordinal', l2=L2, holdout='0.2',

@@ -71,7 +71,7 @@ def a_table_shows_the_values_and_check_says_how_many_runs_there_will_be(folder):
 
 
 @test
-def a_list_without_rows_that_judge_is_refused_with_what_to_add(folder):
+def a_list_without_a_holdout_is_refused_with_what_to_add(folder):
     write_rows(folder / 'rows.libsvm', 400, 1)
     finished = dml('check', write_job(folder, data=['rows.libsvm'], l2=VALUES))
     assert finished.status == CONFIG and 'also set `holdout`' in finished.stderr, finished

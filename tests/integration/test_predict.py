@@ -177,8 +177,8 @@ def standard_input_without_rows_has_no_predictions_and_ending_within_a_line_is_a
         none = piped(text, 'predict', state, '-')
         assert none.returncode == 0 and not none.stdout, none
         assert 'standard input has no rows' in none.stderr, none.stderr
-        judged = piped(text, 'evaluate', state, '-')
-        assert judged.returncode == BAD_DATA and 'no row with a label' in judged.stderr, judged
+        evaluated = piped(text, 'evaluate', state, '-')
+        assert evaluated.returncode == BAD_DATA and 'no row with a label' in evaluated.stderr, evaluated
     closed = dml('predict', state, '-', prefix=('sh', '-c', 'exec "$@" <&-', 'sh'))
     assert closed.status == 0 and not closed.stdout, closed
     cut = piped('1 1:2\n1 3:', 'predict', state, '-')

@@ -137,7 +137,7 @@ def an_absolute_floor_binds_the_first_model_too(folder):
 
 
 @test
-def a_holdout_by_share_judges_both_models_on_the_same_rows(folder):
+def a_holdout_by_share_evaluates_both_models_on_the_same_rows(folder):
     nights = Nights(folder, holdout=0.3)
     nights.add(1)
     first = nights.good()
@@ -286,7 +286,7 @@ def a_run_that_was_told_to_stop_before_its_first_step_starts_where_it_would_have
 
 
 @test
-def what_goes_on_from_a_live_run_is_finished_by_the_next_night_and_judged(folder):
+def what_goes_on_from_a_live_run_is_finished_by_the_next_night_and_evaluated(folder):
     nights = Nights(folder, gate=['accuracy >= 0.7'], max_steps=3)
     nights.add(1, rows=1200)
     first = nights.good()

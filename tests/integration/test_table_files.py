@@ -306,8 +306,8 @@ def lists_whose_files_all_lack_rows_are_refused(folder):
         for command in 'check', 'run':
             refused = dml(command, job)
             assert refused.status == BAD_DATA and 'rows' in refused.stderr, (settings, refused)
-    judged = dml('init', folder / '3.csv')
-    assert judged.status == BAD_DATA and 'has no rows' in judged.stderr, judged
+    proposed = dml('init', folder / '3.csv')
+    assert proposed.status == BAD_DATA and 'has no rows' in proposed.stderr, proposed
 
 
 if __name__ == '__main__':

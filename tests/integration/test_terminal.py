@@ -108,7 +108,7 @@ def retrain_shows_every_stage_and_leaves_nothing_behind(folder):
     job = small_job(folder, holdout=0.2)
     with on_terminal('retrain', job, columns=80) as terminal:
         assert terminal.wait() == 0, terminal.text
-    for stage in 'packing', 'starting shards and replicas', 'judging':
+    for stage in 'packing', 'starting shards and replicas', 'checking the gate':
         assert stage in terminal.text, (stage, terminal.text)
     for line in terminal.screen.text().splitlines():
         assert re.fullmatch(f'{LOG_LINE}|{TABLE_LINE}', line), line

@@ -166,7 +166,7 @@ def lists_have_a_threshold_for_each_class(folder):
 
 
 @test
-def the_gate_judges_by_the_threshold_of_each_model(folder):
+def the_gate_evaluates_at_the_threshold_of_each_model(folder):
     job = made_job(folder, threshold='recall >= 0.9', gate=['recall >= 0.9'])
     first = dml('retrain', job, '--json')
     assert first.status == 0 and first.json['published'], first

@@ -128,7 +128,7 @@ static void the_name_of_a_key_is_not_the_key(void **state) {
 /* ---- programs that are not ours ---- */
 
 /* What the server says of a client made by hand. */
-static enum frame_error judged(const struct foreign_options *options) {
+static enum frame_error error_of_server(const struct foreign_options *options) {
     struct tls_pair pair;
     tls_pair_init(&pair, &key_a, NULL);
     struct foreign *foreign = foreign_new(pair.raw, options);
@@ -145,16 +145,17 @@ static enum frame_error judged(const struct foreign_options *options) {
 
 static void clients_with_another_identity_or_none_are_refused(void **state) {
     (void)state;
-    assert_int_equal(judged(&(struct foreign_options){
+    assert_int_equal(error_of_server(&(struct foreign_options){
                          .client = true, .secret = key_a.secret, .identity = "somebody"}),
                      FRAME_TLS_NO_KEY);
-    assert_int_equal(judged(&(struct foreign_options){.client = true}), FRAME_TLS_NO_KEY);
+    assert_int_equal(error_of_server(&(struct foreign_options){.client = true}), FRAME_TLS_NO_KEY);
 }
 
 static void older_versions_are_refused(void **state) {
     (void)state;
-    assert_int_equal(judged(&(struct foreign_options){.client = true, .version = TLS1_2_VERSION}),
-                     FRAME_TLS_VERSION);
+    assert_int_equal(
+        error_of_server(&(struct foreign_options){.client = true, .version = TLS1_2_VERSION}),
+        FRAME_TLS_VERSION);
 }
 
 static void early_data_is_not_taken(void **state) {
@@ -162,9 +163,9 @@ static void early_data_is_not_taken(void **state) {
     char identity[64];
     snprintf(identity, sizeof identity, "dml %s", key_a.name);
     struct foreign_options options = {.client = true, .secret = key_a.secret, .identity = identity};
-    assert_int_equal(judged(&options), FRAME_FINE);
+    assert_int_equal(error_of_server(&options), FRAME_FINE);
     options.early = true;
-    assert_int_equal(judged(&options), FRAME_TLS_BROKEN);
+    assert_int_equal(error_of_server(&options), FRAME_TLS_BROKEN);
 }
 
 /* ---- age ---- */
@@ -201,7 +202,7 @@ static void a_key_serves_however_long_ago_it_was_read(void **state) {
 }
 
 /* A server that has the key, but is not one of ours. */
-static enum frame_error judged_by_client(const struct foreign_options *options) {
+static enum frame_error error_of_client(const struct foreign_options *options) {
     struct tls_pair pair;
     tls_pair_init(&pair, NULL, &key_a);
     struct foreign *foreign = foreign_new(pair.raw, options);
@@ -221,12 +222,12 @@ static void a_server_is_believed_only_with_the_key(void **state) {
     char identity[64];
     snprintf(identity, sizeof identity, "dml %s", key_a.name);
     assert_int_equal(
-        judged_by_client(&(struct foreign_options){.secret = key_a.secret, .identity = identity}),
+        error_of_client(&(struct foreign_options){.secret = key_a.secret, .identity = identity}),
         FRAME_FINE);
-    assert_int_equal(judged_by_client(&(struct foreign_options){.certificate = true}),
+    assert_int_equal(error_of_client(&(struct foreign_options){.certificate = true}),
                      FRAME_TLS_NO_KEY);
     assert_int_equal(
-        judged_by_client(&(struct foreign_options){.certificate = true, .version = TLS1_2_VERSION}),
+        error_of_client(&(struct foreign_options){.certificate = true, .version = TLS1_2_VERSION}),
         FRAME_TLS_VERSION);
 }
 
@@ -234,7 +235,7 @@ static void tickets_are_not_taken(void **state) {
     (void)state;
     char identity[64];
     snprintf(identity, sizeof identity, "dml %s", key_a.name);
-    assert_int_equal(judged_by_client(&(struct foreign_options){
+    assert_int_equal(error_of_client(&(struct foreign_options){
                          .secret = key_a.secret, .identity = identity, .tickets = true}),
                      FRAME_TLS_FLOOD);
 }

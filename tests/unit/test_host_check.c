@@ -17,15 +17,15 @@ static void serve_at(const char *said, const char *bound) {
 }
 
 /* −1 if it is malformed, else whether it is ours. */
-static int judged(const char *text) {
+static int accepted(const char *text) {
     char host[HOST_CHECK_BYTES];
     return host_check_parse(text, strlen(text), host) ? host_check_accepts(&own, host) : -1;
 }
 
 static void check(const char *const *texts, int expected) {
     for (; *texts; texts++)
-        if (judged(*texts) != expected)
-            fail_msg("%s gives %d", *texts, judged(*texts));
+        if (accepted(*texts) != expected)
+            fail_msg("%s gives %d", *texts, accepted(*texts));
 }
 
 static void a_server_on_loopback_is_localhost_and_loopback_addresses(void **state) {
@@ -79,10 +79,10 @@ static void a_server_on_all_addresses_takes_every_address_and_its_names_only(voi
 static void the_name_in_the_job_file_is_its_own(void **state) {
     (void)state;
     serve_at("Trainer.example:8080", "192.0.2.1");
-    assert_int_equal(judged("trainer.EXAMPLE.:8080"), 1);
-    assert_int_equal(judged("other.example:8080"), 0);
+    assert_int_equal(accepted("trainer.EXAMPLE.:8080"), 1);
+    assert_int_equal(accepted("other.example:8080"), 0);
     serve_at("[fe80::1%2]:80", "fe80::1%2");
-    assert_int_equal(judged("[fe80::1]:80"), 1);
+    assert_int_equal(accepted("[fe80::1]:80"), 1);
 }
 
 SUITE(host_check) {

@@ -103,7 +103,7 @@ static void check(enum objective_kind kind, const struct loss_parameters *parame
                   size_t outputs) {
     const struct objective *objective = objective_of(kind);
     const size_t labels = objective->labels == LABEL_LISTS ? outputs : 1;
-    const enum prediction_check judge = prediction_check_of(objective, outputs);
+    const enum prediction_check check = prediction_check_of(objective, outputs);
     memcpy(derivatives, margins, ROWS * outputs * sizeof *margins);
     objective->losses(parameters, ROWS, outputs, label, derivatives, loss, work);
     objective->second(parameters, ROWS, outputs, label, derivatives, work, second);
@@ -111,7 +111,7 @@ static void check(enum objective_kind kind, const struct loss_parameters *parame
         double row[OUTPUTS_MAX], row_work[OUTPUTS_MAX], row_loss = 7;
         memcpy(row, margins + i * outputs, outputs * sizeof *row);
         if (isfinite(loss[i])) /* else nobody asks */
-            assert_int_equal(check_row(judge, outputs, row, label + i * labels),
+            assert_int_equal(check_row(check, outputs, row, label + i * labels),
                              objective_is_correct(objective, outputs, row, label + i * labels));
         loss_row(kind, parameters, outputs, label + i * labels, row, &row_loss, row_work);
         assert_true(same(row_loss, loss[i]));

@@ -97,7 +97,7 @@ static void the_order_of_a_list_does_not_matter_and_its_values_do(void **state) 
     job_free(job);
 }
 
-static void a_list_needs_rows_that_judge(void **state) {
+static void a_list_needs_a_holdout(void **state) {
     (void)state;
     refused("l2={ 1, 2 }", "key `l2`: a list of values needs rows to choose among their models; "
                            "also set `holdout`");
@@ -216,7 +216,7 @@ SUITE(path_keys) {
         TEST(a_list_is_kept_from_strong_to_weak),
         TEST(one_value_is_no_path),
         TEST(the_order_of_a_list_does_not_matter_and_its_values_do),
-        TEST(a_list_needs_rows_that_judge),
+        TEST(a_list_needs_a_holdout),
         TEST(a_bad_list_is_named),
         TEST(an_empty_list_is_no_value),
         TEST(auto_is_one_over_the_sum_of_the_weights),

@@ -132,7 +132,8 @@ static void hand_out(struct world *world, struct outbox *out) {
     world->handed_out += count;
 }
 
-static void judge(struct world *world, const struct message_flushed *flushed, struct outbox *out) {
+static void accept_flush(struct world *world, const struct message_flushed *flushed,
+                         struct outbox *out) {
     struct totals totals;
     assert_true(totals_decode(&totals, is_curvature(world) ? 4 : 1, flushed->totals.data,
                               flushed->totals.length));
@@ -171,7 +172,7 @@ static void play_coordinator(struct world *world, const struct message *message,
         hand_out(world, out);
         break;
     case MESSAGE_FLUSHED:
-        judge(world, &message->flushed, out);
+        accept_flush(world, &message->flushed, out);
         break;
     case MESSAGE_FAILED:
         world->failure = memory_copy_string(message->failed.reason);

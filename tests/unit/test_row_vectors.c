@@ -336,7 +336,7 @@ static void assert_held(size_t shards, uint32_t outputs, uint64_t held) {
     free(p);
 }
 
-static void rows_that_are_held_out_are_judged_and_nothing_is_learnt_from_them(void **state) {
+static void rows_that_are_held_out_are_evaluated_and_nothing_is_learnt_from_them(void **state) {
     (void)state;
     const uint64_t held[] = {0, 1, 77, 300, 3 * ROW_BLOCK + 77, ROWS - 1};
     for (size_t i = 0; i < sizeof held / sizeof *held; i++)
@@ -584,7 +584,7 @@ SUITE(row_vectors) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_are_measured_alike_on_any_number_of_shards),
         cmocka_unit_test(slopes_and_second_derivatives_are_the_same_together_as_apart),
-        cmocka_unit_test(rows_that_are_held_out_are_judged_and_nothing_is_learnt_from_them),
+        cmocka_unit_test(rows_that_are_held_out_are_evaluated_and_nothing_is_learnt_from_them),
         cmocka_unit_test(replicas_fetch_the_derivatives_where_margins_have_advanced),
         cmocka_unit_test(a_shard_gives_the_part_of_a_strip_that_it_has),
         cmocka_unit_test(nothing_is_given_out_once_it_has_changed),

@@ -250,7 +250,7 @@ static void kept_rows_have_columns_and_classes_of_training_alone(void **state) {
                                                          "0 30:1\n0 31:1\n0 32:1\n"),
                                  NULL};
     const char *const held[] = {
-        fixture_text("judges", "0 9:0.1 77:3 5:2\n2 5:1\n1 78:1\n1 20:1 5:0\n"), NULL};
+        fixture_text("held", "0 9:0.1 77:3 5:2\n2 5:1\n1 78:1\n1 20:1 5:0\n"), NULL};
     struct packs packs = pack_all(held);
     struct set_options options = {.labels = LABEL_BINARY,
                                   .holdout_packs = packs.pack,
@@ -284,7 +284,7 @@ static void kept_rows_have_columns_and_classes_of_training_alone(void **state) {
 static void kept_rows_are_dense_where_training_is(void **state) {
     (void)state;
     const char *const files[] = {fixture_text("trained", "1 1:1 2:1\n0 1:1\n0 2:1\n"), NULL};
-    const char *const held[] = {fixture_text("judges", "1 2:1 3:1\n0 1:1\n"), NULL};
+    const char *const held[] = {fixture_text("held", "1 2:1 3:1\n0 1:1\n"), NULL};
     struct packs packs = pack_all(held);
     struct set *set = merge(files, (struct set_options){.labels = LABEL_BINARY,
                                                         .holdout_packs = packs.pack,

@@ -36,9 +36,10 @@ static void folds_follow_the_full_fits_and_start_from_that_of_their_value(void *
 
 static void members_that_are_apart_start_from_no_other(void **state) {
     (void)state;
-    const struct sweep_shape apart = {.values = 2, .inner = 2, .folds = 2, .apart = true};
-    for (uint32_t i = 0; i < sweep_members(&apart); i++)
-        assert_int_equal(sweep_start_of(&apart, i), SWEEP_NO_MEMBER);
+    const struct sweep_shape independent = {
+        .values = 2, .inner = 2, .folds = 2, .independent = true};
+    for (uint32_t i = 0; i < sweep_members(&independent); i++)
+        assert_int_equal(sweep_start_of(&independent, i), SWEEP_NO_MEMBER);
 }
 
 static void a_member_that_failed_ends_the_sweep(void **state) {
@@ -115,7 +116,7 @@ static int64_t begun_sweep(struct store *store) {
     struct store_sweep sweep = {.identity = "abc",
                                 .settings = "{}",
                                 .data = "fingerprint",
-                                .judged = "",
+                                .evaluated_on = "",
                                 .sources = "[]",
                                 .start_model = "",
                                 .started_ms = 1};

@@ -45,8 +45,8 @@ function drawEpochChart({ columns, canvas }) {
   for (const column of shown)
     drawCurve(g, pixels(epochs, column, 0, false, axis, xOf),
               column === 'holdout_loss' ? holdoutLook() : epochLook(), yOf);
-  const judged = shown.find(column => column !== 'loss');
-  if (judged) drawBest(g, epochs, judged, axis, xOf, yOf);
+  const onHoldout = shown.find(column => column !== 'loss');
+  if (onHoldout) drawBest(g, epochs, onHoldout, axis, xOf, yOf);
   if (known.epochHovered !== null && scale)
     drawPointed(g, Math.round(xOf(epochs.along(axis, epochShown()))) + .5,
                 yOf(epochs.at(epochShown(), shown[0])), height);

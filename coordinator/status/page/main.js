@@ -2,11 +2,11 @@
 
 function drawAll() {
   const has = column => known.steps.range(column)[1] > -Infinity;
-  const holds = has('holdout_loss'), judges = has('holdout_accuracy');
+  const holds = has('holdout_loss'), accurate = has('holdout_accuracy');
   $('holdout-figure').hidden = $('holdout-figures').hidden = !holds;
-  $('accuracy-figure').hidden = !judges;
+  $('accuracy-figure').hidden = !accurate;
   $('charts').classList.toggle('three', holds);
-  $('charts').classList.toggle('four', judges);
+  $('charts').classList.toggle('four', accurate);
   $('figures').classList.toggle('seven', holds);
   $('convergence').hidden =
     downpourOf(known.status) && known.steps.last < 1 && !known.overlays.size;
