@@ -15,9 +15,8 @@ MESSAGE = re.compile(r'MESSAGE\((\w+),\s*\w+,\s*(\d+),\s*(\w+),\s*([01]),\s*((?:
 KIND = re.compile(r'KIND\((\w+),\s*(\w+),\s*(\d+),\s*(TOTALS_\w+),\s*(SUMS_\w+),\s*(?:\w+,\s*){5}'
                   r'((?:"[^"]*"\s*)+)\)', re.DOTALL)
 TOTALS = {'TOTALS_LOSS': 1, 'TOTALS_LOSS_AND_CORRECT': 2, 'TOTALS_ROWS': 1, 'TOTALS_HESSIAN': 4}
-SUMS = {'SUMS_NONE': 'no integer sums', 'SUMS_PARAMETERS': 'integer sums: one a parameter',
-        'SUMS_ROWS': 'integer sums: one a row and output',
-        'SUMS_TRIANGLE': 'integer sums: one a pair of parameters'}
+SUMS = {'SUMS_NONE': 'no sums', 'SUMS_PARAMETERS': 'sums by parameter', 'SUMS_ROWS': 'sums by row and output',
+        'SUMS_TRIANGLE': 'sums by pair of parameters'}
 SECTION = re.compile(r'/\* ---- (.*?) ---- \*/')
 
 
