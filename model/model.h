@@ -61,8 +61,11 @@ struct model_layout {
     char separator;                     /* a row has a list of classes; this parts them; else 0 */
     const struct model_kept *kept;      /* for writing: features to keep besides, or NULL */
     const struct response *response; /* what is made of the margins (model/response.h), or NULL */
-    const double *idf; /* F: what a word weighs, 0 of other features; NULL: the table has no words
-                          that are weighed (data/table/table.h) */
+    const double *idf;  /* F: what a word weighs, 0 of other features; NULL: the table has no words
+                           that are weighed (data/table/table.h) */
+    bool keeps_means;   /* for writing: model_writer_means() will give the means of the features */
+    const double *mean; /* F: of a model that was read, the mean of each feature over the training
+                           rows; NULL: the model does not have them */
     bool needs[ROW_PROPERTIES]; /* of offsets and exposures: each row has one. They are a column of
                                    the table, or else in a file beside the data */
     const struct table *table;  /* how tables are prepared (model.json: `preparation`), or NULL:
@@ -100,6 +103,10 @@ int model_writer_slice(struct model_writer *writer, uint64_t first, uint64_t cou
 
 /* Puts all parameters in place of those that came, before the model is hashed or finished. */
 int model_writer_replace(struct model_writer *writer, const double *values);
+
+/* Takes the means of the run's columns over the training rows, F in all, before the model is
+ * hashed: of a layout that keeps them. Kept features have 0, as the rows lack them. */
+void model_writer_means(struct model_writer *writer, const double *means);
 
 /* The SHA-256 of the parameters as little-endian float64 in the order of original ids, class by
  * class, each class's intercept last; of weights that outputs share, all intercepts last; of a

@@ -217,6 +217,8 @@ static int map_tensors(const char *path, struct model *model, struct tensors *te
     model->layout.features = tensors->features;
     if (tensors->weighs_words)
         model->layout.idf = (const double *)(file + tensors->idf);
+    if (tensors->has_means)
+        model->layout.mean = (const double *)(file + tensors->mean);
     for (uint64_t j = 1; j < tensors->features; j++)
         if (model->layout.feature_id[j] <= model->layout.feature_id[j - 1])
             return error_set(ERROR_DATA, "%s: the feature ids are not in rising order", path);

@@ -72,6 +72,10 @@ char *tensors_plan(struct tensors *tensors, const char *objective) {
     if (tensors->weighs_words)
         add_tensor(header, "idf", "F64", shape_of(1, tensors->features, false), &offset,
                    8 * tensors->features);
+    tensors->mean = tensors->has_means ? offset : 0;
+    if (tensors->has_means)
+        add_tensor(header, "mean", "F64", shape_of(1, tensors->features, false), &offset,
+                   8 * tensors->features);
 
     char *text = json_dumps(header, JSON_COMPACT);
     json_decref(header);
@@ -89,6 +93,7 @@ char *tensors_plan(struct tensors *tensors, const char *objective) {
     tensors->bias += tensors->biases ? start : 0;
     tensors->feature_id += start;
     tensors->idf += tensors->weighs_words ? start : 0;
+    tensors->mean += tensors->has_means ? start : 0;
     tensors->bytes = start + offset;
     return prefix;
 }
@@ -198,10 +203,15 @@ static int place_all(const char *path, const json_t *header, size_t data, size_t
     code = place_by_feature(path, header, data, length, "feature_id", "U64", tensors->features,
                             &tensors->feature_id);
     tensors->weighs_words = json_object_get(header, "idf") != NULL;
-    if (code || !tensors->weighs_words)
-        return code;
-    return place_by_feature(path, header, data, length, "idf", "F64", tensors->features,
-                            &tensors->idf);
+    /* A plug-in's tensor of this name is its own. */
+    tensors->has_means = !family->family->own_tensors && json_object_get(header, "mean") != NULL;
+    if (!code && tensors->weighs_words)
+        code = place_by_feature(path, header, data, length, "idf", "F64", tensors->features,
+                                &tensors->idf);
+    if (!code && tensors->has_means)
+        code = place_by_feature(path, header, data, length, "mean", "F64", tensors->features,
+                                &tensors->mean);
+    return code;
 }
 
 /* All of the file is hashed, so that what stands behind the tensors would be read first, however

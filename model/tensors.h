@@ -27,15 +27,17 @@ struct tensors {
                              tensors */
     bool matrices;        /* all tensors of `vector` are, whatever their names */
     bool weighs_words;    /* the file has `idf` */
-    size_t weight, bias, feature_id, idf; /* bytes from the start of the file; bias and idf 0 if
-                                             there is none; the vector begins at `weight` */
-    size_t bytes;                         /* of the whole file */
-    const struct model_family *family;    /* of a file that was parsed */
+    bool has_means;       /* the file has `mean` */
+    /* Bytes from the start of the file; bias, idf and mean are 0 if there is none. The vector
+     * begins at `weight`. */
+    size_t weight, bias, feature_id, idf, mean;
+    size_t bytes;                      /* of the whole file */
+    const struct model_family *family; /* of a file that was parsed */
 };
 
-/* Lays out a file: reads `features` of *tensors, `weighs_words`, and `vector` or else `rows` and
- * `biases`, and sets the other members. Returns the first tensors->weight bytes of the file: the
- * header's length and the padded header. Free the result. */
+/* Lays out a file: reads `features` of *tensors, `weighs_words`, `has_means`, and `vector` or else
+ * `rows` and `biases`, and sets the other members. Returns the first tensors->weight bytes of the
+ * file: the header's length and the padded header. Free the result. */
 char *tensors_plan(struct tensors *tensors, const char *objective);
 
 /* One tensor as its header describes it. */

@@ -187,7 +187,8 @@ static void write_features(struct model_writer *writer) {
 static struct tensors tensors_of(const struct model_writer *writer) {
     struct model_layout layout = *writer->layout;
     struct tensors tensors = {.features = writer->features,
-                              .weighs_words = writer->layout->idf != NULL};
+                              .weighs_words = writer->layout->idf != NULL,
+                              .has_means = writer->layout->keeps_means};
     layout.features = writer->features;
     const struct model_family *family = model_family(&layout);
     if (family->stores_vector) {
@@ -364,6 +365,13 @@ int model_writer_replace(struct model_writer *writer, const double *values) {
     assert(writer->received == writer->parameters && !*writer->hashes.parameters);
     writer->received = 0;
     return model_writer_slice(writer, 0, writer->parameters, values);
+}
+
+void model_writer_means(struct model_writer *writer, const double *means) {
+    assert(writer->tensors.has_means && !*writer->hashes.parameters);
+    double *mean = (double *)(writer->file + writer->tensors.mean);
+    for (uint64_t column = 0; column < writer->layout->features; column++)
+        mean[rank_of(writer, column)] = positive_zero(means[column]);
 }
 
 static int check_whole(const struct model_writer *writer) {

@@ -14,6 +14,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/resources.h"
 #include "base/text.h"
 #include "coordinator/run/convergence.h"
 #include "coordinator/run/level_split.h"
@@ -201,10 +202,28 @@ static int set_aside(struct training *run, int code) {
     return kept ? kept : code == ERROR_DATA ? ERROR_INTERNAL : code;
 }
 
+/* Gives the model the means of its features, for explanations. Sets in tiles have too many columns.
+ */
+static int write_means(struct training *run) {
+    double *means = NULL;
+    if (!run->layout.keeps_means)
+        return 0;
+    int64_t start_ns = clock_monotonic_ns();
+    int code = moments_means(run->set, cpus_usable(), &run->moments, &means);
+    if (!code)
+        model_writer_means(run->recorder.writer, means);
+    memory_unmap(means, run->layout.features * sizeof *means);
+    log_debug("the means of the columns took %.1f ms",
+              (double)(clock_monotonic_ns() - start_ns) / 1e6);
+    return code;
+}
+
 static int work_on_model(void *context) {
     struct writing *writing = context;
     struct recorder *recorder = &writing->run->recorder;
-    int code = model_writer_hash(recorder->writer, writing->sha256);
+    int code = write_means(writing->run);
+    if (!code)
+        code = model_writer_hash(recorder->writer, writing->sha256);
     if (code)
         return code;
     if (recorder->curvature)

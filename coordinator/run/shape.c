@@ -106,6 +106,7 @@ static void describe_model(struct training *run) {
         .original_order = info->original_order,
         .feature_names = info->feature_names,
         .idf = info->idf,
+        .keeps_means = !info->strip_columns && !family_of(&run->shape)->own_tensors,
         .table = info->table,
         .classes = info->classes,
         .class_names = info->class_names,

@@ -29,7 +29,12 @@
 /* So many values ahead, the sums of a column are asked for: of wide data, most are far away. */
 #define AHEAD 32
 
-enum reading { READ_SUMS, READ_DEVIATIONS, READ_SQUARES };
+enum reading { READ_SUMS, READ_DEVIATIONS, READ_SQUARES, READ_MEANS };
+
+/* Whether a column has one sum. */
+static inline bool has_single(enum reading reading) {
+    return reading == READ_SQUARES || reading == READ_MEANS;
+}
 
 /* The sums of a column, from the stored values of a group. All in one line of the cache. */
 struct column_sums {
@@ -44,8 +49,8 @@ struct column_sums {
 
 /* The sums of all columns. */
 struct sums {
-    struct column_sums *column; /* not for READ_SQUARES, */
-    double *square;             /* for which this is Σ w·x² */
+    struct column_sums *column; /* of READ_SUMS and READ_DEVIATIONS */
+    double *single;             /* of the others: Σ w·x² or, of READ_MEANS, Σ w·x */
 };
 
 struct chunk_group {
@@ -78,7 +83,11 @@ __attribute__((always_inline)) static inline void add_value(struct chunk_group *
                                                             enum reading reading, uint64_t column,
                                                             double value, double weight) {
     if (reading == READ_SQUARES) {
-        group->sums.square[column] += weight * (value * value);
+        group->sums.single[column] += weight * (value * value);
+        return;
+    }
+    if (reading == READ_MEANS) {
+        group->sums.single[column] += weight * value;
         return;
     }
     struct column_sums *sums = &group->sums.column[column];
@@ -110,8 +119,8 @@ static inline void ask_ahead(const struct chunk_group *group, enum reading readi
     if (i + AHEAD >= rows->values)
         return;
     uint64_t column = base + rows->feature[i + AHEAD];
-    __builtin_prefetch(reading == READ_SQUARES ? (const void *)&group->sums.square[column]
-                                               : &group->sums.column[column],
+    __builtin_prefetch(has_single(reading) ? (const void *)&group->sums.single[column]
+                                           : &group->sums.column[column],
                        1);
 }
 
@@ -133,6 +142,26 @@ add_row(struct chunk_group *group, enum reading reading, const struct rows *rows
     }
 }
 
+/* The sums of values alone, of dense rows: the type is a constant for the compiler. */
+__attribute__((always_inline)) static inline void
+sum_dense(double *restrict sum, enum value_type type, const struct rows *rows, uint32_t row,
+          const struct column_range *range, double weight) {
+    uint64_t first = (uint64_t)row * rows->features;
+    for (uint64_t j = range->first; j < range->end; j++)
+        sum[j] += weight * value_at(type, rows->value, first + j);
+}
+
+static void add_dense(struct chunk_group *group, const struct rows *rows, uint32_t row,
+                      const struct column_range *range, double weight) {
+    double *sum = group->sums.single;
+    if (rows->type == VALUE_FLOAT)
+        sum_dense(sum, VALUE_FLOAT, rows, row, range, weight);
+    else if (rows->type == VALUE_DOUBLE)
+        sum_dense(sum, VALUE_DOUBLE, rows, row, range, weight);
+    else
+        sum_dense(sum, rows->type, rows, row, range, weight);
+}
+
 /* Adds what rows have in the columns of `range`, counted from the first of `rows`, which is column
  * `base` of the set. */
 __attribute__((always_inline)) static inline void add_rows(struct chunk_group *group,
@@ -145,7 +174,10 @@ __attribute__((always_inline)) static inline void add_rows(struct chunk_group *g
         if (weight == 0) /* whatever it holds: 0 times what overflows is not a number */
             continue;
         counted++;
-        add_row(group, reading, rows, row, base, range, weight);
+        if (reading == READ_MEANS && rows->dense)
+            add_dense(group, rows, row, range, weight);
+        else
+            add_row(group, reading, rows, row, base, range, weight);
     }
     if (!base && !range->first) /* other threads have the other ranges of this group */
         group->rows += counted;
@@ -157,6 +189,8 @@ static void add_chunk(const struct moments_pass *pass, struct chunk_group *group
         add_rows(group, READ_SUMS, rows, base, range);
     else if (pass->reading == READ_DEVIATIONS)
         add_rows(group, READ_DEVIATIONS, rows, base, range);
+    else if (pass->reading == READ_MEANS)
+        add_rows(group, READ_MEANS, rows, base, range);
     else
         add_rows(group, READ_SQUARES, rows, base, range);
 }
@@ -240,11 +274,11 @@ static void end_group(struct moments_pass *pass, const struct chunk_group *group
                       const struct column_range *range) {
     if (pass->count == 1)
         return;
-    for (uint64_t j = range->first; j < range->end && pass->reading == READ_SQUARES; j++) {
-        pass->total.square[j] += group->sums.square[j];
-        group->sums.square[j] = 0;
+    for (uint64_t j = range->first; j < range->end && has_single(pass->reading); j++) {
+        pass->total.single[j] += group->sums.single[j];
+        group->sums.single[j] = 0;
     }
-    for (uint64_t j = range->first; j < range->end && pass->reading != READ_SQUARES; j++) {
+    for (uint64_t j = range->first; j < range->end && !has_single(pass->reading); j++) {
         struct column_sums *sums = &group->sums.column[j], *total = &pass->total.column[j];
         total->sum += sums->sum;
         total->square += sums->square;
@@ -292,14 +326,14 @@ static uint32_t groups_of(const struct set_info *info, enum reading reading) {
 }
 
 static struct sums sums_new(const struct moments_pass *pass) {
-    if (pass->reading == READ_SQUARES)
-        return (struct sums){.square = memory_map(pass->columns * sizeof(double))};
+    if (has_single(pass->reading))
+        return (struct sums){.single = memory_map(pass->columns * sizeof(double))};
     return (struct sums){.column = memory_map(pass->columns * sizeof(struct column_sums))};
 }
 
 static void sums_free(const struct moments_pass *pass, struct sums *sums) {
     memory_unmap(sums->column, pass->columns * sizeof *sums->column);
-    memory_unmap(sums->square, pass->columns * sizeof *sums->square);
+    memory_unmap(sums->single, pass->columns * sizeof *sums->single);
 }
 
 /* How many groups have sums of their own. */
@@ -418,40 +452,43 @@ void moments_of_squares(const struct set_info *data, const double *squares,
     memcpy(moments->nonzero, data->counts, data->features * sizeof *data->counts);
 }
 
-/* They take the place of the sums: a model of many columns has no room for both. */
-static int read_squares(struct set *set, unsigned threads, double **squares) {
+/* Reads what has one sum a column. The quotients take the place of the sums: a model of many
+ * columns has no room for both. */
+static int read_single(struct set *set, enum reading reading, unsigned threads,
+                       double **quotients) {
     struct moments_pass pass;
-    begin(&pass, set, READ_SQUARES, threads);
+    assert(has_single(reading));
+    begin(&pass, set, reading, threads);
     int code = run_pass(&pass, threads);
-    double **sums = pass.count == 1 ? &pass.groups[0].sums.square : &pass.total.square;
+    double **sums = pass.count == 1 ? &pass.groups[0].sums.single : &pass.total.single;
     for (uint64_t j = 0; j < pass.columns && !code; j++)
         (*sums)[j] /= set_info(set)->weight_sum;
     if (!code) {
-        *squares = *sums;
+        *quotients = *sums;
         *sums = NULL;
     }
     end(&pass);
     return code;
 }
 
-/* If values are all 1, in rows that all weigh 1, the sums are counts, unless values that are 0 were
- * left out of the set. False if the rows have to be read. */
-static bool count_squares(struct set *set, double **squares) {
+/* If values are all 1, in rows that all weigh 1, the sums of values and of squares are counts,
+ * unless values that are 0 were left out of the set. False if the rows have to be read. */
+static bool count_single(struct set *set, double **quotients) {
     const struct set_info *info = set_info(set);
     uint64_t counted = 0;
     for (uint64_t j = 0; j < info->features; j++)
         counted += info->counts[j];
     if (info->type != VALUE_ONES || info->dense || info->weighted || counted != info->values)
         return false;
-    *squares = memory_map(info->features * sizeof **squares);
+    *quotients = memory_map(info->features * sizeof **quotients);
     for (uint64_t j = 0; j < info->features; j++)
-        (*squares)[j] = (double)info->counts[j] / info->weight_sum;
+        (*quotients)[j] = (double)info->counts[j] / info->weight_sum;
     return true;
 }
 
 static int keep_squares(struct set *set, unsigned threads) {
     double **kept = set_squares(set);
-    return *kept || count_squares(set, kept) ? 0 : read_squares(set, threads, kept);
+    return *kept || count_single(set, kept) ? 0 : read_single(set, READ_SQUARES, threads, kept);
 }
 
 int moments_squares(struct set *set, unsigned threads, const struct moments *known,
@@ -474,6 +511,21 @@ int moments_take_squares(struct set *set, unsigned threads, double **squares) {
     int code = keep_squares(set, threads);
     *squares = *kept;
     *kept = NULL;
+    return code;
+}
+
+int moments_means(struct set *set, unsigned threads, const struct moments *known, double **means) {
+    const struct set_info *info = set_info(set);
+    int code = 0;
+    *means = NULL;
+    if (known->kind == MOMENTS_EXACT) {
+        *means = memory_map(info->features * sizeof **means);
+        memcpy(*means, known->mean, info->features * sizeof **means);
+    } else if (!count_single(set, means)) {
+        code = read_single(set, READ_MEANS, threads, means);
+    }
+    for (uint64_t j = 0; !code && info->centre && j < info->features; j++)
+        (*means)[j] += info->centre[j];
     return code;
 }
 

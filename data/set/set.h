@@ -273,6 +273,13 @@ int moments_squares(struct set *set, unsigned threads, const struct moments *kno
  * memory_map(), the caller's, so that they need not be there twice. */
 int moments_take_squares(struct set *set, unsigned threads, double **squares);
 
+/* The mean of each column as the data has it: centres that were taken off its values are added
+ * again. The bits follow from the set alone, whether moments are known (of no kind: they are not);
+ * else one read finds them. In memory of memory_map(), `features` elements, the caller's; NULL
+ * after an error. ERROR_DATA if a chunk is damaged; means beyond the range of doubles are infinite
+ * or not a number. */
+int moments_means(struct set *set, unsigned threads, const struct moments *known, double **means);
+
 /* The mean square of a row, Σ w·|x|²/Σ w, of a set that is not in tiles, from one read in the order
  * of the values: far sooner there than squares of columns. Its bits follow from the set alone.
  * ERROR_DATA if a chunk is damaged. */

@@ -38,6 +38,7 @@ static void a_model_is_read_as_it_was_written(void **state) {
     assert_string_equal(model->layout.feature_names[0], "na\xc3\xaf\xc3\xa9");
     assert_string_equal(model->layout.feature_names[3], "last");
     assert_true(json_real_value(json_object_get(model->details, "loss")) == 0.25);
+    assert_null(model->layout.mean);
     model_close(model);
 }
 
@@ -115,6 +116,35 @@ static void the_view_of_a_writer_is_the_model_to_be(void **state) {
     assert_view(&layout);
     layout.kept = &kept;
     assert_view(&layout);
+}
+
+/* They change the file and not the hash of the parameters; a kept feature has the mean 0. */
+static void means_are_permuted_with_their_features(void **state) {
+    (void)state;
+    static const uint64_t kept_id[] = {5};
+    static const double kept_weight[OUTPUTS] = {0.5, -0.25, 8}, means[FEATURES] = {1, -0.0, 3, 4};
+    const struct model_kept kept = {1, kept_id, kept_weight, NULL};
+    struct model_layout layout = softmax;
+    layout.feature_names = NULL;
+    layout.kept = &kept;
+    struct model_writer *plain = started("1", &layout);
+    feed(plain);
+    char without[SHA256_TEXT];
+    assert_int_equal(model_writer_hash(plain, without), 0);
+    model_writer_discard(plain);
+
+    layout.keeps_means = true;
+    struct model_writer *writer = started("1", &layout);
+    feed(writer);
+    model_writer_means(writer, means);
+    assert_int_equal(model_writer_publish(writer, NULL), 0);
+    struct model *model;
+    assert_int_equal(model_open(inside("1"), &model), 0);
+    assert_string_equal(model->sha256, without);
+    assert_non_null(model->layout.mean);
+    static const double expected[FEATURES + 1] = {0, 0, 4, 1, 3}; /* of ids 3, 5, 11, 70, last */
+    assert_memory_equal(model->layout.mean, expected, sizeof expected);
+    model_close(model);
 }
 
 static void a_model_without_intercept_has_no_bias(void **state) {
@@ -293,6 +323,7 @@ SUITE(model) {
         HOLDS(parameters_are_permuted_to_the_order_of_original_ids),
         HOLDS(the_hash_is_over_classes_then_original_ids_then_the_intercept),
         HOLDS(the_view_of_a_writer_is_the_model_to_be),
+        HOLDS(means_are_permuted_with_their_features),
         HOLDS(a_model_without_intercept_has_no_bias),
         HOLDS(a_model_of_ordered_classes_has_one_weight_a_feature_and_a_bias_a_threshold),
         HOLDS(biases_that_the_objective_cannot_have_are_refused),

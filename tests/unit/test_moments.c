@@ -242,6 +242,35 @@ static void squares_are_those_of_the_moments(void **state) {
     }
 }
 
+/* Of every number of threads, and of moments that are known or not. */
+static void assert_means(struct set *set) {
+    const size_t bytes = set_info(set)->features * sizeof(double);
+    struct moments moments, none = {0};
+    double *means;
+    assert_int_equal(moments_find(set, 2, &moments), 0);
+    for (unsigned threads = 1; threads < 40; threads += SANITIZED ? 18 : 9) {
+        assert_int_equal(moments_means(set, threads, &none, &means), 0);
+        assert_memory_equal(means, moments.mean, bytes);
+        memory_unmap(means, bytes);
+    }
+    assert_int_equal(moments_means(set, 1, &moments, &means), 0);
+    assert_memory_equal(means, moments.mean, bytes);
+    memory_unmap(means, bytes);
+    moments_release(&moments);
+    set_close(set);
+}
+
+static void means_are_those_of_the_moments(void **state) {
+    (void)state;
+    draw();
+    for (int form = 0; form < 4; form++) {
+        for (unsigned i = 0; i < ROWS; i++)
+            weight[i] = form % 2 ? (double)(i % 5) / 3 : 1;
+        assert_means(made_set(form < 2 ? "means" : "means-dense", form >= 2, 0.3));
+    }
+    assert_means(made_wide_set("means-wide", 35000));
+}
+
 static void sizes_of_columns_follow_from_their_squares(void **state) {
     (void)state;
     draw();
@@ -360,6 +389,7 @@ SUITE(moments) {
         cmocka_unit_test(they_have_the_same_bits_with_any_number_of_threads),
         cmocka_unit_test(threads_share_the_columns_of_wide_sets),
         cmocka_unit_test(squares_are_those_of_the_moments),
+        cmocka_unit_test(means_are_those_of_the_moments),
         cmocka_unit_test(sizes_of_columns_follow_from_their_squares),
         cmocka_unit_test(squares_are_read_once_while_a_set_is_open),
         cmocka_unit_test(held_out_rows_do_not_count),
