@@ -1,7 +1,11 @@
 #include "config.h"
 
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/file.h"
@@ -101,6 +105,19 @@ static bool goes_on(const struct options *options) {
                        command->run == command_publish || command->run == command_rollback);
 }
 
+/* DML_PARENT is the process that started this one and must not be outlived, as an interpreter of
+ * Python that calls this program: when its thread ends, this process stops as by SIGTERM. Commands
+ * that this one starts are not meant. */
+static void end_with_parent(void) {
+    const char *parent = getenv("DML_PARENT");
+    if (!parent)
+        return;
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != (pid_t)atol(parent)) /* it has ended already */
+        raise(SIGTERM);
+    unsetenv("DML_PARENT");
+}
+
 int main(int argc, char **argv) {
     struct options options;
     loop_signals_early(true);
@@ -110,6 +127,7 @@ int main(int argc, char **argv) {
     if (begun)
         code = begun;
     loop_signals_early(!code && goes_on(&options));
+    end_with_parent();
     if (!code)
         code = failpoint_setup("coordinator", message_failpoints, MESSAGE_FAILPOINTS);
     log_open("coordinator", level(&options));

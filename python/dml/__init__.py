@@ -1,11 +1,14 @@
-"""Scores rows with the models of dml, in this process: what `dml-coordinator predict` prints, to the
-last bit. See dml-model(3).
+"""Trains models with the programs of dml, and scores rows with them in this process: what `dml-coordinator run`
+and `predict` do, to the last bit.
 
     import dml
+    run = dml.train(frame, label='bought', holdout=0.2)
+    run.figures['holdout']['auc'], run.steps, run.model_sha256
+    run.model.predict_proba(rows)
+
     model = dml.open('adult.state')
     model.describe()['columns']
     model.predict([{'age': 39, 'workclass': 'State-gov', ...}])
-    model.predict_proba(frame)
 
 Rows are a list of dicts, of lists or of tuples, an array of NumPy, a DataFrame of pandas, a sparse
 matrix of SciPy, or what has Arrow's C stream interface, as tables of pyarrow, polars and DuckDB; none of
@@ -17,5 +20,9 @@ process, open its path again.
 """
 
 from dml._model import Error, Model, UnseenWarning, open, version
+from dml._programs import JobError, Stopped
+from dml._run import Run
+from dml._train import ConvergenceWarning, TrainingWarning, resume, train
 
-__all__ = ['Error', 'Model', 'UnseenWarning', 'open', 'version']
+__all__ = ['ConvergenceWarning', 'Error', 'JobError', 'Model', 'Run', 'Stopped', 'TrainingWarning', 'UnseenWarning',
+           'open', 'resume', 'train', 'version']

@@ -1,0 +1,225 @@
+"""Training from Python: the programs run as processes, and a Run is what they leave."""
+
+import fcntl
+import hashlib
+import os
+import json
+import pathlib
+import shutil
+import tempfile
+import time
+import warnings
+import weakref
+
+from dml import _job, _programs
+from dml._model import Error
+from dml._progress import Progress
+from dml._run import Run
+from dml._spool import BESIDE, Part
+
+KEPT_SECONDS = 7 * 24 * 3600  # so long a private folder of an interpreter that was killed waits for its call
+
+
+class TrainingWarning(UserWarning):
+    """What the program warns of."""
+
+
+class ConvergenceWarning(TrainingWarning):
+    """Training ended before the loss was at its minimum: it says by how much, and what helps."""
+
+
+# ---- folders ----
+
+class Folder:
+    """A state folder, with the job file and the data that came from memory in its folder `python`. One call at
+    a time works in it. A private one is removed when nothing refers to it any more, unless the process is killed:
+    then the same call finds it, and goes on."""
+
+    def __init__(self, path, private):
+        self.path, self.private = os.path.abspath(path), private
+        self.own = os.path.join(self.path, 'python')
+        os.makedirs(self.path, 0o700, exist_ok=True)
+        os.makedirs(self.own, 0o700, exist_ok=True)
+        self.lock = os.open(os.path.join(self.own, 'lock'), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self.lock)
+            raise
+        self.end = weakref.finalize(self, leave, os.getpid(), self.lock, self.path if private else None)
+
+    @property
+    def job(self):
+        return os.path.join(self.own, 'job.conf')
+
+    def keep(self):
+        """From now on the folder stays when the process ends."""
+        self.end.detach()
+        self.end = weakref.finalize(self, leave, os.getpid(), self.lock, None)
+
+    def remove_data(self):
+        """Packs have it."""
+        for name in os.listdir(self.own):
+            if name not in ('job.conf', 'lock'):
+                os.remove(os.path.join(self.own, name))
+        if self.private:
+            for name in 'packs', 'shards':
+                shutil.rmtree(os.path.join(self.path, name), ignore_errors=True)
+
+
+def leave(process, lock, path):
+    """A process that was forked leaves what its parent has."""
+    if os.getpid() == process:
+        if path:
+            shutil.rmtree(path, ignore_errors=True)
+        os.close(lock)
+
+
+def private_folder(job, data):
+    """One whose name is that of the call, so that the same call finds it; or another one if some call works in it."""
+    root = os.path.join(os.environ.get('XDG_CACHE_HOME') or os.path.expanduser('~/.cache'), 'dml')
+    try:
+        os.makedirs(root, 0o700, exist_ok=True)
+        remove_old(root)
+        name = hashlib.sha256(repr((sorted(job.items(), key=str), shape_of(data))).encode()).hexdigest()[:24]
+        return Folder(os.path.join(root, name), True)
+    except OSError:
+        return Folder(tempfile.mkdtemp(prefix='dml-'), True)
+
+
+def remove_old(root):
+    for entry in os.scandir(root):
+        try:
+            if entry.stat().st_mtime < time.time() - KEPT_SECONDS:
+                Folder(entry.path, True).end()
+        except OSError:
+            pass  # another process works in it, or has removed it
+
+
+def shape_of(data):
+    """What tells calls apart before the data is read: the program compares its content afterwards."""
+    return (type(data).__name__, getattr(data, 'shape', None), [str(name) for name in getattr(data, 'columns', ())],
+            str(data) if _job.is_paths(data) else '')
+
+
+# ---- calls ----
+
+def train(data, label=None, *, test=None, holdout=None, weights=None, offsets=None, exposures=None, state=None,
+          progress=None, fresh=False, start=None, tag=None, note=None, **keys):
+    """Trains a model, and returns its Run.
+
+    Parameters
+    ----------
+    data : DataFrame, table, array, sparse matrix, or paths
+        A DataFrame of pandas or polars, what else has Arrow's C stream interface, dicts of columns or a list of
+        dicts of cells; an array of numbers or a sparse matrix; or paths and patterns of files as in dml.conf(5).
+    label : str or sequence
+        The column of a table that is the label, or a label for each row.
+    test, holdout : as `data`, or a pair of it and its labels
+        `holdout` may be a share of the rows, such as 0.2.
+    weights, offsets, exposures : sequences of numbers, optional
+        A number for each row. Columns of a table are named by csv_weight, offset and exposure.
+    state : path, optional
+        The state folder, which keeps models, their history and what an interrupted run needs. Without it the
+        folder is private, and removed with the Run.
+    progress : bool, optional
+        Whether a line shows what is done. By default it does in a terminal and in a notebook.
+    fresh : bool
+        A new run begins even where an unfinished one could go on.
+    start : path, optional
+        The model from whose parameters training starts.
+    tag, note : str, optional
+        They are stored with the run.
+    **keys
+        The keys of dml.conf(5). A key of a section is written csv_text="title", or csv={"text": "title"}.
+
+    Raises
+    ------
+    JobError
+        A key or the data is not as it must be.
+    Stopped
+        Ctrl-C was pressed: dml.resume(state), or the same call, goes on.
+    """
+    folder = Folder(state, False) if state is not None else None
+    job = _job.by_sections({**keys, 'label': None})
+    try:
+        folder = folder or private_folder({**job, 'label': str(label) if isinstance(label, str) else ''}, data)
+    except OSError as error:
+        raise Error(f'{state}: {error}', -73) from error
+    beside = dict(zip(BESIDE, (weights, offsets, exposures)))
+    job.update(spooled(folder, data, label, test, holdout, beside, job))
+    job.setdefault('name', pathlib.Path(folder.path).name.removesuffix('.state') if state is not None else 'job')
+    _job.write(folder.job, job)
+    options = [*(['--fresh'] if fresh else []), *(['--publish'] if folder.private else [])]
+    for option, value in ('--start', start), ('--tag', tag), ('--note', note):
+        options += [option, os.fspath(value)] if value is not None else []
+    return run(folder, options, progress)
+
+
+def resume(state, *, progress=None):
+    """Goes on with the run of a state folder that was stopped, or whose process was killed, and returns its Run."""
+    if not os.path.exists(os.path.join(state, 'python', 'job.conf')):
+        raise Error(f'{state} has no call of dml.train() to go on with', -69)
+    return run(Folder(state, False), [], progress)
+
+
+def spooled(folder, data, label, test, holdout, beside, job):
+    """Writes what is in memory to files, and returns the keys that name them."""
+    part = Part(folder.own, 'data')
+    part.put(data, label, **beside)
+    keys = dict(part.keys)
+    label = getattr(part, 'label', None)
+    if label is not None:
+        job.setdefault('csv', {})['label'] = label
+    for name, given in ('test', test), ('holdout', holdout):
+        if isinstance(given, (int, float)):
+            keys[name] = given
+        elif given is not None:
+            rows, labels = given if isinstance(given, tuple) and len(given) == 2 else (given, label)
+            part = Part(folder.own, name)
+            part.put(rows, None if _job.is_paths(rows) and labels is label else labels)
+            keys.update(part.keys)
+    return keys
+
+
+def run(folder, options, progress):
+    """Runs the program to its end, and tells while it runs."""
+    warned = []
+    call = _programs.Call('run', '--json', '--state', folder.path, *options, folder.job)
+    lines = []
+    try:
+        with Progress(progress) as shown:
+            for line in call.lines():
+                lines.append(line)
+                told = _programs.LOG_LINE.match(line)
+                if told and told[1] == 'warning':
+                    warned.append(told[2])
+                elif told:
+                    shown.show(told[2])
+                    del lines[-1]
+        output = call.output()
+    except BaseException as error:
+        call.stop()
+        folder.keep()
+        if isinstance(error, KeyboardInterrupt):
+            raise _programs.Stopped(f'training was stopped; dml.resume({folder.path!r}) goes on', folder.path) from None
+        raise
+    if call.status:
+        if call.status == _programs.STOPPED:
+            folder.keep()
+        raise _programs.failure(call.status, lines, folder.own)
+    warn(warned, folder)
+    folder.remove_data()
+    return Run(json.loads(output), folder, warned)
+
+
+def warn(warned, folder):
+    """What is not converged is told by one warning, however many lines it has."""
+    before, missed = 'not converged: ', []
+    for text in warned:
+        if text.startswith(before):
+            missed.append(text.removeprefix(before))
+        elif not (folder.private and 'is not live' in text):
+            warnings.warn(text, TrainingWarning, 4)
+    if missed:
+        warnings.warn(f'{before}{"; ".join(missed)}', ConvergenceWarning, 4)
