@@ -24,5 +24,17 @@ from dml._programs import JobError, Stopped
 from dml._run import Run
 from dml._train import ConvergenceWarning, TrainingWarning, resume, train
 
-__all__ = ['ConvergenceWarning', 'Error', 'JobError', 'Model', 'Run', 'Stopped', 'TrainingWarning', 'UnseenWarning',
+ESTIMATORS = ('LogisticRegression', 'LogisticRegressionCV', 'OrdinalClassifier', 'MLPClassifier', 'MLPRegressor',
+              'LinearRegression', 'Ridge', 'RidgeCV', 'Lasso', 'LassoCV', 'ElasticNet', 'PoissonRegressor',
+              'GammaRegressor', 'TweedieRegressor', 'HuberRegressor', 'QuantileRegressor')
+
+__all__ = [*ESTIMATORS, 'ConvergenceWarning', 'Error', 'JobError', 'Model', 'Run', 'Stopped', 'TrainingWarning', 'UnseenWarning',
            'open', 'resume', 'train', 'version']
+
+
+def __getattr__(name):
+    """Estimators need scikit-learn, which is imported when one of them is used."""
+    if name in ESTIMATORS:
+        from dml import _estimators
+        return getattr(_estimators, name)
+    raise AttributeError(f'module dml has no attribute {name!r}')

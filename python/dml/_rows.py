@@ -62,6 +62,14 @@ def arrow_columns(rows):
     return table.column_names, [arrow_cells(column, pyarrow) for column in table.columns], table.num_rows
 
 
+def arrow_for_types(rows):
+    """Whether a table of Arrow has columns that are no numbers, or missing cells."""
+    import pyarrow
+    table = pyarrow.table(rows)
+    return any(not (pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type) or
+                    pyarrow.types.is_boolean(column.type)) or column.null_count for column in table.columns)
+
+
 def arrow_cells(column, pyarrow):
     kind = column.type
     if pyarrow.types.is_dictionary(kind):  # of texts, which are those of its levels, or of what has a type

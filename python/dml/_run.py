@@ -2,6 +2,7 @@
 
 import contextlib
 import html
+import json
 import math
 import os
 import shutil
@@ -107,15 +108,18 @@ class Run:
     @property
     def settings(self):
         """The keys of the job with the values that were in force, as `dml-coordinator status --json` has them."""
-        import json
         return json.loads(_programs.ask('status', '--json', self.state))['settings']
+
+    def names_of_weights(self):
+        """The name of each weight, in the order of the model's features."""
+        exported = json.loads(_programs.ask('export', '--format', 'json', self.path))
+        return [feature.get('name', str(feature['id'])) for feature in exported['features']]
 
     # ---- what is shown ----
 
     def summary(self, **options):
         """Estimates with errors and tests, of a run with summary="model" or "robust". Options are those of
         `dml-coordinator summary`, as level=0.9."""
-        import json
         flags = [f'--{name.replace("_", "-")}' + ('' if value is True else f'={value}')
                  for name, value in options.items() if value not in (None, False)]
         return Summary(_programs.ask('summary', *flags, self.path),

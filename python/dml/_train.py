@@ -17,6 +17,9 @@ from dml._progress import Progress
 from dml._run import Run
 from dml._spool import BESIDE, Part
 
+SHORT_LIVED = object()  # a state folder for a call that nobody would go on with
+MEMORY = '/dev/shm'
+MEMORY_BYTES = 64 << 20  # so much data, at the most, is packed in memory for such a call
 KEPT_SECONDS = 7 * 24 * 3600  # so long a private folder of an interpreter that was killed waits for its call
 
 
@@ -87,6 +90,12 @@ def private_folder(job, data):
         return Folder(tempfile.mkdtemp(prefix='dml-'), True)
 
 
+def short_lived_folder(data):
+    """In memory while the data is small, as a disk takes longer to make a step durable than all steps take."""
+    small = getattr(data, 'nbytes', MEMORY_BYTES + 1) <= MEMORY_BYTES and os.access(MEMORY, os.W_OK)
+    return Folder(tempfile.mkdtemp(prefix='dml-', dir=MEMORY if small else None), True)
+
+
 def remove_old(root):
     for entry in os.scandir(root):
         try:
@@ -140,15 +149,11 @@ def train(data, label=None, *, test=None, holdout=None, weights=None, offsets=No
     Stopped
         Ctrl-C was pressed: dml.resume(state), or the same call, goes on.
     """
-    folder = Folder(state, False) if state is not None else None
-    job = _job.by_sections({**keys, 'label': None})
-    try:
-        folder = folder or private_folder({**job, 'label': str(label) if isinstance(label, str) else ''}, data)
-    except OSError as error:
-        raise Error(f'{state}: {error}', -73) from error
+    job = _job.by_sections(keys)
+    folder = folder_of(state, job, data, label)
     beside = dict(zip(BESIDE, (weights, offsets, exposures)))
     job.update(spooled(folder, data, label, test, holdout, beside, job))
-    job.setdefault('name', pathlib.Path(folder.path).name.removesuffix('.state') if state is not None else 'job')
+    job.setdefault('name', 'job' if folder.private else pathlib.Path(folder.path).name.removesuffix('.state'))
     _job.write(folder.job, job)
     options = [*(['--fresh'] if fresh else []), *(['--publish'] if folder.private else [])]
     for option, value in ('--start', start), ('--tag', tag), ('--note', note):
@@ -161,6 +166,19 @@ def resume(state, *, progress=None):
     if not os.path.exists(os.path.join(state, 'python', 'job.conf')):
         raise Error(f'{state} has no call of dml.train() to go on with', -69)
     return run(Folder(state, False), [], progress)
+
+
+def folder_of(state, job, data, label):
+    if state is SHORT_LIVED:
+        return short_lived_folder(data)
+    if state is None:
+        return private_folder({**job, 'label': label if isinstance(label, str) else ''}, data)
+    try:
+        return Folder(state, False)
+    except BlockingIOError:
+        raise Error(f'{state}: another call works in this folder', -_programs.STOPPED) from None
+    except OSError as error:
+        raise Error(f'{state}: {error.strerror}', -73) from error
 
 
 def spooled(folder, data, label, test, holdout, beside, job):

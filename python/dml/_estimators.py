@@ -1,0 +1,601 @@
+"""Estimators with the contract of scikit-learn over the programs of dml.
+
+Parameters have the names of the keys of dml.conf(5). Where a parameter of scikit-learn means the same in other units,
+it is there too, and counts if it is given: LogisticRegression(C=1) minimises what scikit-learn's does.
+
+A DataFrame with texts, categories, dates or missing cells is trained on as the table that it is: its columns need not
+be encoded before. Other data is an array or a sparse matrix of numbers."""
+
+import os
+import pathlib
+import shutil
+import tempfile
+import warnings
+
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning as NotConverged
+from sklearn.metrics import d2_pinball_score, d2_tweedie_score
+from sklearn.utils import compute_sample_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+
+from dml import _model, _train
+from dml._rows import arrow_for_types, is_arrow, is_frame
+from dml._tensors import read_tensors
+
+MEMORY = '/dev/shm'
+
+
+def first_given(alias, value):
+    return value if alias is None else alias
+
+
+def number_of_folds(estimator):
+    folds = first_given(estimator.cv, estimator.folds)
+    if not isinstance(folds, (int, np.integer)):
+        raise ValueError(f'cv is {folds!r}, and the programs make the folds themselves: give their number')
+    return int(folds)
+
+
+def is_table(rows):
+    """Whether the rows are a DataFrame that is no array of numbers: it has texts, times or missing cells."""
+    if is_frame(rows):
+        kinds = [getattr(kind, 'kind', 'O') for kind in rows.dtypes]
+        return not set(kinds) <= set('biuf') or bool(rows.isna().to_numpy().any())
+    if is_arrow(rows):
+        return arrow_for_types(rows)
+    return False
+
+
+class ModelFiles:
+    """The files of a model in memory, and the model, which is opened when it is first asked for, in each process."""
+
+    def __init__(self, folder):
+        self.content = {name: pathlib.Path(folder, name).read_bytes()
+                        for name in sorted(os.listdir(folder)) if name.startswith('model.')}
+        self.opened = None
+
+    def __getstate__(self):
+        return {'content': self.content, 'opened': None}
+
+    def write(self, folder):
+        for name, content in self.content.items():
+            pathlib.Path(folder, name).write_bytes(content)
+
+    def model(self):
+        if self.opened is None:
+            folder = tempfile.mkdtemp(prefix='dml-', dir=MEMORY if os.access(MEMORY, os.W_OK) else None)
+            try:
+                self.write(folder)
+                self.opened = _model.open(folder)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        return self.opened
+
+
+class Estimator(BaseEstimator):
+    """What all have in common. A fit has a folder of its own, which is removed when it ends: the estimator holds the
+    files of the model, so that it can be pickled and copied as others are."""
+
+    def job(self, total):
+        """The keys of the job, where the weights of the rows add up to `total`."""
+        raise NotImplementedError
+
+    def settings(self):
+        job = {'intercept': bool(first_given(getattr(self, 'fit_intercept', None), self.intercept)),
+               'max_steps': first_given(self.max_iter, self.max_steps),
+               'gradient_tolerance': first_given(self.tol, self.gradient_tolerance), 'gap_tolerance': 1e-18,
+               'standardise': self.standardise}
+        return job
+
+    def fit_model(self, X, y, labels, weights, offset, exposure):
+        """Trains on rows that were checked, with these numbers as labels."""
+        total = float(len(labels) if weights is None else np.sum(weights))
+        job = {**self.settings(), **self.job(total), **(self.keys or {})}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter('always')
+            run = _train.train(X, labels, weights=weights, offsets=offset, exposures=exposure,
+                               state=_train.SHORT_LIVED, progress=False, **job)
+        for warning in caught:
+            kind = NotConverged if issubclass(warning.category, _train.ConvergenceWarning) else warning.category
+            warnings.warn(str(warning.message), kind, 3)
+        self.files_ = ModelFiles(run.path)
+        self.n_iter_ = max(1, run.result['steps'])
+        self.result_ = run.result
+        self.take_weights(run, read_tensors(self.files_.content['model.safetensors']))
+        run.folder.end()
+        return self
+
+    def take_weights(self, run, tensors):
+        """Columns whose weights are not there, as they had no values, weigh 0."""
+        if 'weight' not in tensors:
+            return
+        ids, weights = tensors['feature_id'], tensors['weight']
+        if self.is_table_:
+            self.coef_names_ = run.names_of_weights()
+            coef = weights
+        else:
+            coef = np.zeros((len(weights), self.n_features_in_))
+            coef[:, ids.astype('int64') - 1] = weights
+        bias = tensors.get('bias', np.zeros(len(coef)))
+        self.coef_, self.intercept_ = self.shaped(coef, bias)
+
+    def shaped(self, coef, bias):
+        return coef, bias
+
+    @property
+    def model_(self):
+        """The model, open: a dml.Model."""
+        check_is_fitted(self)
+        return self.files_.model()
+
+    def save(self, path):
+        """Writes the model to a folder that must not be there, for dml.open() and the programs."""
+        check_is_fitted(self)
+        os.mkdir(path)
+        self.files_.write(path)
+
+    # ---- rows ----
+
+    def checked(self, X, reset, **more):
+        """The rows as the programs take them: a table, or what scikit-learn makes of an array or a matrix."""
+        table = is_table(X) if reset else self.is_table_ and (is_frame(X) or is_arrow(X))
+        if reset:
+            self.is_table_ = table
+        if table:
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        return validate_data(self, X, reset=reset, accept_sparse='csr', dtype=np.float64, **more)
+
+    def checked_pair(self, X, y, numeric):
+        if self_is_table := is_table(X):
+            self.is_table_ = self_is_table
+            _, y = validate_data(self, X, y, skip_check_array=True)
+            return X, np.asarray(y).ravel()
+        self.is_table_ = False
+        return validate_data(self, X, y, accept_sparse='csr', dtype=np.float64, y_numeric=numeric,
+                             ensure_min_samples=2 if hasattr(self, 'folds') else 1)
+
+    def beside(self, numbers, X):
+        return None if numbers is None else _check_sample_weight(numbers, X, dtype=np.float64)
+
+    def scores(self, function, X, offset=None, exposure=None):
+        check_is_fitted(self)
+        X = self.checked(X, False)
+        return getattr(self.model_, function)(X, offsets=offset, exposures=exposure)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class Classifier(ClassifierMixin, Estimator):
+    def fit(self, X, y, sample_weight=None, offset=None, exposure=None):
+        """Trains on the rows, whose labels are y. A class may be any value that can be sorted."""
+        X, y = self.checked_pair(X, y, False)
+        check_classification_targets(y)
+        self.classes_, labels = np.unique(y, return_inverse=True)
+        if len(self.classes_) < 2:
+            raise ValueError(f'y has one class, {self.classes_[0]!r}, and a classifier needs two')
+        weights = self.beside(sample_weight, X)
+        if getattr(self, 'class_weight', None) is not None:
+            of_classes = compute_sample_weight(self.class_weight, y)
+            weights = of_classes if weights is None else weights * of_classes
+        return self.fit_model(X, y, labels, weights, self.beside(offset, X), self.beside(exposure, X))
+
+    def shaped(self, coef, bias):
+        """The intercepts of softmax are only told by the loss up to a number that all have in common: of these the
+        ones are given that add up to 0."""
+        self.shift_ = float(np.mean(bias)) if len(coef) > 1 else 0.0
+        return coef, bias - self.shift_
+
+    def decision_function(self, X, offset=None):
+        """The margins: of two classes that of the second, else one for each class."""
+        return self.scores('predict_margins', X, offset) - getattr(self, 'shift_', 0.0)
+
+    def predict_proba(self, X, offset=None):
+        """The probability of each class, in the order of classes_."""
+        return self.scores('predict_proba', X, offset)
+
+    def predict_log_proba(self, X, offset=None):
+        with np.errstate(divide='ignore'):
+            return np.log(self.predict_proba(X, offset))
+
+    def predict(self, X, offset=None):
+        """The class with the largest margin."""
+        margins = self.decision_function(X, offset)
+        return self.classes_[(margins > 0).astype(int) if margins.ndim == 1 else margins.argmax(axis=1)]
+
+
+class Regressor(RegressorMixin, Estimator):
+    def fit(self, X, y, sample_weight=None, offset=None, exposure=None):
+        """Trains on the rows, whose values are y."""
+        X, y = self.checked_pair(X, y, True)
+        y = np.asarray(y, dtype=np.float64)
+        return self.fit_model(X, y, y, self.beside(sample_weight, X), self.beside(offset, X), self.beside(exposure, X))
+
+    def shaped(self, coef, bias):
+        return coef[0], float(bias[0])
+
+    def predict(self, X, offset=None, exposure=None):
+        """The predicted values."""
+        return self.scores('predict_values', X, offset, exposure)
+
+
+# ---- classifiers ----
+
+class LogisticRegression(Classifier):
+    """Logistic regression of two classes, and softmax regression of more.
+
+    Parameters
+    ----------
+    l2, l1 : float or 'auto'
+        The penalty l2/2‖w‖² + l1‖w‖₁ beside the mean loss; `auto` is 1 over the sum of the rows' weights.
+    intercept, standardise, max_steps, gradient_tolerance
+        As in dml.conf(5).
+    class_weight : dict or 'balanced', optional
+    keys : dict, optional
+        Any other keys of dml.conf(5), such as {'csv': {'text': 'title'}, 'threads': 1}.
+    C, l1_ratio, fit_intercept, max_iter, tol : optional
+        As in scikit-learn.
+    """
+
+    def __init__(self, l2='auto', l1=0.0, *, intercept=True, standardise=False, class_weight=None, max_steps=1000,
+                 gradient_tolerance=1e-10, keys=None, C=None, l1_ratio=None, fit_intercept=None, max_iter=None, tol=None):
+        self.l2, self.l1, self.intercept, self.standardise, self.class_weight = l2, l1, intercept, standardise, class_weight
+        self.max_steps, self.gradient_tolerance, self.keys = max_steps, gradient_tolerance, keys
+        self.C, self.l1_ratio, self.fit_intercept, self.max_iter, self.tol = C, l1_ratio, fit_intercept, max_iter, tol
+
+    def job(self, total):
+        objective = 'logistic' if len(self.classes_) == 2 else 'softmax'
+        if self.C is None and self.l1_ratio is None:
+            return {'objective': objective, 'l2': self.l2, 'l1': self.l1}
+        penalty, ratio = 1 / (first_given(self.C, 1.0) * total), first_given(self.l1_ratio, 0.0)
+        return {'objective': objective, 'l2': penalty * (1 - ratio), 'l1': penalty * ratio}
+
+
+class LogisticRegressionCV(LogisticRegression):
+    """Logistic regression whose penalty is chosen by cross-validation over a path.
+
+    Parameters
+    ----------
+    l2 : int or list of float
+        The values to choose from, or how many, from 1e4 to 1e-4 over the sum of the rows' weights.
+    folds : int
+    choose, choose_by : str
+        As in dml.conf(5).
+    Cs, cv : optional
+        As in scikit-learn.
+
+    The others are those of LogisticRegression. `l2_` and `C_` are what was chosen.
+    """
+
+    def __init__(self, l2=10, l1=0.0, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False,
+                 class_weight=None, max_steps=1000, gradient_tolerance=1e-10, keys=None, Cs=None, cv=None,
+                 fit_intercept=None, max_iter=None, tol=None):
+        self.l2, self.l1, self.folds, self.choose, self.choose_by = l2, l1, folds, choose, choose_by
+        self.intercept, self.standardise, self.class_weight = intercept, standardise, class_weight
+        self.max_steps, self.gradient_tolerance, self.keys = max_steps, gradient_tolerance, keys
+        self.Cs, self.cv, self.fit_intercept, self.max_iter, self.tol = Cs, cv, fit_intercept, max_iter, tol
+
+    def job(self, total):
+        self.total_ = total
+        if self.Cs is not None:
+            Cs = np.logspace(-4, 4, self.Cs) if np.ndim(self.Cs) == 0 else np.asarray(self.Cs)
+            path = (1 / (Cs * total)).tolist()
+        else:
+            path = (np.logspace(4, -4, self.l2) / total).tolist() if np.ndim(self.l2) == 0 else list(self.l2)
+        return {'objective': 'logistic' if len(self.classes_) == 2 else 'softmax', 'l1': self.l1,
+                'l2': sorted(path, reverse=True), 'folds': number_of_folds(self), 'choose': self.choose,
+                'choose_by': self.choose_by}
+
+    def fit(self, X, y, sample_weight=None, offset=None, exposure=None):
+        super().fit(X, y, sample_weight, offset, exposure)
+        self.l2_ = self.result_['l2']
+        self.C_ = 1 / (self.l2_ * self.total_) if self.l2_ else np.inf
+        return self
+
+
+class OrdinalClassifier(Classifier):
+    """Proportional odds of ordered classes, whose order is that of their values.
+
+    Parameters are those of LogisticRegression. `coef_` has one row, and `intercept_` that of being in each class
+    except the first, or a higher one."""
+
+    def __init__(self, l2='auto', l1=0.0, *, standardise=False, class_weight=None, max_steps=1000,
+                 gradient_tolerance=1e-10, keys=None, max_iter=None, tol=None):
+        self.l2, self.l1, self.standardise, self.class_weight = l2, l1, standardise, class_weight
+        self.max_steps, self.gradient_tolerance, self.keys, self.max_iter, self.tol = max_steps, gradient_tolerance, keys, max_iter, tol
+
+    intercept = True
+
+    def job(self, total):
+        return {'objective': 'proportional_odds' if len(self.classes_) > 2 else 'logistic', 'l2': self.l2, 'l1': self.l1}
+
+    def decision_function(self, X, offset=None):
+        """The logarithm of the probability of each class; of two classes the margin of the second."""
+        check_is_fitted(self)
+        return super().decision_function(X, offset) if len(self.classes_) == 2 else self.predict_log_proba(X, offset)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.poor_score = True  # of classes that have no order
+        return tags
+
+
+class Network:
+    """What networks have in place of penalties and tolerances of their own."""
+
+    intercept, standardise = True, False
+
+    def settings(self):
+        job = {'max_steps': first_given(self.max_iter, self.max_steps)}
+        if self.tol is not None or self.gradient_tolerance is not None:
+            job['gradient_tolerance'] = first_given(self.tol, self.gradient_tolerance)
+        return job
+
+    def network(self, loss, total):
+        layers = first_given(self.hidden_layer_sizes, self.layers)
+        seed = self.random_state if isinstance(self.random_state, (int, np.integer)) else \
+            1 if self.random_state is None else self.random_state.randint(1 << 31)
+        return {'objective': 'network', 'network': {'layers': [int(units) for units in np.ravel(layers)], 'loss': loss,
+                                                    'activation': self.activation, 'seed': int(seed)},
+                'l2': self.l2 if self.alpha is None else self.alpha / total, 'holdout': self.holdout or [],
+                'early_stopping': self.early_stopping, **({'start': self.start} if self.start else {})}
+
+
+class MLPClassifier(Network, Classifier):
+    """A network with hidden layers, by L-BFGS on all rows or after epochs of minibatches.
+
+    Parameters
+    ----------
+    layers : int or sequence of int
+        The units of each hidden layer.
+    activation : 'tanh', 'relu' or 'gelu'
+    l2 : float
+    start : 'zero' or 'downpour', optional
+        Epochs of minibatches come before L-BFGS.
+    holdout : float or None
+        The share of the rows on which the loss is watched.
+    early_stopping : int or 'off'
+        With a holdout: training ends when that loss has not improved for so many steps.
+    random_state : int or RandomState, optional
+        The seed of the random weights from which training starts.
+    hidden_layer_sizes, alpha, max_iter, tol : optional
+        As in scikit-learn.
+    """
+
+    def __init__(self, layers=(100,), *, activation='tanh', l2=1e-4, start=None, holdout=None, early_stopping='off',
+                 class_weight=None, max_steps=1000, gradient_tolerance=None, random_state=None, keys=None,
+                 hidden_layer_sizes=None, alpha=None, max_iter=None, tol=None):
+        self.layers, self.activation, self.l2, self.start, self.holdout = layers, activation, l2, start, holdout
+        self.early_stopping, self.class_weight, self.max_steps = early_stopping, class_weight, max_steps
+        self.gradient_tolerance, self.random_state, self.keys = gradient_tolerance, random_state, keys
+        self.hidden_layer_sizes, self.alpha, self.max_iter, self.tol = hidden_layer_sizes, alpha, max_iter, tol
+
+    def job(self, total):
+        return self.network('logistic' if len(self.classes_) == 2 else 'softmax', total)
+
+
+class MLPRegressor(Network, Regressor):
+    """A network with hidden layers for values. Parameters are those of MLPClassifier, but `class_weight`; `loss` is
+    squared, huber, poisson, gamma, tweedie or quantile."""
+
+    def __init__(self, layers=(100,), *, activation='tanh', loss='squared', l2=1e-4, start=None, holdout=None,
+                 early_stopping='off', max_steps=1000, gradient_tolerance=None, random_state=None, keys=None,
+                 hidden_layer_sizes=None, alpha=None, max_iter=None, tol=None):
+        self.layers, self.activation, self.loss, self.l2, self.start, self.holdout = layers, activation, loss, l2, start, holdout
+        self.early_stopping, self.max_steps, self.gradient_tolerance = early_stopping, max_steps, gradient_tolerance
+        self.random_state, self.keys, self.hidden_layer_sizes = random_state, keys, hidden_layer_sizes
+        self.alpha, self.max_iter, self.tol = alpha, max_iter, tol
+
+    def job(self, total):
+        return self.network(self.loss, total)
+
+
+# ---- regressors ----
+
+class LinearModel(Regressor):
+    """The parameters of linear models of values."""
+
+    def __init__(self, l2='auto', l1=0.0, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10,
+                 keys=None, alpha=None, fit_intercept=None, max_iter=None, tol=None):
+        self.l2, self.l1, self.intercept, self.standardise, self.max_steps = l2, l1, intercept, standardise, max_steps
+        self.gradient_tolerance, self.keys, self.alpha, self.fit_intercept = gradient_tolerance, keys, alpha, fit_intercept
+        self.max_iter, self.tol = max_iter, tol
+
+    objective = 'squared'
+
+    def job(self, total):
+        return {'objective': self.objective, 'l2': first_given(self.alpha, self.l2), 'l1': self.l1}
+
+
+class LinearRegression(LinearModel):
+    """Least squares without a penalty, or with one, as l2/2‖w‖² + l1‖w‖₁ beside half the mean square."""
+
+    def __init__(self, l2=0.0, l1=0.0, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10,
+                 keys=None, fit_intercept=None, max_iter=None, tol=None):
+        super().__init__(l2, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
+                         gradient_tolerance=gradient_tolerance, keys=keys, fit_intercept=fit_intercept,
+                         max_iter=max_iter, tol=tol)
+
+    alpha = None
+
+
+class Ridge(LinearModel):
+    """Least squares with l2. `alpha` is that of scikit-learn: l2 times the sum of the rows' weights."""
+
+    def job(self, total):
+        return {'objective': 'squared', 'l2': self.l2 if self.alpha is None else self.alpha / total, 'l1': self.l1}
+
+
+class Lasso(LinearModel):
+    """Least squares with l1, which `alpha` is another name of."""
+
+    def __init__(self, l1=1.0, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10, keys=None,
+                 alpha=None, fit_intercept=None, max_iter=None, tol=None):
+        super().__init__(0.0, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
+                         gradient_tolerance=gradient_tolerance, keys=keys, alpha=alpha, fit_intercept=fit_intercept,
+                         max_iter=max_iter, tol=tol)
+
+    l2 = 0.0
+
+    def job(self, total):
+        return {'objective': 'squared', 'l2': 0.0, 'l1': first_given(self.alpha, self.l1)}
+
+
+class ElasticNet(LinearModel):
+    """Least squares with l1 and l2: `alpha` and `l1_ratio` are those of scikit-learn."""
+
+    def __init__(self, l2=0.5, l1=0.5, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10,
+                 keys=None, alpha=None, l1_ratio=None, fit_intercept=None, max_iter=None, tol=None):
+        super().__init__(l2, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
+                         gradient_tolerance=gradient_tolerance, keys=keys, alpha=alpha, fit_intercept=fit_intercept,
+                         max_iter=max_iter, tol=tol)
+        self.l1_ratio = l1_ratio
+
+    def job(self, total):
+        if self.alpha is None and self.l1_ratio is None:
+            return {'objective': 'squared', 'l2': self.l2, 'l1': self.l1}
+        alpha, ratio = first_given(self.alpha, 1.0), first_given(self.l1_ratio, 0.5)
+        return {'objective': 'squared', 'l2': alpha * (1 - ratio), 'l1': alpha * ratio}
+
+
+class Path:
+    """A penalty that is chosen by cross-validation over a path."""
+
+    chosen = 'l2'
+
+    def path(self, key, total, scale=1.0):
+        values = first_given(self.alphas, getattr(self, key))
+        if np.ndim(values) == 0:
+            values = np.logspace(1, -5, int(values))
+            scale = 1.0
+        return sorted((float(value) / scale for value in values), reverse=True)
+
+    def folds_job(self):
+        return {'folds': number_of_folds(self), 'choose': self.choose, 'choose_by': self.choose_by}
+
+    def fit(self, X, y, sample_weight=None, offset=None, exposure=None):
+        super().fit(X, y, sample_weight, offset, exposure)
+        setattr(self, f'{self.chosen}_', self.result_[self.chosen])
+        self.alpha_ = self.result_[self.chosen] * self.scale_
+        return self
+
+
+class RidgeCV(Path, Regressor):
+    """Ridge with the l2 that is best over folds. `l2` has the values, or how many; `alphas` and `cv` are those of
+    scikit-learn. `l2_` and `alpha_` are what was chosen."""
+
+    def __init__(self, l2=10, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False, max_steps=1000,
+                 gradient_tolerance=1e-10, keys=None, alphas=None, cv=None, fit_intercept=None, max_iter=None, tol=None):
+        self.l2, self.folds, self.choose, self.choose_by, self.intercept = l2, folds, choose, choose_by, intercept
+        self.standardise, self.max_steps, self.gradient_tolerance, self.keys = standardise, max_steps, gradient_tolerance, keys
+        self.alphas, self.cv, self.fit_intercept, self.max_iter, self.tol = alphas, cv, fit_intercept, max_iter, tol
+
+    def job(self, total):
+        self.scale_ = total
+        return {'objective': 'squared', 'l2': self.path('l2', total, total if self.alphas is not None else 1.0),
+                **self.folds_job()}
+
+
+class LassoCV(Path, Regressor):
+    """Lasso with the l1 that is best over folds. `l1` has the values, or how many; `alphas` and `cv` are those of
+    scikit-learn. `l1_` and `alpha_` are what was chosen."""
+
+    chosen, scale_ = 'l1', 1.0
+
+    def __init__(self, l1=10, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False, max_steps=1000,
+                 gradient_tolerance=1e-10, keys=None, alphas=None, cv=None, fit_intercept=None, max_iter=None, tol=None):
+        self.l1, self.folds, self.choose, self.choose_by, self.intercept = l1, folds, choose, choose_by, intercept
+        self.standardise, self.max_steps, self.gradient_tolerance, self.keys = standardise, max_steps, gradient_tolerance, keys
+        self.alphas, self.cv, self.fit_intercept, self.max_iter, self.tol = alphas, cv, fit_intercept, max_iter, tol
+
+    def job(self, total):
+        return {'objective': 'squared', 'l2': 0.0, 'l1': self.path('l1', total), **self.folds_job()}
+
+
+class PoissonRegressor(LinearModel):
+    """Counts with the logarithm as link. `l2` is scikit-learn's `alpha`. fit() takes an exposure."""
+
+    objective = 'poisson'
+    power = 1.0
+
+    def score(self, X, y, sample_weight=None):
+        """The share of the deviance that is explained, D²."""
+        return d2_tweedie_score(y, self.predict(X), sample_weight=sample_weight, power=self.power)
+
+    def __sklearn_tags__(self):
+        tags = super().__sklearn_tags__()
+        tags.target_tags.positive_only = True
+        return tags
+
+
+class GammaRegressor(PoissonRegressor):
+    """Values above 0 with the logarithm as link. `l2` is scikit-learn's `alpha`."""
+
+    objective = 'gamma'
+    power = 2.0
+
+
+class TweedieRegressor(PoissonRegressor):
+    """The distributions of Tweedie with the logarithm as link, of `power` from 1, Poisson, to 2, gamma; 0 is least
+    squares with the identity."""
+
+    def __init__(self, power=1.5, l2='auto', l1=0.0, *, intercept=True, standardise=False, max_steps=1000,
+                 gradient_tolerance=1e-10, keys=None, alpha=None, fit_intercept=None, max_iter=None, tol=None):
+        super().__init__(l2, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
+                         gradient_tolerance=gradient_tolerance, keys=keys, alpha=alpha, fit_intercept=fit_intercept,
+                         max_iter=max_iter, tol=tol)
+        self.power = power
+
+    def job(self, total):
+        named = {0: 'squared', 1: 'poisson', 2: 'gamma'}.get(self.power)
+        return {**super().job(total), **({'objective': named} if named else
+                                         {'objective': 'tweedie', 'tweedie': {'power': self.power}})}
+
+
+class HuberRegressor(LinearModel):
+    """Regression that outliers hardly move. The loss is linear from the residual `delta` on, which `auto` takes from
+    the values; scikit-learn's `epsilon` is in units of a deviation that it estimates along, and is another thing."""
+
+    def __init__(self, delta='auto', l2='auto', l1=0.0, *, intercept=True, standardise=False, max_steps=1000,
+                 gradient_tolerance=1e-10, keys=None, fit_intercept=None, max_iter=None, tol=None):
+        super().__init__(l2, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
+                         gradient_tolerance=gradient_tolerance, keys=keys, fit_intercept=fit_intercept,
+                         max_iter=max_iter, tol=tol)
+        self.delta = delta
+
+    alpha = None
+
+    def job(self, total):
+        return {'objective': 'huber', 'l2': self.l2, 'l1': self.l1, 'huber': {'delta': self.delta}}
+
+
+class QuantileRegressor(LinearModel):
+    """The quantile `tau` of the values; `quantile` is scikit-learn's name of it, and `alpha` that of l1. The loss is
+    smoothed near 0, by `epsilon`."""
+
+    def __init__(self, tau=0.5, l2=0.0, l1=0.0, *, epsilon='auto', intercept=True, standardise=False, max_steps=1000,
+                 gradient_tolerance=1e-10, keys=None, quantile=None, alpha=None, fit_intercept=None, max_iter=None, tol=None):
+        super().__init__(l2, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
+                         gradient_tolerance=gradient_tolerance, keys=keys, alpha=alpha, fit_intercept=fit_intercept,
+                         max_iter=max_iter, tol=tol)
+        self.tau, self.epsilon, self.quantile = tau, epsilon, quantile
+
+    def job(self, total):
+        return {'objective': 'quantile', 'l2': self.l2, 'l1': first_given(self.alpha, self.l1),
+                'quantile': {'tau': first_given(self.quantile, self.tau), 'epsilon': self.epsilon}}
+
+    def score(self, X, y, sample_weight=None):
+        """The share of the pinball loss that is explained, D²."""
+        return d2_pinball_score(y, self.predict(X), sample_weight=sample_weight, alpha=first_given(self.quantile, self.tau))
+
+
+ALL = (LogisticRegression, LogisticRegressionCV, OrdinalClassifier, MLPClassifier, MLPRegressor, LinearRegression, Ridge,
+       RidgeCV, Lasso, LassoCV, ElasticNet, PoissonRegressor, GammaRegressor, TweedieRegressor, HuberRegressor,
+       QuantileRegressor)
+for kind in ALL:
+    kind.__module__ = 'dml'
