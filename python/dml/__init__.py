@@ -19,6 +19,7 @@ A model may be used by several threads at once. Copies of it, and what pickle ma
 process, open its path again.
 """
 
+from dml._follow import follow
 from dml._model import Error, Model, UnseenWarning, open, version
 from dml._programs import JobError, Stopped
 from dml._run import Run
@@ -29,7 +30,7 @@ ESTIMATORS = ('LogisticRegression', 'LogisticRegressionCV', 'OrdinalClassifier',
               'GammaRegressor', 'TweedieRegressor', 'HuberRegressor', 'QuantileRegressor')
 
 __all__ = [*ESTIMATORS, 'ConvergenceWarning', 'Error', 'JobError', 'Model', 'Run', 'Stopped', 'TrainingWarning', 'UnseenWarning',
-           'open', 'resume', 'train', 'version']
+           'follow', 'open', 'resume', 'train', 'version']
 
 
 def __getattr__(name):

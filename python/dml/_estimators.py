@@ -181,9 +181,16 @@ class Classifier(ClassifierMixin, Estimator):
             raise ValueError(f'y has one class, {self.classes_[0]!r}, and a classifier needs two')
         weights = self.beside(sample_weight, X)
         if getattr(self, 'class_weight', None) is not None:
-            of_classes = compute_sample_weight(self.class_weight, y)
-            weights = of_classes if weights is None else weights * of_classes
+            weights = np.ones(len(labels)) if weights is None else weights
+            weights = weights * self.weights_of_classes(y, labels, weights)
         return self.fit_model(X, y, labels, weights, self.beside(offset, X), self.beside(exposure, X))
+
+    def weights_of_classes(self, y, labels, weights):
+        """For each row; balanced ones make the classes equal in weight, as `class_weight = balanced` of a job does."""
+        if self.class_weight != 'balanced':
+            return compute_sample_weight(self.class_weight, y)
+        sums = np.bincount(labels, weights, len(self.classes_))
+        return (weights.sum() / len(sums) / np.maximum(sums, np.finfo(float).tiny))[labels]
 
     def shaped(self, coef, bias):
         """The intercepts of softmax are only told by the loss up to a number that all have in common: of these the

@@ -3,6 +3,7 @@
 import array
 import collections.abc
 import ctypes
+import io
 import itertools
 import json
 import math
@@ -177,6 +178,19 @@ class Model:
     def describe(self):
         """What the model is: the members are in dml-model(3)."""
         return json.loads(json.dumps(self.described))
+
+    @property
+    def about(self):
+        """How the model came about: its folder, hash and objective, and the result of its run, as
+        `dml-coordinator run --json` prints it. None for a run that another model has replaced meanwhile."""
+        folder = os.path.realpath(self.path)
+        folder = next((place for place in (os.path.join(folder, 'models', 'current'), folder)
+                       if os.path.isfile(os.path.join(place, 'model.json'))), os.path.dirname(folder))
+        with io.open(os.path.join(folder, 'model.json')) as file:
+            told = json.load(file)
+        same = told['model_sha256'] == self.described['sha256']
+        return {'path': self.path, 'model_sha256': self.described['sha256'], 'objective': self.described['objective'],
+                'result': told['result'] if same else None}
 
     # ---- scores ----
 

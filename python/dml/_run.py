@@ -73,7 +73,7 @@ class Run:
         """The model, open."""
         if self.opened is None:
             self.opened = _model.open(self.path)
-            self.opened.run = self  # whose folder may be private
+            self.opened.folder = self.folder  # which may be private, and must stay
         return self.opened
 
     def save(self, path):

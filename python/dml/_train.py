@@ -190,7 +190,7 @@ def spooled(folder, data, label, test, holdout, beside, job):
     if label is not None:
         job.setdefault('csv', {})['label'] = label
     for name, given in ('test', test), ('holdout', holdout):
-        if isinstance(given, (int, float)):
+        if isinstance(given, (int, float)) or isinstance(given, (list, tuple)) and not given:  # a share, or none
             keys[name] = given
         elif given is not None:
             rows, labels = given if isinstance(given, tuple) and len(given) == 2 else (given, label)
@@ -211,7 +211,7 @@ def run(folder, options, progress):
                 lines.append(line)
                 told = _programs.LOG_LINE.match(line)
                 if told and told[1] == 'warning':
-                    warned.append(told[2])
+                    warned.append(told[2].replace(f'{folder.own}/', ''))
                 elif told:
                     shown.show(told[2])
                     del lines[-1]

@@ -1,0 +1,70 @@
+"""The live model of a state folder, for services that run for months."""
+
+import os
+import threading
+import warnings
+import weakref
+
+from dml import _model
+
+
+class Follower:
+    """A model that is replaced when another one goes live; see follow(). It has the methods of Model.
+
+    A call uses one model from its beginning to its end: calls that have begun when another model goes live end
+    with the former one. Threads share the model; a process that is forked keeps it, and follows by itself."""
+
+    def __init__(self, path, missing_columns=False):
+        self.path, self.missing_columns = os.path.abspath(os.fsdecode(path)), missing_columns
+        self.link = os.path.join(self.path, 'models', 'current')
+        self.lock, self.refused = threading.Lock(), None
+        this = weakref.ref(self)
+        os.register_at_fork(after_in_child=lambda: this() and this()._new_lock())
+        self.live, self.opened = self._open()
+
+    def _new_lock(self):
+        """Another thread of the parent may have held the lock."""
+        self.lock = threading.Lock()
+
+    def _open(self):
+        """The name of the live model, and the model. One that is replaced while it is opened is opened again."""
+        while True:
+            live = os.readlink(self.link)
+            try:
+                return live, _model.open(os.path.join(self.path, 'models', live), self.missing_columns)
+            except _model.Error:
+                if os.readlink(self.link) == live:
+                    raise
+
+    @property
+    def model(self):
+        """The live model: a Model, which the caller may keep. If the new one cannot be opened, the former one goes
+        on, with a warning."""
+        live = os.readlink(self.link) if os.path.islink(self.link) else self.live
+        if live not in (self.live, self.refused):
+            with self.lock:
+                if live not in (self.live, self.refused):
+                    try:
+                        self.live, self.opened = self._open()
+                        self.refused = None
+                    except (_model.Error, OSError) as error:
+                        self.refused = live
+                        warnings.warn(f'{self.path}: the model that went live cannot be opened, and {self.live} goes '
+                                      f'on: {error}', RuntimeWarning, 3)
+        return self.opened
+
+    def __getattr__(self, name):
+        if name in ('opened', 'live', 'lock') or name.startswith('__'):
+            raise AttributeError(name)
+        return getattr(self.model, name)
+
+    def __reduce__(self):
+        return type(self), (self.path, self.missing_columns)
+
+
+def follow(path, missing_columns=False):
+    """Opens the live model of a state folder, and another one as soon as it goes live, by publish, rollback or
+    retrain. Looking costs a microsecond a call."""
+    if not os.path.islink(os.path.join(path, 'models', 'current')):
+        raise _model.Error(f'{os.fsdecode(path)} has no live model: dml-coordinator publish makes one live', -69)
+    return Follower(path, missing_columns)

@@ -1,0 +1,400 @@
+#!/usr/bin/env python3
+"""Training from Python: dml.train(), its Run, and estimators with scikit-learn's contract."""
+
+import concurrent.futures
+import csv
+import importlib.util
+import io
+import os
+import pathlib
+import pickle
+import signal
+import subprocess
+import sys
+import time
+import warnings
+
+from harness import SOURCE, Skip, dml as program, main, small_data, test, train, write_job
+
+sys.path.insert(0, str(SOURCE / 'python'))
+
+import dml  # noqa: E402
+
+
+def needs(*packages):
+    for package in packages:
+        if not importlib.util.find_spec(package):
+            raise Skip(f'{package} is not installed')
+    return [importlib.import_module(package) for package in packages]
+
+
+def cached(folder):
+    """Where private folders are from now on."""
+    os.environ['XDG_CACHE_HOME'] = str(folder)
+    return folder / 'dml'
+
+
+def left_in(cache):
+    return sorted(entry.name for entry in cache.iterdir()) if cache.exists() else []
+
+
+def cells(rows=90):
+    """A table of numbers and texts with missing cells, and a label that no plane tells from them."""
+    return [{'size': None if i % 7 == 0 else i / 4, 'town': [None, 'Rome', 'Bonn', 'a "b", c'][i % 4],
+             'bought': 'yes' if i * i % 11 > 4 else 'no'} for i in range(rows)]
+
+
+def numbers(numpy, rows=120, columns=6):
+    generator = numpy.random.default_rng(1)
+    x = generator.normal(size=(rows, columns))
+    return x, (x[:, 0] + x[:, 1] + generator.normal(size=rows) > 0).astype('int64')
+
+
+def refused(kind, function, *arguments, **more):
+    try:
+        function(*arguments, **more)
+    except kind as error:
+        return error
+    raise AssertionError(f'nothing was refused: {arguments}')
+
+
+@test
+def tables_in_memory_train_the_model_of_their_file(folder):
+    pyarrow, = needs('pyarrow')
+    import pyarrow.parquet
+    cache, rows = cached(folder), cells()
+    table = pyarrow.Table.from_pylist(rows)
+    pyarrow.parquet.write_table(table, folder / 'rows.parquet')
+    settings = {'l2': 1e-3, 'holdout': 0.2}
+    expected = train(write_job(folder, data=['rows.parquet'], csv={'label': 'bought'}, **settings))['model_sha256']
+    forms = [table, table.to_reader(7), rows, table.to_pydict(), folder / 'rows.parquet', [str(folder / 'rows.parquet')]]
+    for package in 'pandas', 'polars':
+        if importlib.util.find_spec(package):
+            forms.append(importlib.import_module(package).DataFrame(rows))
+    for form in forms:
+        files = isinstance(form, pathlib.Path) or isinstance(form, list) and isinstance(form[0], str)
+        run = dml.train(form, **({'csv_label': 'bought'} if files else {'label': 'bought'}), **settings)
+        assert run.model_sha256 == expected, type(form)
+        assert run.figures['holdout']['examples'] == run.result['holdout']['examples']
+    beside = dml.train(table.select(['size', 'town']), label=table['bought'], **settings)
+    assert beside.result['loss'] == run.result['loss']
+    del run, beside
+    assert not left_in(cache)
+
+
+@test
+def arrays_and_sparse_matrices_train_the_model_of_their_file(folder):
+    numpy, = needs('numpy')
+    cached(folder)
+    x, y = numbers(numpy)
+    numpy.save(folder / 'x.npy', x)
+    numpy.save(folder / 'y.npy', y)
+    job = write_job(folder, data=['x.npy'], labels=['y.npy'], l2=1e-3, test=['x.npy'], test_labels=['y.npy'])
+    expected = train(job)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        run = dml.train(x, y, l2=1e-3, test=(x, y))
+    assert str(caught[0].message).startswith('test.npy has the same content as data.npy'), caught[0]
+    assert run.model_sha256 == expected['model_sha256'] and run.figures['test'] == expected['test']
+    assert dml.train(numpy.asfortranarray(x), y.tolist(), l2=1e-3).model_sha256 == expected['model_sha256']
+    weighted = dml.train(x, y, l2=1e-3, weights=numpy.repeat([1.0, 0.3], 60))
+    assert weighted.model_sha256 != expected['model_sha256'] and weighted.result['weights']
+    needs('scipy')
+    import scipy.sparse
+    path = small_data(folder)
+    lines = [line.split() for line in path.read_text().splitlines()]
+    entries = [(i, int(pair.split(':')[0]) - 1, float(pair.split(':')[1])) for i, line in enumerate(lines)
+               for pair in line[1:]]
+    places, columns, values = zip(*entries)
+    matrix = scipy.sparse.csr_matrix((values, (places, columns)), shape=(len(lines), 20))
+    expected = train(write_job(folder, 'sparse', data=[path], l2=1e-3))['model_sha256']
+    assert dml.train(matrix, [int(line[0]) for line in lines], l2=1e-3).model_sha256 == expected
+
+
+@test
+def what_is_wrong_is_an_exception_that_says_what_and_leaves_nothing(folder):
+    numpy, _ = needs('numpy', 'pyarrow')
+    cache, rows = cached(folder), cells()
+    for words, arguments, keys in (
+            ('key `objectve`: there is no such key', [rows, 'bought'], {'objectve': 'x'}),
+            ('key `txt`: there is no such key in csv', [rows, 'bought'], {'csv_txt': 'x'}),
+            ("no column is named 'boght'", [rows, 'boght'], {}),
+            ('data.parquet:1: column 1 (size)', [[{**row, 'size': 'far'} for row in rows], 'bought'],
+             {'csv_numbers': 'size'}),
+            ('an array has no labels', [numpy.ones((3, 2))], {}),
+            ('labels of shape (2,) for 3 rows', [numpy.ones((3, 2)), [1, 0]], {}),
+            ('/nowhere.csv', [folder / 'nowhere.csv'], {}),
+            ('l1', [rows, 'bought'], {'l1': 'much'})):
+        error = refused((ValueError, TypeError), dml.train, *arguments, **keys)
+        assert words in str(error) and str(cache) not in str(error).replace(str(folder / 'nowhere.csv'), ''), error
+    error = refused(dml.JobError, dml.train, rows, 'bought', l1=-1)
+    assert error.code == -78, error.code
+    assert not left_in(cache), left_in(cache)
+    state = folder / 'busy.state'
+    run = dml.train(rows, 'bought', state=state)
+    assert 'another call works' in str(refused(dml.Error, dml.train, rows, 'bought', state=state))
+    del run
+    assert dml.train(rows, 'bought', state=state, fresh=True).number == 2
+
+
+@test
+def what_the_program_warns_of_is_a_warning(folder):
+    needs('pyarrow')
+    cached(folder)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        run = dml.train(cells(), 'bought', max_steps=1, test=cells(80)[40:], l2=1e-3)
+    assert [warning.category for warning in caught] == [dml.ConvergenceWarning], caught
+    assert 'raise max_steps' in str(caught[0].message) and caught[0].filename == __file__, caught[0]
+    assert not run.converged and run.reason == 'step limit' and run.warnings
+
+
+@test
+def a_run_tells_how_it_went(folder):
+    needs('pyarrow')
+    cached(folder)
+    run = dml.train(cells(), 'bought', holdout=0.2, summary='model', l2=1e-3, tag='first', csv={'categories': ['town']})
+    assert run.steps['step'] == list(range(run.result['steps'] + 1)), run.steps
+    assert run.steps['loss'][-1] == run.loss and len(run.steps['holdout_loss']) == len(run.steps['step'])
+    assert run.epochs['epoch'] == [] and set(run.events) == {'kind', 'text', 'seconds_after'}
+    assert run.settings['csv.categories'] == ['town'] and run.settings['l2'] == 1e-3
+    summary = run.summary(level=0.9)
+    assert 'town=Rome' in summary.columns['name'] and 'town=Rome' in repr(summary) and summary.fit['rows'], summary
+    assert '<svg' in run._repr_html_() and run.report().startswith('<!')
+    assert run.model.predict(cells(3)) and 'converged' in repr(run)
+    run.save(folder / 'kept')
+    model = run.model
+    del run
+    assert model.about['result']['run'] == 1
+    assert dml.open(folder / 'kept').predict_values(cells(5)) == model.predict_values(cells(5))
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        epochs = dml.train(cells(), 'bought', optimizer='downpour', downpour={'epochs': 2}).epochs
+    assert epochs['epoch'][-1] == 2 and all(rows == 90 for rows in epochs['rows'][1:]), epochs
+
+
+@test
+def progress_is_one_line_that_is_written_over(folder):
+    needs('pyarrow')
+    cached(folder)
+    for wanted, shown in (None, False), (False, False), (True, True):
+        kept, sys.stderr = sys.stderr, io.StringIO()
+        try:
+            dml.train(cells(), 'bought', progress=wanted)
+            text = sys.stderr.getvalue()
+        finally:
+            sys.stderr = kept
+        assert bool(text) == shown and text.count('\n') == shown, text
+
+
+LONG = '''
+import os, sys
+sys.path.insert(0, {source!r})
+import dml, numpy
+generator = numpy.random.default_rng(1)
+x, y = generator.normal(size=(4000, 40)), generator.integers(0, 5, 4000)
+print('begun', flush=True)
+run = dml.train(x, y, objective='network', network_layers=[20], holdout=[], early_stopping='off', max_steps=100, threads=1,
+                gradient_tolerance=0, loss_tolerance=0, checkpoint_seconds=0{more})
+print(run.model_sha256, run.result['restarts']['coordinator'], flush=True)
+'''
+
+
+def interpreter(more=''):
+    return subprocess.Popen([sys.executable, '-W', 'ignore', '-c', LONG.format(source=str(SOURCE / 'python'), more=more)],
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def finished(process):
+    output, errors = process.communicate()
+    assert process.returncode == 0, errors
+    return output.split()[1:]
+
+
+def steps_begun(folder, process):
+    """Waits until the training has made some steps durable."""
+    for _ in range(600):
+        assert process.poll() is None, process.communicate()
+        for path in folder.glob('**/dml.db'):
+            listed = program('jobs', path.parent, '--json')
+            runs = listed.json['folders'][0]['runs'] if listed.status == 0 else []
+            if runs and (runs[-1]['steps'] or 0) > 3:
+                return path.parent
+        time.sleep(0.05)
+    raise AssertionError('no step within 30 s')
+
+
+def no_coordinator_works_in(state):
+    for _ in range(200):
+        if program('status', state, '--json').json['state'] != 'running':
+            return
+        time.sleep(0.05)
+    raise AssertionError('the program outlives its interpreter')
+
+
+@test
+def an_interpreter_that_is_killed_leaves_a_run_that_the_same_call_finishes(folder):
+    needs('numpy')
+    cache = cached(folder)
+    quiet, _ = finished(interpreter())
+    process = interpreter()
+    state = steps_begun(folder, process)
+    process.kill()
+    process.communicate()
+    no_coordinator_works_in(state)
+    assert left_in(cache) == [state.name]
+    resumed, restarts = finished(interpreter())
+    assert resumed == quiet and restarts == '1', (quiet, resumed, restarts)
+    assert not left_in(cache)
+
+
+@test
+def an_interrupt_stops_where_resume_goes_on(folder):
+    needs('numpy')
+    cached(folder)
+    quiet, _ = finished(interpreter())
+    process = interpreter(f', state={str(folder / "my.state")!r}')
+    state = steps_begun(folder, process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate()
+    assert process.returncode and f"dml.resume('{state}') goes on" in errors, errors
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        run = dml.resume(state)
+    assert run.model_sha256 == quiet and run.result['restarts']['coordinator'] == 1
+    assert 'no call of dml.train()' in str(refused(dml.Error, dml.resume, folder / 'none'))
+
+
+@test
+def calls_in_threads_and_in_forks_are_apart(folder):
+    numpy, = needs('numpy')
+    cache = cached(folder)
+    x, y = numbers(numpy)
+    expected = dml.train(x, y).model_sha256
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert {run.result() for run in [pool.submit(lambda: dml.train(x, y).model_sha256) for _ in range(8)]} == {expected}
+    run = dml.train(x, y)
+    child = os.fork()
+    if not child:
+        del run  # the folder is the parent's
+        os._exit(0 if dml.train(x, y).model_sha256 == expected else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    assert len(run.model.predict(x)) == len(x) and len(left_in(cache)) == 1
+    del run
+    assert not left_in(cache), left_in(cache)
+
+
+@test
+def a_follower_takes_the_model_that_goes_live(folder):
+    numpy, = needs('numpy')
+    x, y = numbers(numpy)
+    state = folder / 'followed.state'
+    first = dml.train(x, y, state=state, l2=1e-3).model_sha256
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        second = dml.train(x, y, state=state, l2=1e-1).model_sha256
+    assert 'run 2 is not live' in str(caught[0].message), caught
+    follower = dml.follow(state)
+    kept = follower.model
+    assert follower.about['model_sha256'] == first and 'no live model' in str(refused(dml.Error, dml.follow, folder))
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        calls = [pool.submit(lambda: [follower.predict_proba(x[:9]).sum() for _ in range(200)]) for _ in range(3)]
+        for live in (2, second), (1, first), (2, second):
+            assert program('publish', str(live[0]), state).status == 0
+            assert follower.about['model_sha256'] == live[1]
+        assert all(abs(total - 9) < 1e-9 for call in calls for total in call.result())
+    assert program('rollback', state).status == 0
+    assert follower.about['model_sha256'] == first and kept.about['model_sha256'] == first
+    assert pickle.loads(pickle.dumps(follower)).about['model_sha256'] == first
+    child = os.fork()
+    if not child:
+        os._exit(0 if follower.about['model_sha256'] == first and len(follower.predict(x)) == len(x) else 1)
+    assert os.waitpid(child, 0)[1] == 0
+    (state / 'models/current').unlink()
+    (state / 'models/current').symlink_to('9')
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        assert len(follower.predict(x)) == len(follower.predict(x)) == len(x)
+    assert len(caught) == 1 and 'cannot be opened' in str(caught[0].message), caught
+
+
+# ---- estimators ----
+
+QUICK_CHECKS = ('check_estimators_pickle', 'check_dict_unchanged', 'check_fit_idempotent', 'check_n_features_in',
+                'check_dataframe_column_names_consistency', 'check_sample_weight_equivalence_on_dense_data',
+                'check_estimators_dtypes', 'check_estimator_sparse_matrix', 'check_fit2d_1sample')
+
+
+@test
+def estimators_keep_the_contract_of_scikit_learn(folder):
+    needs('sklearn', 'pandas')
+    from sklearn.utils import estimator_checks
+    cached(folder)
+    for estimator in dml.LogisticRegression(), dml.Ridge():
+        for name in QUICK_CHECKS:
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore')
+                getattr(estimator_checks, name)(type(estimator).__name__, estimator)
+
+
+@test
+def estimators_find_the_optimum_of_scikit_learns(folder):
+    numpy, _ = needs('numpy', 'sklearn')
+    from sklearn import linear_model
+    from sklearn.model_selection import cross_val_score
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+    cached(folder)
+    x, y = numbers(numpy)
+    counts, weights = numpy.random.default_rng(2).poisson(numpy.exp(x[:, 0] / 2)), numpy.linspace(0.5, 2, len(y))
+    three = (x[:, 0] > 0.5).astype(int) + y
+    for ours, theirs, target in (
+            (dml.LogisticRegression(C=0.5), linear_model.LogisticRegression(C=0.5, tol=1e-12, max_iter=9999), y),
+            (dml.LogisticRegression(C=2), linear_model.LogisticRegression(C=2, tol=1e-12, max_iter=9999), three),
+            (dml.LogisticRegression(class_weight='balanced', C=1),
+             linear_model.LogisticRegression(class_weight='balanced', tol=1e-12, max_iter=9999), y),
+            (dml.Ridge(alpha=3), linear_model.Ridge(alpha=3), x[:, 1] + y),
+            (dml.LinearRegression(), linear_model.LinearRegression(), x[:, 1] + y),
+            (dml.Lasso(alpha=0.1), linear_model.Lasso(alpha=0.1, tol=1e-12), x[:, 1] + y),
+            (dml.ElasticNet(alpha=0.1, l1_ratio=0.3), linear_model.ElasticNet(alpha=0.1, l1_ratio=0.3, tol=1e-12), x[:, 1] + y),
+            (dml.PoissonRegressor(alpha=0.2), linear_model.PoissonRegressor(alpha=0.2, tol=1e-12, max_iter=9999), counts),
+            (dml.GammaRegressor(alpha=0.2), linear_model.GammaRegressor(alpha=0.2, tol=1e-12, max_iter=9999), counts + 1.0),
+            (dml.TweedieRegressor(power=1.5, alpha=0.2),
+             linear_model.TweedieRegressor(power=1.5, alpha=0.2, link='log', tol=1e-12, max_iter=9999), counts)):
+        ours.fit(x, target, sample_weight=weights)
+        theirs.fit(x, target, sample_weight=weights)
+        assert numpy.allclose(ours.coef_, theirs.coef_, atol=3e-6), (ours, ours.coef_, theirs.coef_)
+        assert numpy.allclose(ours.intercept_, theirs.intercept_, atol=3e-6), (ours, ours.intercept_, theirs.intercept_)
+        assert ours.score(x, target) == theirs.score(x, target) or abs(ours.score(x, target) - theirs.score(x, target)) < 1e-5
+    scores = cross_val_score(make_pipeline(StandardScaler(), dml.LogisticRegression(C=1)), x, y, cv=3)
+    assert (scores == cross_val_score(make_pipeline(StandardScaler(), linear_model.LogisticRegression(C=1)), x, y, cv=3)).all()
+
+
+@test
+def an_estimator_takes_a_table_with_texts_and_missing_cells(folder):
+    numpy, pandas, _ = needs('numpy', 'pandas', 'sklearn')
+    cached(folder)
+    frame = pandas.DataFrame(cells())
+    estimator = dml.LogisticRegression(l2=1e-3).fit(frame[['size', 'town']], frame['bought'])
+    run = dml.train(frame, 'bought', l2=1e-3)
+    assert abs(estimator.result_['loss'] - run.loss) < 1e-9
+    assert estimator.classes_.tolist() == ['no', 'yes'] and 'town=Rome' in estimator.coef_names_
+    assert estimator.coef_.shape == (1, len(estimator.coef_names_))
+    again = pickle.loads(pickle.dumps(estimator))
+    assert (again.predict(frame[['size', 'town']]) == estimator.predict(frame[['size', 'town']])).all()
+    assert numpy.allclose(estimator.predict_proba(frame[['size', 'town']])[:, 1], run.model.predict_values(frame), atol=1e-4)
+    estimator.save(folder / 'model')
+    finished = program('predict', folder / 'model', write_csv(folder, frame), '--columns', 'probability:1')
+    assert finished.status == 0, finished
+
+
+def write_csv(folder, frame):
+    with open(folder / 'rows.csv', 'w', newline='') as file:
+        writer = csv.writer(file)
+        writer.writerow(['size', 'town'])
+        writer.writerows(frame[['size', 'town']].astype(object).where(frame[['size', 'town']].notna(), '').values.tolist())
+    return folder / 'rows.csv'
+
+
+if __name__ == '__main__':
+    sys.exit(main())
