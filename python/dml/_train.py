@@ -39,7 +39,7 @@ class Folder:
     then the same call finds it, and goes on."""
 
     def __init__(self, path, private):
-        self.path, self.private = os.path.abspath(path), private
+        self.path, self.private, self.kept = os.path.abspath(path), private, False
         self.own = os.path.join(self.path, 'python')
         os.makedirs(self.path, 0o700, exist_ok=True)
         os.makedirs(self.own, 0o700, exist_ok=True)
@@ -55,8 +55,17 @@ class Folder:
     def job(self):
         return os.path.join(self.own, 'job.conf')
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, _):
+        """A call that failed leaves nothing in a private folder, unless it can be resumed."""
+        if kind and not self.kept:
+            self.end()
+
     def keep(self):
         """From now on the folder stays when the process ends."""
+        self.kept = True
         self.end.detach()
         self.end = weakref.finalize(self, leave, os.getpid(), self.lock, None)
 
@@ -152,20 +161,22 @@ def train(data, label=None, *, test=None, holdout=None, weights=None, offsets=No
     job = _job.by_sections(keys)
     folder = folder_of(state, job, data, label)
     beside = dict(zip(BESIDE, (weights, offsets, exposures)))
-    job.update(spooled(folder, data, label, test, holdout, beside, job))
-    job.setdefault('name', 'job' if folder.private else pathlib.Path(folder.path).name.removesuffix('.state'))
-    _job.write(folder.job, job)
     options = [*(['--fresh'] if fresh else []), *(['--publish'] if folder.private else [])]
     for option, value in ('--start', start), ('--tag', tag), ('--note', note):
         options += [option, os.fspath(value)] if value is not None else []
-    return run(folder, options, progress)
+    with folder:
+        job.update(spooled(folder, data, label, test, holdout, beside, job))
+        job.setdefault('name', 'job' if folder.private else pathlib.Path(folder.path).name.removesuffix('.state'))
+        _job.write(folder.job, job)
+        return run(folder, options, progress)
 
 
 def resume(state, *, progress=None):
     """Goes on with the run of a state folder that was stopped, or whose process was killed, and returns its Run."""
     if not os.path.exists(os.path.join(state, 'python', 'job.conf')):
         raise Error(f'{state} has no call of dml.train() to go on with', -69)
-    return run(Folder(state, False), [], progress)
+    with folder_of(state, {}, None, None) as folder:
+        return run(folder, [], progress)
 
 
 def folder_of(state, job, data, label):

@@ -134,7 +134,9 @@ def what_is_wrong_is_an_exception_that_says_what_and_leaves_nothing(folder):
     run = dml.train(rows, 'bought', state=state)
     assert 'another call works' in str(refused(dml.Error, dml.train, rows, 'bought', state=state))
     del run
-    assert dml.train(rows, 'bought', state=state, fresh=True).number == 2
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        assert dml.train(rows, 'bought', state=state, fresh=True).number == 2
 
 
 @test
