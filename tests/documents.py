@@ -273,11 +273,12 @@ def lists(documents):
 
 def unlisted(example, listed, files):
     """Files that name the example and are not in its list. Those of a folder of tests count if the
-    list has one of that folder: a test may have the example for a job like any other."""
+    list has one of that folder: a test may have the example for a job like any other. The package of
+    Python passes keys and files on to the programs."""
     word = re.compile(rf'(?<![a-z])(?:{example})(?![a-z_])', re.I)
     with_tests = {name.rsplit('/', 1)[0] for name in listed if name.startswith('tests/')}
     return [path for path, text in files
-            if path not in listed and path not in BESIDE
+            if path not in listed and path not in BESIDE and not path.startswith('python/')
             and (not path.startswith('tests/') or path.rsplit('/', 1)[0] in with_tests)
             and word.search(text)]
 
