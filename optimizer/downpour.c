@@ -127,6 +127,12 @@ static double floor_of(const struct downpour *d) {
                 unit_or_1(d->settings.gradient_unit) * DOWNPOUR_FLOOR_LEAST);
 }
 
+static enum downpour_stage after_epoch(const struct downpour *d) {
+    assert(d->best_epoch <= d->epoch && d->minibatch == 0);
+    bool stops = d->patience && d->best_epoch && d->epoch - d->best_epoch >= d->patience;
+    return stops || d->epoch >= d->settings.epochs ? DOWNPOUR_ENDED : DOWNPOUR_MINIBATCH;
+}
+
 /* Adagrad's step, with the proximal step of l1 (Duchi, Hazan and Singer, section 5.1). */
 void downpour_step(struct downpour *d, double loss_sum, struct bytes *program) {
     assert(d->stage == DOWNPOUR_MINIBATCH && !d->closing && !d->at_best);
@@ -157,15 +163,7 @@ void downpour_step(struct downpour *d, double loss_sum, struct bytes *program) {
         return;
     d->minibatch = 0;
     d->epoch++;
-    if (d->settings.measures)
-        d->stage = DOWNPOUR_HOLDOUT;
-    else if (d->epoch >= d->settings.epochs)
-        d->stage = DOWNPOUR_ENDED;
-}
-
-static bool patience_is_over(const struct downpour *d) {
-    assert(d->best_epoch <= d->epoch);
-    return d->patience && d->best_epoch && d->epoch - d->best_epoch >= d->patience;
+    d->stage = d->settings.measures ? DOWNPOUR_HOLDOUT : after_epoch(d);
 }
 
 static void swap_with_best(struct bytes *program) {
@@ -185,8 +183,7 @@ void downpour_measured(struct downpour *d, struct held held, struct bytes *progr
                     &(struct operation){
                         .code = OPERATION_ADD, .a = REGISTER_X, .b = REGISTER_T, .c = REGISTER_T});
     }
-    bool ended = d->epoch >= d->settings.epochs || patience_is_over(d);
-    d->stage = ended ? DOWNPOUR_ENDED : DOWNPOUR_MINIBATCH;
+    d->stage = after_epoch(d);
     assert(d->best_epoch <= d->epoch);
 }
 
@@ -210,10 +207,8 @@ void downpour_take_up(struct downpour *d, struct bytes *program) {
     if (d->at_best)
         swap_with_best(program);
     d->at_best = d->closing = false;
-    if (d->stage == DOWNPOUR_ENDED && d->epoch < d->settings.epochs && !patience_is_over(d))
-        d->stage = DOWNPOUR_MINIBATCH;
-    if (d->stage == DOWNPOUR_MINIBATCH && !d->minibatch && d->epoch >= d->settings.epochs)
-        d->stage = DOWNPOUR_ENDED;
+    if (d->stage != DOWNPOUR_HOLDOUT && !d->minibatch)
+        d->stage = after_epoch(d);
     /* Bugs that the simulator must find. */
     if (mutant(ADAGRAD_TWICE) && d->minibatch) {
         d->minibatch--;
@@ -224,7 +219,7 @@ void downpour_take_up(struct downpour *d, struct bytes *program) {
         d->minibatch = 0;
     }
     if (mutant(HOLDOUT_SKIPPED) && d->stage == DOWNPOUR_HOLDOUT)
-        d->stage = d->epoch < d->settings.epochs ? DOWNPOUR_MINIBATCH : DOWNPOUR_ENDED;
+        d->stage = after_epoch(d);
     assert(!d->at_best && !d->closing);
     program_return(program);
 }
@@ -314,25 +309,7 @@ static void end(struct downpour *d, struct optimizer_request *request) {
     }
 }
 
-static void go_on(struct downpour *d, struct optimizer_request *request) {
-    static void (*const asks[DOWNPOUR_STAGES])(struct downpour *, struct optimizer_request *) = {
-        [DOWNPOUR_MINIBATCH] = ask_minibatch,
-        [DOWNPOUR_HOLDOUT] = ask_holdout,
-        [DOWNPOUR_ENDED] = end,
-    };
-    assert(d->stage < DOWNPOUR_OVER && !d->closing);
-    asks[d->stage](d, request);
-    assert(request->want != OPTIMIZER_EVALUATE || request->parts.count > 0);
-}
-
-static void downpour_begin(void *row, struct optimizer_request *request) {
-    struct downpour *d = row;
-    assert(d->stage != DOWNPOUR_OVER);
-    downpour_take_up(d, request->program);
-    bool measures = d->stage == DOWNPOUR_HOLDOUT;
-    time_epoch(d, measures ? downpour_minibatches(d, d->epoch - 1) : d->minibatch, request->now_ns);
-    go_on(d, request);
-}
+static void go_on(struct downpour *d, struct optimizer_request *request);
 
 /* If a bound was exceeded, the same minibatch is evaluated again under bounds that hold. */
 static void minibatch_evaluated(struct downpour *d, const struct evaluation_found *found,
@@ -359,7 +336,7 @@ static void minibatch_evaluated(struct downpour *d, const struct evaluation_foun
         uint64_t epochs = d->epoch;
         downpour_step(d, loss, request->program);
         request->accepted = true;
-        if (d->epoch > epochs && d->stage != DOWNPOUR_HOLDOUT)
+        if (d->epoch > epochs && !d->settings.measures)
             report_epoch(d, request);
         go_on(d, request);
     }
@@ -375,11 +352,37 @@ static void holdout_evaluated(struct downpour *d, const struct evaluation_found 
     go_on(d, request);
 }
 
+/* What each stage asks for, and what follows its evaluation. */
+static const struct {
+    void (*asks)(struct downpour *d, struct optimizer_request *request);
+    void (*evaluated)(struct downpour *d, const struct evaluation_found *found,
+                      struct optimizer_request *request);
+} stages[DOWNPOUR_STAGES] = {
+    [DOWNPOUR_MINIBATCH] = {ask_minibatch, minibatch_evaluated},
+    [DOWNPOUR_HOLDOUT] = {ask_holdout, holdout_evaluated},
+    [DOWNPOUR_ENDED] = {.asks = end},
+};
+
+static void go_on(struct downpour *d, struct optimizer_request *request) {
+    assert(d->stage < DOWNPOUR_OVER && !d->closing);
+    stages[d->stage].asks(d, request);
+    assert(request->want != OPTIMIZER_EVALUATE || request->parts.count > 0);
+}
+
+static void downpour_begin(void *row, struct optimizer_request *request) {
+    struct downpour *d = row;
+    assert(d->stage != DOWNPOUR_OVER);
+    downpour_take_up(d, request->program);
+    bool measures = d->stage == DOWNPOUR_HOLDOUT;
+    time_epoch(d, measures ? downpour_minibatches(d, d->epoch - 1) : d->minibatch, request->now_ns);
+    go_on(d, request);
+}
+
 static void downpour_evaluated(void *row, const struct evaluation_found *found,
                                struct optimizer_request *request) {
     struct downpour *d = row;
-    assert(downpour_runs(d) && d->stage <= DOWNPOUR_HOLDOUT);
-    (d->stage == DOWNPOUR_MINIBATCH ? minibatch_evaluated : holdout_evaluated)(d, found, request);
+    assert(downpour_runs(d) && stages[d->stage].evaluated);
+    stages[d->stage].evaluated(d, found, request);
 }
 
 /* The largest of Adagrad's sums is there: A becomes the diagonal of H0, if it can be one. */
@@ -387,8 +390,9 @@ static void downpour_scalars(void *row, const double *scalars, struct optimizer_
     struct downpour *d = row;
     double largest = scalars[0];
     assert(d->stage == DOWNPOUR_ENDED && d->settings.scales && d->epoch > 0);
-    request->scaled = largest > 0 && isfinite(largest);
-    if (request->scaled)
+    bool scales = largest > 0 && isfinite(largest);
+    request->scaled = scales;
+    if (scales)
         program_add(request->program, &(struct operation){.code = OPERATION_DIAGONAL,
                                                           .a = REGISTER_A,
                                                           .alpha = downpour_rate(d, d->epoch - 1),

@@ -23,32 +23,31 @@ static const struct phase *const phases[PHASES] = {
 #include "optimizer/phases.def"
 };
 
-/* The phase whose step is under way; the one that waits for an evaluation, and the one that waits
- * for scalars. All follow from what is stored: a coordinator that takes over goes on with the
- * answer. */
-static const struct phase *stepping(const struct lbfgs *o) {
+/* The phase whose step is under way, the one that waits for an evaluation, and the one that waits
+ * for scalars follow from what is stored: a coordinator that takes over goes on with the answer. */
+const struct phase *lbfgs_stepping(const struct lbfgs *o) {
     for (unsigned i = PHASES; i-- > 0;)
         if (phases[i]->steps && phases[i]->steps(o))
             return phases[i];
-    return o->plan.directions;
+    return o->plan.way->directions;
 }
 
 static const struct phase *evaluating(const struct lbfgs *o) {
     for (unsigned i = PHASES; i-- > 0;)
         if (phases[i]->evaluates && phases[i]->evaluates(o))
             return phases[i];
-    return o->plan.trials;
+    return o->plan.way->trials;
 }
 
 static const struct phase *measuring(const struct lbfgs *o) {
-    const struct phase *const of_run[] = {o->plan.trials, o->plan.directions};
+    const struct phase *const of_run[] = {o->plan.way->trials, o->plan.way->directions};
     for (unsigned i = 0; i < 2; i++)
         if (of_run[i]->measured[o->measuring])
             return of_run[i];
-    unsigned i = PHASES - 1;
-    while (i > 0 && !phases[i]->measured[o->measuring])
-        i--;
-    return phases[i];
+    for (unsigned i = PHASES; i-- > 0;)
+        if (phases[i]->measured[o->measuring])
+            return phases[i];
+    return phases[0];
 }
 
 void lbfgs_serialize_phases(struct codec *codec, struct lbfgs *o) {
@@ -143,14 +142,14 @@ enum optimizer_want lbfgs_steepest(struct lbfgs *o, struct bytes *program) {
     assert(o->started && o->gradient_square >= 0);
     pairs_reset(&o->history, false);
     o->steepest = true;
-    return o->plan.directions->begin(o, program);
+    return o->plan.way->directions->begin(o, program);
 }
 
 /* Round B: accept, form the direction, measure its slope. */
 static enum optimizer_want quasi_newton(struct lbfgs *o, struct bytes *program) {
     assert(o->started && !o->refreshing);
     o->steepest = false;
-    return o->plan.directions->begin(o, program);
+    return o->plan.way->directions->begin(o, program);
 }
 
 enum optimizer_want lbfgs_end_for(struct lbfgs *o, enum reason reason, struct bytes *program) {
@@ -163,12 +162,13 @@ enum optimizer_want lbfgs_end_for(struct lbfgs *o, enum reason reason, struct by
 /* A direction of the pairs gives way to one without them, and that to one without P. */
 enum optimizer_want lbfgs_retry(struct lbfgs *o, enum safeguard safeguard, struct bytes *program) {
     assert(o->started && !o->accepted && !o->steepest);
-    if (o->history.preconditioned && o->history.pairs) {
+    const struct initial *initial = programs_initial(o);
+    if (initial->product && o->history.pairs) {
         lbfgs_fire(o, safeguard);
         pairs_reset(&o->history, true);
         return quasi_newton(o, program);
     }
-    if (o->history.preconditioned) {
+    if (initial->product) {
         safeguard = SAFEGUARD_PRECONDITIONER_LEFT;
         preconditioner_failed(&o->preconditioner);
     }
@@ -178,14 +178,14 @@ enum optimizer_want lbfgs_retry(struct lbfgs *o, enum safeguard safeguard, struc
 
 enum optimizer_want lbfgs_fail(struct lbfgs *o, enum safeguard safeguard, struct bytes *program) {
     assert(o->started && !o->accepted);
-    return stepping(o)->failed(o, safeguard, program);
+    return lbfgs_stepping(o)->failed(o, safeguard, program);
 }
 
 /* What follows a trial that was not accepted. */
 enum optimizer_want lbfgs_rejected(struct lbfgs *o, enum linesearch_answer answer,
                                    struct bytes *program) {
     assert(o->started && answer != LINESEARCH_ACCEPT);
-    if (answer == LINESEARCH_FAIL || stepping(o)->tries_once)
+    if (answer == LINESEARCH_FAIL || lbfgs_stepping(o)->tries_once)
         return lbfgs_fail(o, SAFEGUARD_SEARCH_RETRIED, program);
     o->retries++;
     return lbfgs_try(o, program);
@@ -193,7 +193,7 @@ enum optimizer_want lbfgs_rejected(struct lbfgs *o, enum linesearch_answer answe
 
 enum optimizer_want lbfgs_step_from(struct lbfgs *o, struct bytes *program) {
     assert(o->started && !o->refreshing);
-    if (o->history.pairs == 0 && !o->history.preconditioned && !o->scaled)
+    if (o->history.pairs == 0 && !programs_initial(o)->curves)
         return lbfgs_steepest(o, program);
     return quasi_newton(o, program);
 }
@@ -208,7 +208,7 @@ enum optimizer_want lbfgs_go_on(struct lbfgs *o, struct bytes *program) {
 
 /* What follows an accepted point. */
 enum optimizer_want lbfgs_leave(struct lbfgs *o, struct bytes *program) {
-    return stepping(o)->follows(o, program);
+    return lbfgs_stepping(o)->follows(o, program);
 }
 
 enum optimizer_want lbfgs_end_or_go_on(struct lbfgs *o, struct bytes *program) {
@@ -258,7 +258,7 @@ static enum optimizer_want accepted(struct lbfgs *o, const struct measured *m,
             if (phases[i]->accepted)
                 phases[i]->accepted(o, o->loss - m->loss);
     }
-    o->plan.directions->stepped(o);
+    o->plan.way->directions->stepped(o);
     o->started = true;
     o->accepted = true;
     assert(o->search.trials <= LINESEARCH_TRIALS_MAX + 1);
@@ -288,7 +288,7 @@ enum optimizer_want lbfgs_tried(struct lbfgs *o, const struct measured *m, struc
         return finite ? accepted(o, m, program) : lbfgs_finish(o, REASON_NOT_FINITE, program);
     if (!finite)
         lbfgs_fire(o, SAFEGUARD_TRIAL_NOT_FINITE);
-    enum linesearch_answer answer = stepping(o)->check_trial(o, m, finite);
+    enum linesearch_answer answer = lbfgs_stepping(o)->check_trial(o, m, finite);
     return answer == LINESEARCH_ACCEPT ? accepted(o, m, program)
                                        : lbfgs_rejected(o, answer, program);
 }
@@ -352,7 +352,7 @@ static enum optimizer_end lbfgs_end(void *row, enum reason reason,
     struct lbfgs *o = row;
     if (!o->started)
         return END_TOO_EARLY;
-    bool (*within_step)(const struct lbfgs *) = o->plan.directions->within_step;
+    bool (*within_step)(const struct lbfgs *) = o->plan.way->directions->within_step;
     bool within = within_step && within_step(o) && !mutant(ENDED_WITHIN_STEP);
     if (within || lbfgs_has_tried(o)) {
         o->closes = reason;

@@ -26,12 +26,12 @@ enum {
 
 static uint8_t gradient(const struct lbfgs *o, struct bytes *program) {
     (void)program;
-    return o->history.preconditioned ? REGISTER_PG : REGISTER_G;
+    return programs_initial(o)->gradient_x;
 }
 
 static bool curves(const struct lbfgs *o, const struct measured *m) {
     double sy = m->products[o->history.pairs].sy;
-    return sy > CURVATURE_LEAST * -o->plan.directions->fall(o);
+    return sy > CURVATURE_LEAST * -o->plan.way->directions->fall(o);
 }
 
 static enum linesearch_answer search(struct linesearch *search, const struct measured *m) {

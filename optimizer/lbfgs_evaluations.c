@@ -1,8 +1,9 @@
 /* What L-BFGS evaluates: the one file of it that names kinds of evaluations.
  *
- * There is a table for each way in which replicas have the rows: whole, by strips of columns, and
- * by strips below the other layers of a network. The table of a run is chosen when it is set up. A
- * row of it is the evaluation of a stage: its parts, and the bounds under which it is computed.
+ * There is a table for each form in which replicas have the rows: whole, by strips of columns, and
+ * by strips below the other layers of a network. A row of it is the evaluation of a stage: its
+ * parts, and the bounds under which it is computed. What else of a step differs with that form, and
+ * with common directions, is a row of struct lbfgs_way; that of a run is chosen when it is set up.
  * Second derivatives are of one kind each, over whole rows, with bounds of their own. */
 #include <assert.h>
 #include <float.h>
@@ -75,11 +76,56 @@ static const struct asked of_network[COMMON_STAGES] = {
                           .again = true},
 };
 
-void lbfgs_plan_evaluations(struct lbfgs_plan *plan, const struct optimizer_data *data,
-                            bool holdout_counts) {
-    const uint32_t held = holdout_counts ? data->holdout_chunks : 0;
-    assert(!data->upper || data->tiles);
-    plan->asked = data->upper ? of_network : data->tiles ? of_tiles : of_whole_rows;
+#define IN_TILES                                                                                   \
+    .asked = of_tiles, .products = &span_in_tiles, .losses = products_losses,                      \
+    .held = HELD_BY_SHARDS,                                                                        \
+    .numbers = {COMMON_LABELS, COMMON_WEIGHTS, COMMON_OFFSETS, COMMON_SIZES}
+
+static const struct lbfgs_way whole_rows = {
+    .directions = &search_phase,
+    .trials = &search_phase,
+    .asked = of_whole_rows,
+    .held = HELD_BY_REPLICAS,
+};
+static const struct lbfgs_way whole_rows_and_window = {
+    .directions = &span_phase,
+    .trials = &span_phase,
+    .asked = of_whole_rows,
+    .products = &span_of_rows,
+    .held = HELD_BY_REPLICAS,
+    .numbers = {COMMON_LABELS, COMMON_WEIGHTS, COMMON_OFFSETS},
+};
+static const struct lbfgs_way tiles = {
+    .directions = &search_phase, .trials = &products_phase, IN_TILES};
+static const struct lbfgs_way tiles_and_window = {
+    .directions = &span_phase, .trials = &span_phase, IN_TILES};
+static const struct lbfgs_way network_in_tiles = {
+    .directions = &search_phase,
+    .trials = &products_phase,
+    .asked = of_network,
+    .losses = products_derivatives,
+    .held = HELD_BY_REPLICAS,
+    .numbers = {COMMON_SIZES},
+};
+
+void lbfgs_plan_evaluations(struct lbfgs_plan *plan, const struct optimizer_settings *settings,
+                            const struct optimizer_data *data) {
+    static const struct lbfgs_way *const ways[2][2] = {{&whole_rows, &whole_rows_and_window},
+                                                       {&tiles, &tiles_and_window}};
+    const bool has[COMMON_STAGES] = {[COMMON_LABELS] = true,
+                                     [COMMON_WEIGHTS] = settings->weighted,
+                                     [COMMON_OFFSETS] = settings->offsets,
+                                     [COMMON_SIZES] = true};
+    const bool decides = settings->patience && data->holdout_chunks;
+    const uint32_t held = decides ? data->holdout_chunks : 0;
+    assert(!data->upper || (data->tiles && !settings->directions));
+    plan->way = data->upper ? &network_in_tiles : ways[data->tiles > 0][settings->directions > 0];
+    plan->held = decides ? plan->way->held : HELD_BY_NONE;
+    enum common_stage *next = plan->numbers;
+    for (unsigned i = 0; i < OWN_NUMBERS; i++)
+        if (has[plan->way->numbers[i]])
+            *next++ = plan->way->numbers[i];
+    *next = COMMON_NONE;
     plan->chunks[CHUNKS_TRAINING] = (struct chunks){0, data->chunks};
     plan->chunks[CHUNKS_HELD] = (struct chunks){data->chunks, held};
     plan->chunks[CHUNKS_ALL] = (struct chunks){0, data->chunks + data->holdout_chunks};
@@ -88,7 +134,7 @@ void lbfgs_plan_evaluations(struct lbfgs_plan *plan, const struct optimizer_data
 }
 
 void lbfgs_request(const struct lbfgs *o, struct optimizer_request *request) {
-    const struct asked *asked = &o->plan.asked[o->common.stage];
+    const struct asked *asked = &o->plan.way->asked[o->common.stage];
     const double largest[ASKED_BOUNDS] = {[BOUND_POINT] = o->common.point_max,
                                           [BOUND_DERIVATIVES] = o->common.span.derivative,
                                           [BOUND_OF_SUMS] = DBL_MAX};
@@ -115,11 +161,11 @@ void lbfgs_request_hessian(const struct lbfgs *o, enum kind_hessian hessian,
 
 const char *lbfgs_outcome(const struct lbfgs *o) {
     assert(o->common.stage > COMMON_NONE && o->common.stage < COMMON_STAGES);
-    return o->plan.asked[o->common.stage].outcome;
+    return o->plan.way->asked[o->common.stage].outcome;
 }
 
 enum optimizer_want lbfgs_evaluate_stage(struct lbfgs *o, enum common_stage stage) {
-    assert(stage > COMMON_NONE && stage < COMMON_STAGES && o->plan.asked[stage].parts[0].kind);
+    assert(stage > COMMON_NONE && stage < COMMON_STAGES && o->plan.way->asked[stage].parts[0].kind);
     o->common.stage = stage;
     return lbfgs_evaluate(o);
 }

@@ -40,7 +40,8 @@ struct phase {
     /* For phases that make steps: whether the step under way is one of its own (NULL: all others
      * may be, as `evaluates`). `finite`: loss and slope are. */
     bool (*steps)(const struct lbfgs *o);
-    bool tries_once; /* a trial that is not accepted is the last along its direction */
+    bool leaves_orthant; /* its trials keep to bounds alone */
+    bool tries_once;     /* a trial that is not accepted is the last along its direction */
     enum linesearch_answer (*check_trial)(struct lbfgs *o, const struct measured *m, bool finite);
     /* Its direction is of no use, or no trial along it was accepted. */
     enum optimizer_want (*failed)(struct lbfgs *o, enum safeguard safeguard, struct bytes *program);
@@ -77,6 +78,9 @@ struct phase {
 /* Asks for an evaluation, or for the scalars of a program. */
 enum optimizer_want lbfgs_evaluate(struct lbfgs *o);
 enum optimizer_want lbfgs_measure(struct lbfgs *o, enum lbfgs_measuring what);
+
+/* The phase whose step is under way. */
+const struct phase *lbfgs_stepping(const struct lbfgs *o);
 
 /* The structs of all phases, in the order of the table. */
 void lbfgs_serialize_phases(struct codec *codec, struct lbfgs *o);
@@ -148,9 +152,22 @@ double lbfgs_steepest_step(const struct lbfgs *o);
 
 /* ---- lbfgs_evaluations.c: what is evaluated ---- */
 
+/* How a step is computed, by the form in which replicas have the rows, and with common directions
+ * or without. A member that a way has no use for is NULL. */
+struct lbfgs_way {
+    const struct phase *directions; /* whose directions a run follows where nothing else is due */
+    const struct phase *trials;     /* whose evaluations are those of trial points */
+    const struct asked *asked;      /* what is evaluated, by stage */
+    const struct span_products *products; /* how common directions have theirs with the rows */
+    /* What finds the losses of a trial by its margins. */
+    enum optimizer_want (*losses)(struct lbfgs *o, struct bytes *program);
+    enum held_by held;                      /* where the holdout decides the end */
+    enum common_stage numbers[OWN_NUMBERS]; /* of rows, that shards need where rows have them */
+};
+
 /* Fills in what a plan says of evaluations. */
-void lbfgs_plan_evaluations(struct lbfgs_plan *plan, const struct optimizer_data *data,
-                            bool holdout_counts);
+void lbfgs_plan_evaluations(struct lbfgs_plan *plan, const struct optimizer_settings *settings,
+                            const struct optimizer_data *data);
 
 /* Asks for the evaluation of a stage, which is then under way. */
 enum optimizer_want lbfgs_evaluate_stage(struct lbfgs *o, enum common_stage stage);
@@ -220,6 +237,12 @@ void rows_add_take(struct bytes *program, enum row_vector vector, uint16_t slot)
  * it; answers how many scalars it has, or 0. */
 void rows_add_held(const struct lbfgs *o, struct bytes *program);
 uint32_t rows_take_held(struct lbfgs *o, const double *scalars);
+
+/* ---- lbfgs_products.c: trials in tiles ---- */
+
+/* Finds the losses of a trial by its margins: on the shards, or by an evaluation of a network. */
+enum optimizer_want products_losses(struct lbfgs *o, struct bytes *program);
+enum optimizer_want products_derivatives(struct lbfgs *o, struct bytes *program);
 
 /* ---- lbfgs_span.c: steps in the span of common directions ---- */
 

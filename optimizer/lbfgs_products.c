@@ -36,18 +36,24 @@ static enum optimizer_want point_measured(struct lbfgs *o, const double *scalars
     return lbfgs_evaluate_stage(o, COMMON_MARGINS);
 }
 
-static enum optimizer_want margins_evaluated(struct lbfgs *o, const struct evaluation_found *found,
-                                             struct optimizer_request *request) {
-    struct bytes *program = request->program;
-    (void)found;
-    rows_add_take(program, ROWS_MARGINS, 0);
-    if (o->data.upper)
-        return lbfgs_evaluate_stage(o, COMMON_DERIVATIVES);
+enum optimizer_want products_losses(struct lbfgs *o, struct bytes *program) {
     program_add(program, &(struct operation){.code = OPERATION_ROWS_AT});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_LOSS});
     program_add(program, &(struct operation){.code = OPERATION_ROWS_DERIVATIVE});
     rows_add_held(o, program);
     return lbfgs_measure(o, MEASURING_SPAN);
+}
+
+enum optimizer_want products_derivatives(struct lbfgs *o, struct bytes *program) {
+    (void)program; /* all of it is of one evaluation */
+    return lbfgs_evaluate_stage(o, COMMON_DERIVATIVES);
+}
+
+static enum optimizer_want margins_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                             struct optimizer_request *request) {
+    (void)found;
+    rows_add_take(request->program, ROWS_MARGINS, 0);
+    return o->plan.way->losses(o, request->program);
 }
 
 /* The mean loss is there, which alone may show that the trial is not the step; else these make the

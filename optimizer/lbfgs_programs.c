@@ -21,15 +21,17 @@ void programs_acceptance(struct lbfgs *o, struct bytes *program) {
         return;
     add(program, OPERATION_SWAP, REGISTER_X, REGISTER_T);
     add(program, OPERATION_SWAP, REGISTER_G, REGISTER_H);
-    if (o->history.preconditioned)
-        add(program, OPERATION_SWAP, REGISTER_PG, REGISTER_PH);
+    const struct initial *initial = programs_initial(o);
+    if (initial->product)
+        add(program, OPERATION_SWAP, initial->gradient_x, initial->gradient_t);
     if (o->leaves_best)
         add(program, OPERATION_SWAP, REGISTER_T, REGISTER_BEST);
     o->accepted = o->leaves_best = false;
     assert(program->length > 0);
 }
 
-/* a = P·b. */
+/* ---- H₀ ---- */
+
 static void add_preconditioned(const struct lbfgs *o, struct bytes *program, uint8_t a, uint8_t b) {
     assert(a != b && o->preconditioner.refreshes > 0);
     program_add(program, &(struct operation){.code = OPERATION_PRECONDITION,
@@ -38,41 +40,11 @@ static void add_preconditioned(const struct lbfgs *o, struct bytes *program, uin
                                              .serial = o->preconditioner.refreshes});
 }
 
-/* An operation of the domain, if it has one. */
-static void add_kept(struct bytes *program, enum operation_code code, uint8_t a) {
-    if (code)
-        program_add(program,
-                    &(struct operation){.code = code, .a = a, .b = REGISTER_X, .c = REGISTER_QG});
-}
-
-/* The starting point has no orthant: the first trial is that point, within the bounds. A step over
- * a working set keeps to bounds alone. */
-void programs_trial(const struct lbfgs *o, struct bytes *program) {
-    assert(o->search.step >= 0 && !o->accepted);
-    program_add(program, &(struct operation){.code = OPERATION_ADD,
-                                             .a = REGISTER_T,
-                                             .b = REGISTER_X,
-                                             .c = REGISTER_D,
-                                             .alpha = o->search.step});
-    const struct domain *domain = o->plan.domain;
-    bool leaves = !o->started || o->working.stage == WORKING_STEP;
-    add_kept(program, leaves ? domain->clip : domain->project, REGISTER_T);
-}
-
-/* ---- directions ---- */
-
-/* H₀, which pairs build on: P while it is in force; the diagonal in register A; or a multiple of
- * the identity, with a scale of its own for biases. */
-struct initial {
-    uint8_t gradient_x, gradient_t; /* registers of its products with the gradients at x and at t */
-    bool scaled;                    /* by register A */
-    bool scales_biases;             /* apart from weights: neither P nor register A do */
-};
-
-static const struct initial *initial_of(const struct lbfgs *o) {
-    static const struct initial by_p = {REGISTER_PG, REGISTER_PH, false, false};
-    static const struct initial by_sums = {REGISTER_G, REGISTER_H, true, false};
-    static const struct initial plain = {REGISTER_G, REGISTER_H, false, true};
+const struct initial *programs_initial(const struct lbfgs *o) {
+    static const struct initial by_p = {REGISTER_PG, REGISTER_PH, .product = add_preconditioned,
+                                        .curves = true};
+    static const struct initial by_sums = {REGISTER_G, REGISTER_H, .scaled = true, .curves = true};
+    static const struct initial plain = {REGISTER_G, REGISTER_H, .scales_biases = true};
     if (o->history.preconditioned)
         return &by_p;
     return o->scaled ? &by_sums : &plain;
@@ -80,7 +52,26 @@ static const struct initial *initial_of(const struct lbfgs *o) {
 
 static double bias_scale(const struct lbfgs *o) {
     assert(o->settings.bias_scale > 0);
-    return initial_of(o)->scales_biases ? o->settings.bias_scale : 1;
+    return programs_initial(o)->scales_biases ? o->settings.bias_scale : 1;
+}
+
+/* ---- trials and directions ---- */
+
+/* An operation of the domain, if it has one. */
+static void add_kept(struct bytes *program, enum operation_code code, uint8_t a) {
+    if (code)
+        program_add(program,
+                    &(struct operation){.code = code, .a = a, .b = REGISTER_X, .c = REGISTER_QG});
+}
+
+void programs_trial(const struct lbfgs *o, struct bytes *program, enum operation_code keep) {
+    assert(o->search.step >= 0 && !o->accepted);
+    program_add(program, &(struct operation){.code = OPERATION_ADD,
+                                             .a = REGISTER_T,
+                                             .b = REGISTER_X,
+                                             .c = REGISTER_D,
+                                             .alpha = o->search.step});
+    add_kept(program, keep, REGISTER_T);
 }
 
 /* The part of −g that is the biases', weights being exactly 0: what two scales of theirs differ by.
@@ -104,15 +95,16 @@ void programs_direction(struct lbfgs *o, struct bytes *program) {
         add_biases(program);
         return;
     }
-    if (o->history.preconditioned && o->unconditioned)
-        add_preconditioned(o, program, REGISTER_PG, REGISTER_G);
+    const struct initial *initial = programs_initial(o);
+    if (initial->product && o->unconditioned)
+        initial->product(o, program, REGISTER_PG, REGISTER_G);
     assert(!o->steepest || !o->history.pairs); /* d is −g then */
     struct operation operation = {.code = OPERATION_DIRECTION,
                                   .a = REGISTER_D,
                                   .b = o->plan.domain->descend(o, program),
                                   .alpha = o->history.gamma,
                                   .beta = o->steepest ? 1 : bias_scale(o),
-                                  .scaled = !o->steepest && initial_of(o)->scaled,
+                                  .scaled = !o->steepest && initial->scaled,
                                   .count = o->history.pairs};
     memcpy(operation.slots, o->history.slot, o->history.pairs * sizeof operation.slots[0]);
     pairs_direction(&o->history, operation.u, operation.w);
@@ -175,12 +167,12 @@ void programs_pair(const struct lbfgs *o, struct bytes *program, uint8_t x, uint
                                              .slot = o->history.candidate,
                                              .a = REGISTER_T,
                                              .b = x,
-                                             .c = initial_of(o)->gradient_t,
+                                             .c = programs_initial(o)->gradient_t,
                                              .d = initial,
                                              .e = REGISTER_H,
                                              .f = g,
                                              .beta = bias_scale(o),
-                                             .scaled = initial_of(o)->scaled});
+                                             .scaled = programs_initial(o)->scaled});
 }
 
 void programs_products(const struct lbfgs *o, struct bytes *program) {
@@ -230,11 +222,13 @@ void programs_measures(const struct lbfgs *o, struct bytes *program) {
                                                  .a = REGISTER_H,
                                                  .b = REGISTER_T,
                                                  .alpha = o->settings.l2});
-    if (o->history.preconditioned)
-        add_preconditioned(o, program, REGISTER_PH, REGISTER_H);
+    const struct initial *initial = programs_initial(o);
+    if (initial->product)
+        initial->product(o, program, REGISTER_PH, REGISTER_H);
     if (domain->finish)
         domain->finish(o, program);
-    add(program, OPERATION_DOT, gradient, o->plan.directions->along_line ? REGISTER_D : REGISTER_T);
+    add(program, OPERATION_DOT, gradient,
+        o->plan.way->directions->along_line ? REGISTER_D : REGISTER_T);
     add(program, OPERATION_DOT, gradient, gradient);
     add(program, OPERATION_MAX_ABS, gradient, 0);
     add(program, OPERATION_DOT_REGULARIZED, REGISTER_T, REGISTER_T);
@@ -245,7 +239,7 @@ void programs_measures(const struct lbfgs *o, struct bytes *program) {
     gap_add(o, gradient, is_step(o), program);
     if (!wants_products(o))
         return;
-    programs_pair(o, program, REGISTER_X, REGISTER_G, initial_of(o)->gradient_x);
+    programs_pair(o, program, REGISTER_X, REGISTER_G, initial->gradient_x);
     if (domain->mask)
         domain->mask(o, program);
     programs_products(o, program);
@@ -267,13 +261,13 @@ struct measured programs_measured(const struct lbfgs *o, const double *scalars) 
     const double *tensors = scalars + MEASURED_DOMAIN + domain->scalars;
     const double *gap = tensors + 2 * o->settings.tensors;
     double square = scalars[MEASURED_NORM];
-    struct measured measured = {.loss = o->mean_loss + o->settings.l2 / 2 * square,
-                                .slope =
-                                    o->plan.directions->along_line ? scalars[MEASURED_SLOPE] : 0,
-                                .square = scalars[MEASURED_SQUARE],
-                                .max = scalars[MEASURED_MAX],
-                                .norms = norms_of(o->settings.tensors, tensors),
-                                .gap_bound = NAN};
+    struct measured measured = {
+        .loss = o->mean_loss + o->settings.l2 / 2 * square,
+        .slope = o->plan.way->directions->along_line ? scalars[MEASURED_SLOPE] : 0,
+        .square = scalars[MEASURED_SQUARE],
+        .max = scalars[MEASURED_MAX],
+        .norms = norms_of(o->settings.tensors, tensors),
+        .gap_bound = NAN};
     if (domain->take)
         domain->take(o, scalars + MEASURED_DOMAIN, square, &measured);
     if (!isfinite(measured.max) || !isfinite(measured.square))

@@ -8,14 +8,29 @@
 #include "base/bytes.h"
 #include "optimizer/lbfgs_types.h"
 
+/* H₀, which pairs build on: P while it is in force; the diagonal in register A; or a multiple of
+ * the identity, with a scale of its own for biases. A row for each. */
+struct initial {
+    uint8_t gradient_x, gradient_t; /* registers of its products with the gradients at x and at t */
+    /* a = P·b; NULL: those registers are the gradients themselves. */
+    void (*product)(const struct lbfgs *o, struct bytes *program, uint8_t a, uint8_t b);
+    bool scaled;        /* by register A */
+    bool scales_biases; /* apart from weights */
+    bool curves;        /* there is curvature in it before there are pairs */
+};
+
+/* That of the next direction. */
+const struct initial *programs_initial(const struct lbfgs *o);
+
 /* a = 0. */
 void programs_zero(struct bytes *program, uint8_t a);
 
 /* Puts an accepted trial into x, g and pg, and x into best if it is that; changes names only. */
 void programs_acceptance(struct lbfgs *o, struct bytes *program);
 
-/* t = x + search.step·d, before an evaluation; with l1 within the orthant of x. */
-void programs_trial(const struct lbfgs *o, struct bytes *program);
+/* t = x + search.step·d, before an evaluation, kept to what x allows by this operation of the
+ * domain (0: by none). */
+void programs_trial(const struct lbfgs *o, struct bytes *program, enum operation_code keep);
 
 /* d, and pg = P·g if that is not there yet; what it has of the biases alone, if that is due. Yields
  * nothing. */

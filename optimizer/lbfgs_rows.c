@@ -41,7 +41,7 @@ static enum optimizer_want ask(struct lbfgs *o, const enum common_stage *numbers
         program_return(program);
         return lbfgs_evaluate_stage(o, *numbers);
     }
-    return o->started ? lbfgs_leave(o, program) : o->plan.directions->start(o, program);
+    return o->started ? lbfgs_leave(o, program) : o->plan.way->directions->start(o, program);
 }
 
 enum optimizer_want rows_begin(struct lbfgs *o, struct bytes *program) {
@@ -49,28 +49,29 @@ enum optimizer_want rows_begin(struct lbfgs *o, struct bytes *program) {
     return ask(o, o->plan.numbers, program);
 }
 
-static enum optimizer_want rows_evaluated(struct lbfgs *o, const struct evaluation_found *found,
-                                          struct optimizer_request *request) {
-    static const enum row_vector vectors[COMMON_STAGES] = {[COMMON_LABELS] = ROWS_LABELS,
-                                                           [COMMON_WEIGHTS] = ROWS_WEIGHTS,
-                                                           [COMMON_SIZES] = ROWS_SIZES,
-                                                           [COMMON_OFFSETS] = ROWS_OFFSETS};
-    const enum common_stage stage = o->common.stage, *numbers = o->plan.numbers;
-    (void)found;
-    while (*numbers && *numbers != stage)
-        numbers++;
-    assert(*numbers == stage);
-    lbfgs_report(&request->report, o, lbfgs_outcome(o), NAN, NAN);
-    o->common.stage = COMMON_NONE;
-    rows_add_take(request->program, vectors[stage], 0);
-    return ask(o, numbers + 1, request->program);
-}
+/* The vector that the evaluation of a stage is of. */
+static const struct {
+    bool own;
+    enum row_vector vector;
+} numbers_of[COMMON_STAGES] = {[COMMON_LABELS] = {true, ROWS_LABELS},
+                               [COMMON_WEIGHTS] = {true, ROWS_WEIGHTS},
+                               [COMMON_SIZES] = {true, ROWS_SIZES},
+                               [COMMON_OFFSETS] = {true, ROWS_OFFSETS}};
 
 static bool rows_evaluates(const struct lbfgs *o) {
-    const enum common_stage *numbers = o->plan.numbers;
-    while (*numbers && *numbers != o->common.stage)
-        numbers++;
-    return *numbers != COMMON_NONE;
+    return numbers_of[o->common.stage].own;
+}
+
+static enum optimizer_want rows_evaluated(struct lbfgs *o, const struct evaluation_found *found,
+                                          struct optimizer_request *request) {
+    const enum common_stage stage = o->common.stage, *numbers = o->plan.numbers;
+    (void)found;
+    for (; *numbers != stage; numbers++)
+        assert(*numbers);
+    lbfgs_report(&request->report, o, lbfgs_outcome(o), NAN, NAN);
+    o->common.stage = COMMON_NONE;
+    rows_add_take(request->program, numbers_of[stage].vector, 0);
+    return ask(o, numbers + 1, request->program);
 }
 
 static void rows_resume(struct lbfgs *o) {

@@ -11,10 +11,12 @@
 #define LOSS_NOISE 1e-11
 #define LOSS_NOISE_SINGLE 1e-7
 
+/* The starting point has no orthant: the first trial is that point, within the bounds. */
 enum optimizer_want lbfgs_try(struct lbfgs *o, struct bytes *program) {
-    assert(o->search.step >= 0);
-    programs_trial(o, program);
-    return o->plan.trials->try(o, program);
+    const struct domain *domain = o->plan.domain;
+    bool leaves = !o->started || lbfgs_stepping(o)->leaves_orthant;
+    programs_trial(o, program, leaves ? domain->clip : domain->project);
+    return o->plan.way->trials->try(o, program);
 }
 
 static enum optimizer_want search_try(struct lbfgs *o, struct bytes *program) {

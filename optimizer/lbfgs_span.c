@@ -40,9 +40,9 @@ struct span_products {
 /* Until the step is made the second derivatives that were kept are those of a point on the way, and
  * at last Z is that of t, which is not x yet. */
 static bool common_is_within_step(const struct lbfgs *o) {
-    enum common_stage stage = o->common.stage;
+    static const bool within[COMMON_STAGES] = {[COMMON_HOLDOUT] = true, [COMMON_TRANSPOSE] = true};
     bool searches = o->measuring == MEASURING_SPAN && o->common.ends == REASON_NONE;
-    return searches || stage == COMMON_HOLDOUT || stage == COMMON_TRANSPOSE;
+    return searches || within[o->common.stage];
 }
 
 /* ---- margins ---- */
@@ -90,12 +90,14 @@ static enum optimizer_want bound_measured(struct lbfgs *o, const double *scalars
 
 static enum optimizer_want take_margins(struct lbfgs *o, struct bytes *program) {
     programs_acceptance(o, program);
-    return o->plan.products->ask_margins(o, program);
+    return o->plan.way->products->ask_margins(o, program);
 }
 
 /* At the starting point Z is 0 on shards that were set up, as the margins may be there. */
 static enum optimizer_want common_start(struct lbfgs *o, struct bytes *program) {
-    return o->plan.zero_margins ? measure_margins(o, program) : take_margins(o, program);
+    const struct optimizer_settings *settings = &o->settings;
+    bool are_0 = settings->from_zero && !settings->offsets && !o->plan.way->products->anew;
+    return are_0 ? measure_margins(o, program) : take_margins(o, program);
 }
 
 /* ---- the direction ---- */
@@ -122,8 +124,8 @@ static enum optimizer_want common_direction(struct lbfgs *o, struct bytes *progr
                 &(struct operation){.code = OPERATION_DOT, .a = REGISTER_G, .b = REGISTER_D});
     add_window_dots(&common->window, REGISTER_D, program);
     add_window_dots(&common->window, REGISTER_X, program);
-    if (o->plan.products->add_bound)
-        o->plan.products->add_bound(program, REGISTER_D);
+    if (o->plan.way->products->add_bound)
+        o->plan.way->products->add_bound(program, REGISTER_D);
     return lbfgs_measure(o, MEASURING_DIRECTION);
 }
 
@@ -139,7 +141,7 @@ static enum optimizer_want direction_measured(struct lbfgs *o, const double *sca
     uint32_t newest = window->count;
     window_measured(window, scalars + 1, scalars + 1 + newest + 1);
     o->slope = scalars[0];
-    double largest = o->plan.products->add_bound ? scalars[1 + 2 * (newest + 1)] : 0;
+    double largest = o->plan.way->products->add_bound ? scalars[1 + 2 * (newest + 1)] : 0;
     if (!mutant(BOUND_OF_FORMER_POINT))
         o->common.point_max = largest;
     if (!(o->slope < 0) || !isfinite(o->slope) || !isfinite(window->gram[newest][newest]) ||
@@ -335,17 +337,18 @@ static void common_stepped(struct lbfgs *o) {
  * makes Z anew, which would show in a run that goes on from its limit. */
 static bool common_awaited(const struct lbfgs *o, enum reason reason) {
     assert(reason != REASON_NONE);
+    if (o->plan.way->directions != &span_phase)
+        return false;
     bool outside = reason == o->closes || reason == REASON_EARLY_STOPPING;
-    bool shows = o->plan.products->anew && reason_can_resume(reason);
-    return o->plan.directions == &span_phase && !outside && !shows &&
-           lbfgs_answer_register(o) == REGISTER_X;
+    bool shows = o->plan.way->products->anew && reason_can_resume(reason);
+    return !outside && !shows && lbfgs_answer_register(o) == REGISTER_X;
 }
 
 static enum optimizer_want common_conclude(struct lbfgs *o, enum reason reason,
                                            struct bytes *program) {
     o->common.ends = reason;
     programs_acceptance(o, program);
-    return o->plan.products->check(o, program);
+    return o->plan.way->products->check(o, program);
 }
 
 static enum optimizer_want ask_gradient(struct lbfgs *o, struct bytes *program) {
@@ -377,7 +380,7 @@ static enum optimizer_want take_check(struct lbfgs *o, const struct measured *m,
     if (reason)
         return lbfgs_finish(o, reason, program);
     common->checked = false;
-    common->margins = o->plan.products->anew;
+    common->margins = o->plan.way->products->anew;
     o->accepted = true;
     o->loss = o->losses[o->step % (LOSSES_KEPT + 1)] = m->loss;
     o->gradient_max = m->max;
@@ -435,7 +438,7 @@ static enum optimizer_want measure_check(struct lbfgs *o, bool finite,
                                          struct optimizer_request *request) {
     if (finite && isfinite(o->mean_loss)) {
         programs_measures(o, request->program);
-        return lbfgs_measure(o, MEASURING_TRIAL);
+        return lbfgs_measure(o, MEASURING_CHECK);
     }
     lbfgs_report(&request->report, o, "not finite", NAN, NAN);
     o->common.stage = COMMON_NONE;
@@ -468,7 +471,7 @@ const struct span_products span_in_tiles = {.ask_margins = ask_bound,
 
 static enum optimizer_want check_evaluated(struct lbfgs *o, const struct evaluation_found *found,
                                            struct optimizer_request *request) {
-    return o->plan.products->checked(o, found, request);
+    return o->plan.way->products->checked(o, found, request);
 }
 
 static enum optimizer_want common_evaluated(struct lbfgs *o, const struct evaluation_found *found,
@@ -487,11 +490,8 @@ static enum optimizer_want common_evaluated(struct lbfgs *o, const struct evalua
     return (found->exceeded ? rows[stage].exceeded : rows[stage].takes)(o, found, request);
 }
 
-/* Round A, of a trial or of the check. */
-static enum optimizer_want point_measured(struct lbfgs *o, const double *scalars,
+static enum optimizer_want check_measured(struct lbfgs *o, const double *scalars,
                                           struct optimizer_request *request) {
-    if (o->common.stage != COMMON_CHECK)
-        return lbfgs_trial_measured(o, scalars, request);
     struct measured x = programs_measured(o, scalars);
     lbfgs_report(&request->report, o, "checked", x.loss, x.slope);
     return take_check(o, &x, request->program);
@@ -523,7 +523,7 @@ static void common_serialize(struct codec *codec, struct lbfgs *o) {
     struct common *common = &o->common;
     uint32_t stage = common->stage, ends = common->ends, asked = common->asked;
     window_serialize(codec, &common->window);
-    serialize_fails_if(codec, common->window.directions != o->settings.directions);
+    serialize_fails_if(codec, common->window.most != o->settings.directions);
     if (!o->plan.numbers[0])
         return;
     span_serialize(codec, &common->span);
@@ -553,7 +553,8 @@ const struct phase span_phase = {
     .measured = {[MEASURING_DIRECTION] = direction_measured,
                  [MEASURING_POINT] = bound_measured,
                  [MEASURING_SPAN] = trial_measured,
-                 [MEASURING_TRIAL] = point_measured},
+                 [MEASURING_TRIAL] = lbfgs_trial_measured,
+                 [MEASURING_CHECK] = check_measured},
     .check_trial = common_check_trial,
     .failed = common_failed,
     .follows = lbfgs_end_or_go_on,

@@ -17,45 +17,17 @@ const char *safeguard_text(enum safeguard safeguard) {
     return texts[safeguard];
 }
 
-/* The rows' own numbers, which shards need where they have vectors of rows. A network has its
- * losses on the replicas. */
-static void plan_numbers(struct lbfgs_plan *plan, const struct optimizer_settings *settings,
-                         const struct optimizer_data *data) {
-    enum common_stage *next = plan->numbers;
-    bool losses = (settings->directions || data->tiles) && !data->upper;
-    if (losses)
-        *next++ = COMMON_LABELS;
-    if (losses && settings->weighted)
-        *next++ = COMMON_WEIGHTS;
-    if (losses && settings->offsets)
-        *next++ = COMMON_OFFSETS;
-    if (data->tiles)
-        *next++ = COMMON_SIZES;
-    assert(*next == COMMON_NONE);
-}
-
 static struct lbfgs_plan plan_of(const struct optimizer_settings *settings,
                                  const struct optimizer_data *data) {
     const enum precondition form = settings->preconditioner.form;
-    const bool directions = settings->directions > 0, orthants = settings_orthants(settings);
-    const bool held = settings->patience && data->holdout_chunks;
-    assert(!directions || (!orthants && !data->upper));
+    const bool orthants = settings_orthants(settings);
+    assert(!settings->directions || !orthants);
     struct lbfgs_plan plan = {
-        .directions = directions ? &span_phase : &search_phase,
-        .trials = directions    ? &span_phase
-                  : data->tiles ? &products_phase
-                                : &search_phase,
         .domain = domain_of(settings),
-        .products = data->tiles ? &span_in_tiles : &span_of_rows,
-        .zero_margins = settings->from_zero && !settings->offsets && !data->tiles,
-        .held = !held                         ? HELD_BY_NONE
-                : data->tiles && !data->upper ? HELD_BY_SHARDS
-                                              : HELD_BY_REPLICAS,
         .newton_tells = settings->gap.newton && form != PRECONDITION_HEAVY && !orthants,
         /* Masked pairs see the flat directions of an orthant alone, and each step may change it. */
         .gaps_kept = orthants && form == PRECONDITION_NONE ? GAPS_KEPT_BARE : GAPS_KEPT};
-    lbfgs_plan_evaluations(&plan, data, held);
-    plan_numbers(&plan, settings, data);
+    lbfgs_plan_evaluations(&plan, settings, data);
     return plan;
 }
 
@@ -73,6 +45,7 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
                            settings->preconditioner.form == PRECONDITION_NONE;
     for (unsigned i = 0; i < STEEPS_KEPT; i++)
         o->steepness[i] = 1;
+    o->holdout = (struct held){INFINITY, NAN};
     pairs_init(&o->history, settings->memory, settings->preconditioner.form == PRECONDITION_HEAVY);
     assert(!o->started && o->reason == REASON_NONE);
 }
@@ -86,7 +59,7 @@ static struct optimizer_point figures_of_x(const struct lbfgs *o) {
     return (struct optimizer_point){.step = o->step,
                                     .loss = o->loss,
                                     .gradient_max = o->gradient_max,
-                                    .holdout = {INFINITY, NAN},
+                                    .holdout = o->holdout,
                                     .nonzero = o->nonzero,
                                     .at_bound = o->at_bound,
                                     .gap_bound = o->gap_bound,
@@ -94,12 +67,14 @@ static struct optimizer_point figures_of_x(const struct lbfgs *o) {
                                     .norms = o->norms};
 }
 
-struct optimizer_point lbfgs_answer(const struct lbfgs *o) {
+/* Whether the answer is another point than x. */
+static bool keeps_best(const struct lbfgs *o) {
     assert(o->best.step <= o->step);
-    bool x_is_checked = o->common.checked && o->best.step == o->step;
-    if (o->settings.patience && o->started && !x_is_checked)
-        return o->best;
-    return figures_of_x(o);
+    return o->settings.patience && o->best.step != o->step;
+}
+
+struct optimizer_point lbfgs_answer(const struct lbfgs *o) {
+    return keeps_best(o) ? o->best : figures_of_x(o);
 }
 
 double lbfgs_fall(const struct lbfgs *o) {
@@ -111,12 +86,6 @@ double lbfgs_fall(const struct lbfgs *o) {
     for (uint64_t step = o->step - LOSSES_KEPT / 2; step < o->step; step++)
         least = fmin(least, o->losses[step % kept] - o->losses[(step + 1) % kept]);
     return least;
-}
-
-/* Whether the answer is another point than x. */
-static bool keeps_best(const struct lbfgs *o) {
-    assert(o->best.step <= o->step);
-    return o->settings.patience && o->best.step != o->step;
 }
 
 uint8_t lbfgs_answer_register(const struct lbfgs *o) {
@@ -284,7 +253,7 @@ void lbfgs_serialize(struct codec *codec, void *row) {
     serialize_u64(codec, &o->evaluations);
     serialize_u64(codec, &o->rounds);
     serialize_u64(codec, &o->retries);
-    if (o->plan.trials != &products_phase || !mutant(TRIAL_LOSS_FORGOTTEN))
+    if (o->plan.way->trials != &products_phase || !mutant(TRIAL_LOSS_FORGOTTEN))
         serialize_f64(codec, &o->mean_loss);
     serialize_held(codec, &o->trial_holdout);
     serialize_f64(codec, &o->loss);

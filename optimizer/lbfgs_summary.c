@@ -42,8 +42,9 @@ static enum optimizer_want summary_conclude(struct lbfgs *o, enum reason reason,
         return ask_information(o, program);
     const struct preconditioner *p = &o->preconditioner;
     /* P of constant second derivatives may be of all rows as it is. */
-    if (p->in_force && o->history.preconditioned && o->settings.preconditioner.constant &&
+    if (p->in_force && o->settings.preconditioner.constant &&
         p->sample == o->settings.preconditioner.rows) {
+        assert(o->history.preconditioned);
         o->summary.polishing = true;
         return lbfgs_step_from(o, program);
     }
@@ -54,7 +55,7 @@ static enum optimizer_want summary_conclude(struct lbfgs *o, enum reason reason,
 enum optimizer_want summary_refreshed(struct lbfgs *o, struct bytes *program) {
     assert(o->summary.stage == SUMMARY_REFRESH && !o->refreshing);
     o->summary.stage = SUMMARY_STAGE_NONE;
-    if (!o->history.preconditioned)
+    if (!o->preconditioner.in_force)
         return ask_information(o, program);
     o->summary.polishing = true;
     return lbfgs_step_from(o, program);
@@ -162,8 +163,7 @@ static void summary_request(const struct lbfgs *o, struct optimizer_request *req
 static void summary_resume(struct lbfgs *o) {
     o->summary.stage = SUMMARY_STAGE_NONE;
     o->summary.found = (struct summary_found){.made = false};
-    if (!o->history.preconditioned)
-        o->summary.polishing = false;
+    o->summary.polishing &= o->history.preconditioned;
 }
 
 static void summary_serialize(struct codec *codec, struct lbfgs *o) {

@@ -109,29 +109,23 @@ enum asked_chunks {
     CHUNK_RANGES
 };
 
+enum held_by { HELD_BY_NONE, HELD_BY_REPLICAS, HELD_BY_SHARDS }; /* who finds the holdout's loss */
+
+#define OWN_NUMBERS 4 /* labels, weights, offsets and sizes */
+
 /* What follows from the settings and the data alone. lbfgs_init() decides it, and nothing of it is
  * stored: whoever reads a state has made the same plan. */
 struct lbfgs_plan {
-    const struct phase *directions; /* whose directions a run follows where nothing else is due */
-    const struct phase *trials;     /* whose evaluations are those of trial points */
-    const struct domain *domain;    /* where steps may go */
-    const struct asked *asked;      /* what is evaluated */
+    const struct lbfgs_way *way; /* how a step is computed (lbfgs_evaluations.c) */
     struct chunks {
         uint32_t first, count;
     } chunks[CHUNK_RANGES];
-    const struct span_products *products; /* how common directions have theirs with the rows */
-    bool zero_margins;            /* the margins of rows are 0 at the starting point, as shards
-                                     have them when they are set up */
-    enum common_stage numbers[5]; /* of rows, that shards get at the beginning of each
-                                     attempt; COMMON_NONE ends the list */
-    enum {
-        HELD_BY_NONE,
-        HELD_BY_REPLICAS,
-        HELD_BY_SHARDS
-    } held;             /* who finds the loss on the
-                           holdout */
-    bool newton_tells;  /* P, while it is in force, tells the gap */
-    unsigned gaps_kept; /* the largest of so many estimates of the gap counts */
+    enum common_stage numbers[OWN_NUMBERS + 1]; /* of rows, that shards get at the beginning of
+                                                   each attempt; COMMON_NONE ends the list */
+    enum held_by held;
+    const struct domain *domain; /* where steps may go */
+    bool newton_tells;           /* P, while it is in force, tells the gap */
+    unsigned gaps_kept;          /* the largest of so many estimates of the gap counts */
 };
 
 struct lbfgs {
@@ -151,6 +145,7 @@ struct lbfgs {
         MEASURING_SOLVE,     /* the step over it */
         MEASURING_POINT,     /* how large x, or a trial, is, before its margins in tiles */
         MEASURING_SUMMARY,   /* the inverse of second derivatives */
+        MEASURING_CHECK,     /* round A of x itself, before the end */
         MEASURINGS
     } measuring;            /* what the scalars to come are of */
     bool started;           /* x has been evaluated */

@@ -144,6 +144,7 @@ const struct phase working_phase = {
     .evaluated = working_set_evaluated,
     .measured = {[MEASURING_LIST] = list_measured, [MEASURING_SOLVE] = step_measured},
     .steps = working_set_steps,
+    .leaves_orthant = true,
     .check_trial = working_set_check_trial,
     .failed = working_set_failed,
     .follows = lbfgs_end_or_go_on,

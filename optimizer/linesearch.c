@@ -9,14 +9,14 @@
 #define INTERVAL_LEAST 1e-15 /* relative width at which an interval is exhausted */
 #define EXTRAPOLATION_LEAST 1.1
 #define EXTRAPOLATION_MOST 4.0
-#define UNSCALED_CURVATURE 0.5 /* c₂ where the length of the first trial was a guess */
-#define UNSCALED_MOST 1e9    /* times the trial: beyond, the difference of the slopes is rounding */
+#define GUESSED_CURVATURE 0.5 /* c₂ where the length of the first trial was a guess */
+#define GUESSED_MOST 1e9     /* times the trial: beyond, the difference of the slopes is rounding */
 #define FRACTION_LEAST 1e-12 /* of an interval: below, the cubic is rounding */
 #define SHRINK 0.1           /* after a trial that was not finite, or at most so far */
 #define SHRINK_LEAST 0.5     /* after one of which only the value is known */
 
 void linesearch_begin(struct linesearch *search, double value, double slope, double noise,
-                      double step, bool unscaled) {
+                      double step, bool guessed) {
     assert(slope <= 0 && step > 0 && noise >= 0);
     struct linesearch_point start = {.step = 0, .value = value, .slope = slope};
     *search = (struct linesearch){
@@ -27,14 +27,14 @@ void linesearch_begin(struct linesearch *search, double value, double slope, dou
         .step_max = STEP_MAX,
         .best = start,
         .other = start,
-        .lower = 0,
-        .upper = step + EXTRAPOLATION_MOST * step,
+        .least = 0,
+        .most = step + EXTRAPOLATION_MOST * step,
         .width = STEP_MAX,
         .width_before = 2 * STEP_MAX,
-        .unscaled = unscaled,
+        .guessed = guessed,
         .decreasing = true,
     };
-    assert(search->best.step < search->step && search->step < search->upper);
+    assert(search->best.step < search->step && search->step < search->most);
 }
 
 /* The minimiser of the cubic that has the values and slopes of a and b, as a fraction of the way
@@ -72,17 +72,17 @@ static double step_for_higher_value(const struct linesearch_point *best,
 
 /* Cases 3 and 4 where the length of the first trial was a guess. Slopes that differ by rounding
  * tell nothing but that the minimiser is far. */
-static double step_for_unscaled(const struct linesearch *search,
-                                const struct linesearch_point *trial) {
-    assert(search->unscaled && !search->bracketed);
+static double step_for_guessed(const struct linesearch *search,
+                               const struct linesearch_point *trial) {
+    assert(search->guessed && !search->bracketed);
     double flattened = 1 - trial->slope / search->best.slope;
     double length = trial->step - search->best.step;
-    double most = UNSCALED_MOST * trial->step, secant = search->best.step + length / flattened;
-    if (flattened < -1 / UNSCALED_MOST)
-        return search->upper; /* steeper */
-    if (flattened < 1 / UNSCALED_MOST)
+    double most = GUESSED_MOST * trial->step, secant = search->best.step + length / flattened;
+    if (flattened < -1 / GUESSED_MOST)
+        return search->most; /* steeper */
+    if (flattened < 1 / GUESSED_MOST)
         secant = most;
-    return fmax(search->lower, fmin(secant, most));
+    return fmax(search->least, fmin(secant, most));
 }
 
 /* Case 3: a lower value and a slope that flattens. The cubic only where it tends to infinity in
@@ -97,11 +97,11 @@ static double step_for_flatter_slope(const struct linesearch *search,
     if (fraction < 0 && isfinite(fraction))
         cubic = trial->step + fraction * length;
     else
-        cubic = trial->step > best->step ? search->upper : search->lower;
+        cubic = trial->step > best->step ? search->most : search->least;
     double secant = trial->step + trial->slope / (trial->slope - best->slope) * length;
     if (!search->bracketed) {
         double step = fabs(cubic - trial->step) > fabs(secant - trial->step) ? cubic : secant;
-        return fmin(search->upper, fmax(search->lower, step));
+        return fmin(search->most, fmax(search->least, step));
     }
     double step = fabs(cubic - trial->step) < fabs(secant - trial->step) ? cubic : secant;
     double limit = trial->step + 0.66 * (search->other.step - trial->step);
@@ -116,7 +116,7 @@ static double step_for_steeper_slope(const struct linesearch *search,
         double length = search->other.step - trial->step;
         return trial->step + cubic_fraction(trial, &search->other, false) * length;
     }
-    return trial->step > search->best.step ? search->upper : search->lower;
+    return trial->step > search->best.step ? search->most : search->least;
 }
 
 /* Updates the interval with the trial and answers with the next step (Moré and Thuente, section
@@ -138,8 +138,8 @@ static double interval_update(struct linesearch *search, const struct linesearch
         double secant = trial->step + trial->slope / (trial->slope - search->best.slope) * length;
         step = fabs(cubic - trial->step) > fabs(secant - trial->step) ? cubic : secant;
         bracketed = true;
-    } else if (search->unscaled && !bracketed) {
-        step = step_for_unscaled(search, trial);
+    } else if (search->guessed && !bracketed) {
+        step = step_for_guessed(search, trial);
     } else if (fabs(trial->slope) < fabs(search->best.slope)) {
         step = step_for_flatter_slope(search, trial);
     } else {
@@ -185,22 +185,22 @@ static double next_step(struct linesearch *search, const struct linesearch_point
 static void bounds_update(struct linesearch *search, double step) {
     double best = search->best.step, other = search->other.step;
     if (search->bracketed) {
-        search->lower = fmin(best, other);
-        search->upper = fmax(best, other);
-        assert(search->lower <= search->upper);
+        search->least = fmin(best, other);
+        search->most = fmax(best, other);
+        assert(search->least <= search->most);
     } else {
-        search->lower = step + EXTRAPOLATION_LEAST * (step - best);
-        search->upper = step + EXTRAPOLATION_MOST * (step - best);
+        search->least = step + EXTRAPOLATION_LEAST * (step - best);
+        search->most = step + EXTRAPOLATION_MOST * (step - best);
     }
 }
 
 /* If the step is not a number, the values contradict each other: nothing is left either. */
 static bool interval_exhausted(const struct linesearch *search, double step) {
-    assert(!search->bracketed || search->lower <= search->upper);
+    assert(!search->bracketed || search->least <= search->most);
     if (!search->bracketed)
         return isnan(step);
-    return !(step > search->lower && step < search->upper) ||
-           search->upper - search->lower <= INTERVAL_LEAST * search->upper;
+    return !(step > search->least && step < search->most) ||
+           search->most - search->least <= INTERVAL_LEAST * search->most;
 }
 
 /* Nothing better can be found: the best trial is gone back to if it decreases enough. */
@@ -225,7 +225,7 @@ static enum linesearch_answer shrink(struct linesearch *search, double share) {
         return give_up(search, search->step);
     search->step_max = search->best.step + reach / 2;
     search->step = search->best.step + share * reach;
-    search->upper = search->step_max;
+    search->most = search->step_max;
     assert(search->trials < LINESEARCH_TRIALS_MAX);
     return LINESEARCH_TRY;
 }
@@ -243,7 +243,7 @@ enum linesearch_answer linesearch_next(struct linesearch *search, double value, 
     }
 
     double enough = search->value0 + SUFFICIENT_DECREASE * trial.step * search->slope0;
-    double flat = (search->unscaled ? UNSCALED_CURVATURE : CURVATURE) * -search->slope0;
+    double flat = (search->guessed ? GUESSED_CURVATURE : CURVATURE) * -search->slope0;
     if (trial.value <= enough && fabs(slope) <= flat)
         return LINESEARCH_ACCEPT;
     if (search->last_chance)
@@ -266,7 +266,7 @@ enum linesearch_answer linesearch_next(struct linesearch *search, double value, 
     bounds_update(search, step);
     if (interval_exhausted(search, step) || search->trials >= LINESEARCH_TRIALS_MAX)
         return give_up(search, trial.step);
-    assert(!search->bracketed || (search->lower < step && step < search->upper));
+    assert(!search->bracketed || (search->least < step && step < search->most));
     search->step = step;
     return LINESEARCH_TRY;
 }
@@ -345,7 +345,7 @@ bool orthant_keeps_pair(double sy, double step_square, double yy) {
 double orthant_gap_bound(double l1, double l2, const struct orthant_gap *gap) {
     assert(l1 > 0 && l2 >= 0);
     double penalty = l1 * gap->norm_1 + l2 / 2 * gap->square;
-    double scale = gap->excess > l1 ? l1 / gap->excess : 1;
+    double scale = fmin(1, l1 / gap->excess);
     double bound = l2 > 0 ? gap->wr + penalty + gap->excess / (2 * l2)
                           : (1 - scale) * gap->mean_loss + scale * gap->wr + penalty;
     return isfinite(bound) ? fmax(bound, 0) : NAN;
@@ -368,13 +368,13 @@ void linesearch_serialize(struct codec *codec, struct linesearch *search) {
     serialize_f64(codec, &search->step_max);
     serialize_point(codec, &search->best);
     serialize_point(codec, &search->other);
-    serialize_f64(codec, &search->lower);
-    serialize_f64(codec, &search->upper);
+    serialize_f64(codec, &search->least);
+    serialize_f64(codec, &search->most);
     serialize_f64(codec, &search->width);
     serialize_f64(codec, &search->width_before);
     serialize_bool(codec, &search->bracketed);
     serialize_bool(codec, &search->decreasing);
-    serialize_bool(codec, &search->unscaled);
+    serialize_bool(codec, &search->guessed);
     serialize_bool(codec, &search->last_chance);
     serialize_u32(codec, &search->trials);
 }

@@ -11,7 +11,7 @@
  *
  * A trial whose value or slope is not finite is a failed one: the step shrinks.
  *
- * Where the length of the first trial was a guess ("unscaled": no curvature is known yet), a trial
+ * Where the length of the first trial was a guess (`guessed`: no curvature is known yet), a trial
  * that is too short tells the curvature: the next is the minimiser of the quadratic with the two
  * slopes, however far that is, instead of a few times as far. There c₂ is 0.5, elsewhere 0.9:
  * the length of the first step scales all that follow.
@@ -37,10 +37,10 @@ struct linesearch {
     double step_max;               /* lowered below trials that were not finite */
     struct linesearch_point best;  /* least value so far; an end of the interval */
     struct linesearch_point other; /* the interval's other end */
-    double lower, upper;           /* bounds of the next trial */
+    double least, most;            /* bounds of the next trial */
     double width, width_before;    /* of the interval, now and one trial ago */
     bool bracketed;                /* a minimiser lies between best and other */
-    bool unscaled;                 /* the length of the first trial was a guess */
+    bool guessed;                  /* the length of the first trial was a guess */
     bool decreasing;  /* first stage: no trial yet with enough decrease and slope ≥ 0 */
     bool last_chance; /* the interval is exhausted: one more trial, at `best` */
     uint32_t trials;  /* made so far */
@@ -55,9 +55,9 @@ enum linesearch_answer {
 #define LINESEARCH_TRIALS_MAX 40
 
 /* Starts at phi(0) = value, phi'(0) = slope < 0; the first trial is at `step` > 0, which is a guess
- * if `unscaled`. */
+ * if `guessed`. */
 void linesearch_begin(struct linesearch *search, double value, double slope, double noise,
-                      double step, bool unscaled);
+                      double step, bool guessed);
 
 /* Takes phi and phi' at `search->step`. */
 enum linesearch_answer linesearch_next(struct linesearch *search, double value, double slope);

@@ -9,6 +9,11 @@ static unsigned row_in_force(const struct optimizer *o) {
     return downpour_runs(&o->downpour) ? 0 : 1;
 }
 
+/* That of a run that goes on from what is stored: Downpour may have been closing. */
+static unsigned row_to_resume(const struct optimizer *o) {
+    return o->downpour.stage != DOWNPOUR_OVER ? 0 : 1;
+}
+
 static void *state_of(struct optimizer *o, unsigned row) {
     assert(row < sizeof rows / sizeof rows[0]);
     return row == 0 ? (void *)&o->downpour : (void *)&o->lbfgs;
@@ -42,15 +47,14 @@ static void load_or_begin(struct optimizer *o, struct optimizer_request *request
     assert(o->loaded <= o->to_load);
     if (o->loaded == o->to_load) {
         /* L-BFGS may have measured, or ended, where Downpour was closing. */
+        unsigned row = row_to_resume(o);
         o->loading = false;
-        if (o->downpour.stage == DOWNPOUR_OVER) {
-            lbfgs_row.begin(&o->lbfgs, request);
-        } else {
+        if (row == 0) {
             struct optimizer_settings settings = o->lbfgs.settings;
             struct optimizer_data data = o->lbfgs.data;
             lbfgs_init(&o->lbfgs, &settings, &data);
-            downpour_row.begin(&o->downpour, request);
         }
+        rows[row]->begin(state_of(o, row), request);
         settle(o, request);
         return;
     }
@@ -98,9 +102,8 @@ void optimizer_measured(struct optimizer *o, const double *scalars,
 enum optimizer_end optimizer_end(struct optimizer *o, enum reason reason,
                                  struct optimizer_request *request) {
     assert(reason != REASON_NONE && reason < REASONS);
-    bool poured = !o->lbfgs.started && o->downpour.stage != DOWNPOUR_OVER;
     bool keeps_x = o->downpour.done && reason == REASON_CANCELLED;
-    unsigned row = poured ? 0 : 1;
+    unsigned row = o->lbfgs.started ? 1 : row_to_resume(o);
     enum optimizer_end end = rows[row]->end(state_of(o, row), reason, request);
     if (end == END_TOO_EARLY && keeps_x) {
         request->want = OPTIMIZER_FINISH;
@@ -120,10 +123,10 @@ void optimizer_cancel(struct optimizer *o) {
 
 struct optimizer_checkpoint optimizer_checkpoint(const struct optimizer *o) {
     struct optimizer_checkpoint checkpoint = {.best = false};
-    if (o->downpour.stage == DOWNPOUR_OVER)
-        lbfgs_row.checkpoint(&o->lbfgs, &checkpoint);
-    else
+    if (row_to_resume(o) == 0)
         downpour_row.checkpoint(&o->downpour, &checkpoint);
+    else
+        lbfgs_row.checkpoint(&o->lbfgs, &checkpoint);
     assert(checkpoint.pairs <= HISTORY_MAX);
     return checkpoint;
 }

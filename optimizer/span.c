@@ -341,13 +341,12 @@ static void begin_known(struct span *span, const struct window *window, const st
 enum span_answer span_begin(struct span *span, const struct window *window,
                             const struct span_settings *settings) {
     struct span_kept *kept = &span->kept;
-    assert(window->count < window->directions && settings->weight_sum > 0 && settings->rows > 0);
+    assert(window->count < window->most && settings->weight_sum > 0 && settings->rows > 0);
     assert(settings->first > 0 && settings->noise >= 0);
     const struct span before = *span;
     bool stepped = kept->count && kept->count == window->count;
     bool keeps = stepped && kept->searches < SPAN_SEARCHES_KEPT;
-    double rate =
-        keeps ? span->rate : span_rate(window->directions, settings->rows, settings->outputs);
+    double rate = keeps ? span->rate : span_rate(window->most, settings->rows, settings->outputs);
     if (!keeps)
         kept->sample_seed = settings->sample_seed;
     kept->count = 0; /* until a step is made */

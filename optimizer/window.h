@@ -18,7 +18,7 @@
 #include "base/limits.h"
 
 struct window {
-    uint32_t directions;           /* with the candidate, at most; 0: there is no window */
+    uint32_t most;                 /* with the candidate; 0: there is no window */
     uint32_t count;                /* that are in it */
     uint16_t slot[DIRECTIONS_MAX]; /* theirs, oldest first */
     uint16_t candidate;            /* the slot of the next one */

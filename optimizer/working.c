@@ -243,7 +243,7 @@ void working_serialize(struct codec *codec, struct working *w) {
     uint32_t stage = w->stage;
     serialize_u32(codec, &stage);
     serialize_fails_if(codec, stage > WORKING_STEP);
-    w->stage = stage <= WORKING_STEP ? stage : WORKING_NONE;
+    w->stage = stage;
     serialize_bool(codec, &w->left);
     serialize_u32(codec, &w->failures);
     serialize_u32(codec, &w->growth);

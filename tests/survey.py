@@ -34,11 +34,11 @@ HEAD = re.compile(r'^(?!typedef\b|(?:static )?(?:const )?(?:struct|union|enum)\b
 # A comment that begins so takes its subject from another place, mostly from the comment above it.
 WITHOUT_SUBJECT = re.compile(r'(?:/\*|//)[\s*]*(Of\b|[Tt]he same\b|[Ll]ikewise\b)')
 
-# Parts of identifiers that name a mode or a phase of the optimizer.
-MODES = re.compile(r'(tile[ds]?|by_rows|common|products?_run|working|summary|polish|refreshing|stage|phase|measuring|'
-                   r'upper|patience|holdout|directions|orthants?|l1|preconditioned|unconditioned|scaled|'
-                   r'biases_due|limited)')
-IDENTIFIER = re.compile(r'[A-Za-z_]\w*')
+# Members, variables and functions of optimizer/ that name a mode or a phase. Structs that have these
+# words in their names (`o->working.count`) and what only counts (`window->most`) are none.
+MODES = re.compile(r'by_rows|tile[sd]?|summary|polishing|refreshing|stage|phase|measuring|upper|patience|holdout|'
+                   r'directions|orthants|boxed|l1|preconditioned|unconditioned|scaled|biases_due|limited|'
+                   r'\w+_phase|patience_is_over|working_set_steps')
 
 
 def functions(text):
@@ -57,18 +57,20 @@ def comments_without_subject(text):
 
 def tests_of_modes(files):
     """Conditions in optimizer/ that ask which mode or phase is on: each `if`, `while`, `?:`, && and ||
-    outside assertions and checks of stored numbers, one a statement, that has an identifier which names
-    a mode (MODES). What a table or a switch decides does not count."""
+    outside assertions, checks of stored numbers and bugs for the simulator, one a statement, that has
+    a name of a mode (MODES). What a table or a switch decides does not count, nor do subscripts."""
     found = 0
     for path, text in files.items():
         if path.startswith('optimizer/') and path.endswith('.c'):
-            code = re.sub(r'\b(?:assert|serialize_fails_if)\(.*?\);|^#[^\n]*', '', COMMENT.sub('', text),
+            code = re.sub(r'\b(?:assert|serialize_fails_if)\(.*?\);|^#[^\n]*|\[[^]]*\]', '', COMMENT.sub('', text),
                           flags=re.DOTALL | re.MULTILINE)
             for statement in re.split(r'[;{}]', code):
-                # Of `condition ? a : b` and of `if (condition)\n action` only the condition asks.
-                condition = re.split(r'\s\? |\)\n', statement)[0]
-                asks = condition != statement or re.search(r'\b(if|while) \(|&&|\|\|', condition)
-                found += bool(asks and any(map(MODES.search, IDENTIFIER.findall(condition))))
+                # Of `x = condition ? a : b` and of `if (condition)\n action` only the condition asks.
+                before = re.split(r'\s\? |\)\n', statement)[0]
+                condition = re.split(r'\s=\s', before)[-1]
+                asks = before != statement or re.search(r'\b(if|while) \(|&&|\|\|', condition)
+                names = re.findall(r'[A-Za-z_]\w*(?!\w|\.|->)', condition)
+                found += bool(asks and 'mutant' not in names and any(map(MODES.fullmatch, names)))
     return found
 
 

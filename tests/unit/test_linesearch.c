@@ -72,11 +72,11 @@ static struct value phi_4(double a) {
 
 /* Searches from a first trial at `first`, and answers how many trials it took to a point that
  * satisfies the strong Wolfe conditions. */
-static unsigned trials_from(function *phi, double first, bool unscaled) {
+static unsigned trials_from(function *phi, double first, bool guessed) {
     struct linesearch search;
     struct value start = phi(0), here;
     enum linesearch_answer answer;
-    linesearch_begin(&search, start.phi, start.slope, 0, first, unscaled);
+    linesearch_begin(&search, start.phi, start.slope, 0, first, guessed);
     do {
         assert_true(search.step > 0 && search.trials <= LINESEARCH_TRIALS_MAX);
         here = phi(search.step);
@@ -124,11 +124,11 @@ static void an_unscaled_first_trial_tells_how_far_to_go(void **state) {
 
 /* The step length of a search from a trial that the usual condition would accept: it is short of
  * the minimiser by the factor `short_by`. */
-static double step_from(double short_by, bool unscaled) {
+static double step_from(double short_by, bool guessed) {
     struct linesearch search;
     struct value start = quadratic(0), here;
     double minimiser = -start.slope / (quadratic(1).slope - start.slope);
-    linesearch_begin(&search, start.phi, start.slope, 0, minimiser / short_by, unscaled);
+    linesearch_begin(&search, start.phi, start.slope, 0, minimiser / short_by, guessed);
     do
         here = quadratic(search.step);
     while (linesearch_next(&search, here.phi, here.slope) == LINESEARCH_TRY);

@@ -33,7 +33,7 @@ static void a_state_survives_being_stored(void **state) {
     assert_memory_equal(first.data, second.data, first.length);
     struct optimizer_point decoded = coordinator_view(f->coordinator).answer;
     assert_memory_equal(&decoded, &best, sizeof best);
-    assert_true(bench_optimizer(f)->search.unscaled); /* the first search */
+    assert_true(bench_optimizer(f)->search.guessed); /* the first search */
     bytes_release(&first);
     bytes_release(&second);
 }
