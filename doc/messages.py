@@ -3,6 +3,7 @@
 into man/dml-protocol.7, between their marks. `doc/messages.py --check` only says whether the page is out of
 date."""
 
+import itertools
 import pathlib
 import re
 import sys
@@ -57,7 +58,8 @@ def manual():
     for title, messages in sections():
         lines += [f'.Ss {title[0].upper()}{title[1:]}', '.Bl -tag -width Ds']
         for name, number, ways, says, bulk, kinds in messages:
-            fields = ', '.join(f'{field_name(field)} {kind.lower()}' for kind, field in kinds)
+            fields = '; '.join(f'{", ".join(field_name(field) for _, field in group)} {kind.lower()}'
+                               for kind, group in itertools.groupby(kinds, key=lambda field: field[0]))
             lines += [f'.It Sy {name} Pq {number}, {roff(ways)}', sentence(says),
                       *textwrap.wrap(f'Fields: {fields}{"; then elements" if bulk else ""}.', 100)]
         lines += ['.El']
