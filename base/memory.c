@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
 #include "base/memory.h"
 
+#include <assert.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +17,18 @@
  * page takes longer than to fill them. */
 #define LONG_ARRAY_BYTES (UINT64_C(4) << 20)
 
+static _Thread_local bool forbidden; /* memory_forbid() */
+
+void memory_forbid(void) {
+    assert(!forbidden);
+    forbidden = true;
+}
+
+void memory_allow(void) {
+    assert(forbidden);
+    forbidden = false;
+}
+
 /* A hint: a refusal changes nothing but speed. */
 static void ask_for_huge_pages(void *start, size_t bytes) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), before = -(uintptr_t)start % page;
@@ -22,6 +36,7 @@ static void ask_for_huge_pages(void *start, size_t bytes) {
 }
 
 void *memory_new(size_t count, size_t size) {
+    assert(!forbidden);
     void *start = calloc(count ? count : 1, size ? size : 1);
     if (!start)
         memory_exhausted(count, size);
@@ -32,6 +47,7 @@ void *memory_new(size_t count, size_t size) {
 
 void *memory_new_aligned(size_t count, size_t size) {
     size_t bytes;
+    assert(!forbidden);
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > SIZE_MAX - CACHE_LINE)
         memory_exhausted(count, size);
     bytes += CACHE_LINE - bytes % CACHE_LINE;
@@ -45,6 +61,7 @@ void *memory_new_aligned(size_t count, size_t size) {
 
 void *memory_resize(void *old, size_t count, size_t size) {
     size_t bytes;
+    assert(!forbidden);
     if (__builtin_mul_overflow(count, size, &bytes))
         memory_exhausted(count, size);
     void *start = realloc(old, bytes ? bytes : 1);
@@ -72,6 +89,7 @@ char *memory_format(const char *format, ...) {
 }
 
 void *memory_map(size_t bytes) {
+    assert(!forbidden);
     void *start =
         mmap(NULL, bytes ? bytes : 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (start == MAP_FAILED)

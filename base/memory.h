@@ -35,6 +35,11 @@ void *memory_resize(void *old, size_t count, size_t size);
         }                                                                                          \
     } while (0)
 
+/* Between these calls the thread must not ask for memory: an assertion holds that it calls none of
+ * the functions above, nor memory_map(). For loops whose memory is made before they begin. */
+void memory_forbid(void);
+void memory_allow(void);
+
 /* A copy of a string. Release with free(). */
 char *memory_copy_string(const char *string);
 

@@ -86,6 +86,20 @@ struct rows {
                        first, each chunk's behind those of the chunk before */
 };
 
+/* What memory for any of several blocks of rows is sized by: no block has more. */
+struct rows_most {
+    uint32_t count;
+    uint64_t values;
+    unsigned types; /* those that some block has: 1 << enum value_type */
+    bool dense;     /* as all of them are */
+};
+
+static inline struct rows_most rows_most_of(const struct rows *rows) {
+    const uint64_t values =
+        rows->dense ? (uint64_t)rows->count * rows->features : rows->start[rows->count];
+    return (struct rows_most){rows->count, values, 1U << rows->type, rows->dense};
+}
+
 /* How rows are sampled, for evaluations that do not take all: a row counts with the chance
  * min(1, floor + rate · (its share)), and weighs 1/chance. objective/objective.h says what the
  * share is. */

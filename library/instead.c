@@ -56,6 +56,10 @@ void plugin_stop(struct plugin *plugin) {
     (void)plugin;
 }
 
+void plugin_expect(struct plugin *plugin, const struct rows_most *rows, uint64_t gradient) {
+    (void)plugin, (void)rows, (void)gradient;
+}
+
 int plugin_chunk(struct plugin *plugin, const struct plugin_data *data, const struct rows *rows,
                  const double *parameters, uint64_t count, bool gradient,
                  struct plugin_result *result) {

@@ -68,6 +68,21 @@ void objective_scratch_scaled(struct objective_scratch *scratch, struct scaled_p
 
 void objective_scratch_free(struct objective_scratch *scratch);
 
+/* What a thread is about to compute: what its memory is sized by. */
+struct objective_sample;
+struct objective_need {
+    struct rows_most rows;
+    const struct objective_sample *sample; /* of second derivatives; NULL: there are none */
+    const struct objective_change *change; /* as in struct objective_scale */
+    bool gradient;                         /* derivatives are wanted, too */
+};
+
+/* Makes all memory that computations of this kind use, and starts the process of a plug-in. After
+ * it they ask for none. A computation that nothing was prepared for begins with this. Fails only
+ * for a plug-in. */
+int objective_prepare(const struct objective_shape *shape, const struct objective_need *need,
+                      struct objective_scratch *scratch);
+
 /* Loss and gradient of one block at `parameters` (n doubles). The gradient is added to `sum`
  * (n int64_t, 64-byte aligned). Once a bound is exceeded, only the loss and the maxima are
  * computed; with sum == NULL, these and `correct`; with scale == NULL as well, no maxima. Fails

@@ -78,6 +78,14 @@ void hessian_workspace_free(struct hessian_workspace *workspace) {
     free(workspace);
 }
 
+void curvature_prepare(const struct objective_shape *shape, const struct objective_need *need,
+                       struct objective_scratch *scratch) {
+    if (!scratch->workspace)
+        scratch->workspace = hessian_workspace_new(shape, need->sample);
+    if (listed_values_fit(shape, need->sample, need->rows.dense, scratch))
+        listed_values_prepare(&need->rows, objective_columns(shape), &scratch->workspace->listed);
+}
+
 /* All chunks have the same exponents, and to raise two to that of each column of a wide set takes
  * longer than the sampled rows of a chunk. */
 static void find_powers(struct hessian_workspace *workspace, size_t columns,
@@ -446,8 +454,6 @@ static struct hessian_workspace *use_workspace(const struct objective_shape *sha
                                                const struct objective_sample *sample,
                                                const struct rows *rows, const double *parameters,
                                                struct objective_scratch *scratch) {
-    if (!scratch->workspace)
-        scratch->workspace = hessian_workspace_new(shape, sample);
     struct hessian_workspace *workspace = scratch->workspace;
     assert(!workspace->place == !sample->list);
     assert(sample->list || sample->columns <= shape->features);
@@ -457,7 +463,7 @@ static struct hessian_workspace *use_workspace(const struct objective_shape *sha
         find_powers(workspace, (size_t)shape->features + shape->intercept, sample->exponent);
     assert(workspace->block_columns <= sample->columns);
     workspace->scores = sample->seconds == SECONDS_SCORES;
-    workspace->by_batch = listed_values_fit(shape, sample, rows, scratch);
+    workspace->by_batch = listed_values_fit(shape, sample, rows->dense, scratch);
     if (workspace->by_batch)
         listed_values_begin(workspace, objective_columns(shape), parameters, scratch->point);
     return workspace;
@@ -487,6 +493,8 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
                          int64_t *triangle, struct objective_scratch *scratch,
                          struct objective_hessian *hessian) {
     const struct objective *objective = objective_of(shape->kind);
+    const struct objective_need need = {.rows = rows_most_of(rows), .sample = sample};
+    objective_prepare(shape, &need, scratch);
     struct batches batches = batches_over(shape, rows, parameters, scratch);
     struct hessian_workspace *workspace = use_workspace(shape, sample, rows, parameters, scratch);
     struct row_batch batch;

@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -172,27 +173,35 @@ static const struct dense_kernels {
 
 /* ---- several outputs ---- */
 
-static void pack(const struct objective_shape *shape, const double *parameters,
-                 struct objective_scratch *scratch) {
+void dense_prepare(const struct objective_shape *shape, const struct rows_most *rows,
+                   uint32_t batch_rows, struct objective_scratch *scratch) {
     size_t n = shape->features, outputs = shape->outputs;
+    size_t tile = (size_t)(rows->count < batch_rows ? rows->count : batch_rows) * n;
+    if (!scratch->gradient)
+        scratch->gradient = memory_new_aligned(n * outputs, sizeof(double));
+    if (outputs == 1)
+        return;
     if (!scratch->packed) {
         scratch->packed_bytes = product_packed(n, outputs) * sizeof(double);
         scratch->packed = memory_map(scratch->packed_bytes);
     }
-    if (!scratch->point || scratch->packed_point != scratch->point)
-        product_pack(n, outputs, parameters, scratch->packed);
-    scratch->packed_point = scratch->point;
+    if (rows->types != 1U << VALUE_DOUBLE && tile > scratch->tile_values) {
+        free(scratch->tile);
+        scratch->tile = memory_new_aligned(tile, sizeof(double));
+        scratch->tile_values = tile;
+    }
 }
 
 void dense_begin(const struct objective_shape *shape, const double *parameters,
                  struct objective_scratch *scratch) {
     size_t n = shape->features, outputs = shape->outputs;
-    if (!scratch->gradient)
-        scratch->gradient = memory_new_aligned(n * outputs, sizeof(double));
+    assert(scratch->gradient && (outputs == 1 || scratch->packed));
     if (outputs == 1)
         return;
+    if (parameters && (!scratch->point || scratch->packed_point != scratch->point))
+        product_pack(n, outputs, parameters, scratch->packed);
     if (parameters)
-        pack(shape, parameters, scratch);
+        scratch->packed_point = scratch->point;
     memset(scratch->gradient, 0, n * outputs * sizeof(double));
 }
 
@@ -208,11 +217,7 @@ static const double *as_doubles(const struct objective_shape *shape, const struc
                                 struct objective_scratch *scratch) {
     if (batch->rows->type != VALUE_DOUBLE) {
         size_t values = (size_t)batch->count * shape->features;
-        if (values > scratch->tile_values) {
-            free(scratch->tile);
-            scratch->tile = memory_new_aligned(values, sizeof(double));
-            scratch->tile_values = values;
-        }
+        assert(values <= scratch->tile_values);
         kernels[batch->rows->type].widen(values, batch->rows->value,
                                          (size_t)batch->first * shape->features, scratch->tile);
     }

@@ -203,6 +203,11 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
     return family_of(shape)->compute->scratch_new(shape);
 }
 
+int objective_prepare(const struct objective_shape *shape, const struct objective_need *need,
+                      struct objective_scratch *scratch) {
+    return family_of(shape)->compute->prepare(shape, need, scratch);
+}
+
 void objective_scratch_scaled(struct objective_scratch *scratch, struct scaled_point scaled) {
     scratch->scaled = scaled;
 }
@@ -214,13 +219,17 @@ void objective_scratch_at(struct objective_scratch *scratch, uint64_t point) {
 int objective_block(const struct objective_shape *shape, const struct objective_scale *scale,
                     const struct rows *rows, const double *parameters, int64_t *sum,
                     struct objective_scratch *scratch, struct objective_result *result) {
-    return family_of(shape)->compute->block(shape, scale, rows, parameters, sum, scratch, result);
+    const struct family_compute *compute = family_of(shape)->compute;
+    int code = prepare_for(shape, rows, scale ? scale->change : NULL, scale != NULL, scratch);
+    return code ? code : compute->block(shape, scale, rows, parameters, sum, scratch, result);
 }
 
 int objective_margins(const struct objective_shape *shape, const struct rows *rows,
                       const double *parameters, struct objective_scratch *scratch,
                       double *margins) {
-    return family_of(shape)->compute->margins(shape, rows, parameters, scratch, margins);
+    int code = prepare_for(shape, rows, NULL, false, scratch);
+    return code ? code
+                : family_of(shape)->compute->margins(shape, rows, parameters, scratch, margins);
 }
 
 bool objective_has_losses(const struct objective_shape *shape) {
@@ -229,7 +238,9 @@ bool objective_has_losses(const struct objective_shape *shape) {
 
 int objective_losses(const struct objective_shape *shape, const struct rows *rows,
                      const double *parameters, struct objective_scratch *scratch, double *losses) {
-    return family_of(shape)->compute->losses(shape, rows, parameters, scratch, losses);
+    int code = prepare_for(shape, rows, NULL, false, scratch);
+    return code ? code
+                : family_of(shape)->compute->losses(shape, rows, parameters, scratch, losses);
 }
 
 const char *objective_device_cannot(const struct objective_shape *shape, bool curvature) {

@@ -97,6 +97,15 @@ static struct objective_scratch *linear_scratch_new(const struct objective_shape
     return scratch;
 }
 
+static int linear_prepare(const struct objective_shape *shape, const struct objective_need *need,
+                          struct objective_scratch *scratch) {
+    if (need->rows.dense)
+        dense_prepare(&scratch->weights, &need->rows, linear_batch_rows(shape, true), scratch);
+    if (need->sample)
+        curvature_prepare(shape, need, scratch);
+    return 0;
+}
+
 /* Most runs start where all weights are 0: there no row has to be read for its margins, and an
  * evaluation is half a pass. Looked for once a point. */
 static bool is_weightless(const double *parameters, struct objective_scratch *scratch) {
@@ -342,6 +351,7 @@ static void linear_transpose(const struct objective_shape *shape,
 
 static const struct family_compute linear_compute = {
     .scratch_new = linear_scratch_new,
+    .prepare = linear_prepare,
     .batch_rows = linear_batch_rows,
     .block = linear_block,
     .margins = linear_margins,

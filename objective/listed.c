@@ -16,9 +16,26 @@
 #define COLUMNS_A_LISTED 4
 
 bool listed_values_fit(const struct objective_shape *shape, const struct objective_sample *sample,
-                       const struct rows *rows, const struct objective_scratch *scratch) {
-    return sample->list && shape->outputs == 1 && !rows->dense && !scratch->scaled.columns &&
+                       bool dense, const struct objective_scratch *scratch) {
+    return sample->list && shape->outputs == 1 && !dense && !scratch->scaled.columns &&
            sample->list->count < shape->features / COLUMNS_A_LISTED;
+}
+
+/* A batch has no more values than its chunk, and an intercept a row. */
+void listed_values_prepare(const struct rows_most *rows, uint32_t features,
+                           struct listed_values *found) {
+    const size_t most = (size_t)rows->values + rows->count;
+    if (!found->counts)
+        found->counts = memory_new(features, sizeof *found->counts);
+    if (most <= found->capacity)
+        return;
+    free(found->at);
+    free(found->column);
+    free(found->value);
+    found->at = memory_new(most, sizeof *found->at);
+    found->column = memory_new(most, sizeof *found->column);
+    found->value = memory_new(most, sizeof *found->value);
+    found->capacity = most;
 }
 
 void listed_values_free(struct listed_values *found) {
@@ -33,12 +50,11 @@ void listed_values_free(struct listed_values *found) {
 void listed_values_begin(struct hessian_workspace *workspace, uint32_t features,
                          const double *parameters, uint64_t point) {
     struct listed_values *found = &workspace->listed;
-    if (!found->counts)
-        found->counts = memory_new(features, sizeof *found->counts);
+    const struct weight_list *list = &workspace->list;
+    uint8_t *counts = found->counts;
+    assert(counts);
     if (point && found->point == point)
         return;
-    const struct weight_list *list = &workspace->list;
-    uint8_t *counts = workspace->listed.counts;
     for (uint32_t j = 0; j < features; j++)
         counts[j] = parameters[j] != 0;
     for (uint32_t i = 0; i < list->count; i++)
@@ -108,18 +124,8 @@ void listed_values_take(const struct objective_shape *shape, const struct row_ba
     const double *bias = shape->intercept ? parameters + scratch->bias.first : NULL;
     double intercept = workspace->power[shape->features];
     assert(workspace->listed.counts && workspace->columns == workspace->list.count + !!bias);
-    /* As many as the batch has values, and an intercept a row. */
     const uint32_t *start = batch->rows->start + batch->first;
-    size_t wanted = (size_t)(start[batch->count] - start[0]) + batch->count;
-    if (wanted > workspace->listed.capacity) {
-        listed_values_free(&(struct listed_values){.at = workspace->listed.at,
-                                                   .column = workspace->listed.column,
-                                                   .value = workspace->listed.value});
-        workspace->listed.capacity = wanted;
-        workspace->listed.at = memory_new(wanted, sizeof *workspace->listed.at);
-        workspace->listed.column = memory_new(wanted, sizeof *workspace->listed.column);
-        workspace->listed.value = memory_new(wanted, sizeof *workspace->listed.value);
-    }
+    assert((size_t)(start[batch->count] - start[0]) + batch->count <= workspace->listed.capacity);
 
 #define TAKE(type) take_rows(type, batch, workspace, parameters, bias, intercept, scratch->margins)
     switch (batch->rows->type) {

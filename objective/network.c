@@ -1,5 +1,6 @@
 #include "objective/network.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
@@ -197,7 +198,7 @@ static uint32_t network_batch_rows(const struct objective_shape *shape, bool den
     return (uint32_t)(rows < ROWS_LEAST ? ROWS_LEAST : rows > ROWS_MOST ? ROWS_MOST : rows);
 }
 
-static void make_room(struct network_scratch *scratch) {
+static void make_layers(struct network_scratch *scratch) {
     size_t size = scratch->kernels->size, rows = scratch->batch_rows, widest = 0;
     for (uint32_t l = 1; l <= scratch->layers; l++) {
         size_t width = scratch->width[l];
@@ -226,11 +227,64 @@ static struct objective_scratch *network_scratch_new(const struct objective_shap
         scratch->width[l] = scratch->layout.tensor[l - 1].columns;
     scratch->width[0] = shape->features;
     scratch->batch_rows = network_batch_rows(shape, true);
-    make_room(scratch);
+    make_layers(scratch);
     scratch->matrix = matrix_scratch_new();
     struct objective_scratch *whole = batch_scratch_new(shape, scratch->batch_rows);
     whole->network = scratch;
     return whole;
+}
+
+/* Replaces *array, whose elements of `size` bytes need not be kept, by one of at least `count`
+ * elements that are 0, unless it has so many. */
+static void make_room(void **array, size_t *capacity, size_t count, size_t size) {
+    if (count <= *capacity)
+        return;
+    free(*array);
+    *array = memory_new(count, size);
+    *capacity = count;
+}
+
+/* What a chunk of sparse rows has by its columns: no more of them than it has values. */
+static void make_columns(struct network_scratch *scratch, const struct rows_most *rows) {
+    if (!scratch->number)
+        scratch->number = memory_new(scratch->width[0], sizeof *scratch->number);
+    if (rows->values <= scratch->values)
+        return;
+    free(scratch->column);
+    free(scratch->place);
+    scratch->column = memory_new(rows->values, sizeof *scratch->column);
+    scratch->place = memory_new(rows->values, sizeof *scratch->place);
+    scratch->values = rows->values;
+}
+
+/* Layers above the first have no features: to them rows are dense, without values. */
+static int network_prepare(const struct objective_shape *shape, const struct objective_need *need,
+                           struct objective_scratch *whole) {
+    struct network_scratch *scratch = whole->network;
+    const struct rows_most *rows = &need->rows;
+    const size_t size = scratch->kernels->size, n = layout_parameters(&scratch->layout);
+    const bool narrow = scratch->kernels == &network_float, sparse = !rows->dense;
+    const size_t batch_rows = rows->count < scratch->batch_rows ? rows->count : scratch->batch_rows;
+    const size_t first = sparse && rows->values < shape->features ? rows->values : shape->features;
+    if (sparse)
+        make_columns(scratch, rows);
+    if (need->gradient)
+        make_room(&scratch->gradient[0], &scratch->first_elements, first * scratch->width[1], size);
+    if (narrow && sparse)
+        make_room(&scratch->used, &scratch->used_elements, first * scratch->width[1], size);
+    if (narrow && !scratch->rounded)
+        scratch->rounded = memory_new(n, sizeof(float));
+    if (shape->features && rows->types != 1U << scratch->kernels->type)
+        make_room(&scratch->input, &scratch->input_values,
+                  sparse ? rows->values : batch_rows * shape->features, size);
+    if (!shape->features && !scratch->first_error)
+        scratch->first_error =
+            memory_new(scratch->batch_rows * scratch->width[1], sizeof *scratch->first_error);
+    if (need->change && !scratch->kronecker_gradient) {
+        scratch->kronecker_gradient = memory_new(n, sizeof *scratch->kronecker_gradient);
+        scratch->kronecker_work = kronecker_work_new(need->change->kronecker);
+    }
+    return 0;
 }
 
 void network_scratch_free(struct network_scratch *scratch) {
@@ -262,13 +316,7 @@ void network_scratch_free(struct network_scratch *scratch) {
 /* Numbers the columns that the chunk has values in. */
 static void find_columns(struct network_scratch *scratch, const struct rows *rows) {
     size_t values = rows->start[rows->count];
-    if (!scratch->number)
-        scratch->number = memory_new(scratch->width[0], sizeof *scratch->number);
-    if (values > scratch->values) {
-        scratch->column = memory_resize(scratch->column, values, sizeof *scratch->column);
-        scratch->place = memory_resize(scratch->place, values, sizeof *scratch->place);
-        scratch->values = values;
-    }
+    assert(scratch->number && values <= scratch->values);
     scratch->columns = 0;
     for (size_t v = 0; v < values; v++) {
         uint32_t feature = rows->feature[v];
@@ -284,18 +332,6 @@ static void find_columns(struct network_scratch *scratch, const struct rows *row
 
 size_t network_first_rows(const struct network_scratch *scratch) {
     return scratch->dense ? scratch->width[0] : scratch->columns;
-}
-
-static void room_for_first(struct network_scratch *scratch) {
-    size_t rows = network_first_rows(scratch), size = scratch->kernels->size;
-    if (rows > scratch->first_rows) {
-        scratch->gradient[0] = memory_resize(scratch->gradient[0], rows * scratch->width[1], size);
-        scratch->first_rows = rows;
-    }
-    if (!scratch->dense && scratch->kernels == &network_float && rows > scratch->used_rows) {
-        scratch->used = memory_resize(scratch->used, rows * scratch->width[1], size);
-        scratch->used_rows = rows;
-    }
 }
 
 /* The parameters from element `first` on as reals. */
@@ -314,8 +350,6 @@ static void take_parameters(struct network_scratch *scratch, const double *param
     bool is_rounded = scratch->point && scratch->rounded_point == scratch->point &&
                       scratch->rounded_from <= skipped; /* as floats, at this point */
     if (kernels == &network_float && !is_rounded) {
-        if (!scratch->rounded)
-            scratch->rounded = memory_new(n, sizeof(float));
         kernels->convert(n - skipped, parameters + skipped, (float *)scratch->rounded + skipped);
         scratch->rounded_point = scratch->point;
         scratch->rounded_from = skipped;
@@ -333,6 +367,7 @@ static void take_first_rows(struct network_scratch *scratch, const struct rows *
     scratch->weight_row = rows->feature;
     if (scratch->kernels == &network_double)
         return;
+    assert(scratch->columns * width <= scratch->used_elements);
     for (uint32_t c = 0; c < scratch->columns; c++)
         scratch->kernels->convert(width, parameters + scratch->column[c] * width,
                                   (float *)scratch->used + c * width);
@@ -348,10 +383,7 @@ static void take_values(struct network_scratch *scratch, const struct rows *rows
         scratch->from = (const char *)rows->value + begin * kernels->size;
         return;
     }
-    if (values > scratch->input_values) {
-        scratch->input = memory_resize(scratch->input, values, kernels->size);
-        scratch->input_values = values;
-    }
+    assert(values <= scratch->input_values);
     kernels->read(rows, begin, values, scratch->input);
     scratch->from = scratch->input;
 }
@@ -362,7 +394,6 @@ static void begin(struct network_scratch *scratch, const struct rows *rows,
     scratch->dense = rows->dense;
     if (!rows->dense)
         find_columns(scratch, rows);
-    room_for_first(scratch);
     take_parameters(scratch, parameters);
     if (rows->dense)
         return;
@@ -448,6 +479,7 @@ static void finish(struct network_scratch *scratch, const struct objective_scale
 
 static void clear_gradient(struct network_scratch *network) {
     size_t size = network->kernels->size, first = network_first_rows(network);
+    assert(first * network->width[1] <= network->first_elements);
     if (first)
         memset(network->gradient[0], 0, first * network->width[1] * size);
     for (uint32_t t = 1; t < network->layout.count; t++) {
@@ -488,9 +520,8 @@ static int network_block(const struct objective_shape *shape, const struct objec
 static double *take_errors(struct network_scratch *scratch, const struct row_batch *batch,
                            double *largest) {
     size_t width = scratch->width[1], n = batch->count * width;
-    if (!scratch->first_error)
-        scratch->first_error = memory_new(scratch->batch_rows * width, sizeof(double));
     double *error = scratch->first_error;
+    assert(error && batch->count <= scratch->batch_rows);
     scratch->kernels->widen(n, scratch->error[1], error);
     for (size_t i = 0; batch->rows->weight && i < batch->count; i++) {
         double weight = weight_at(batch->rows, batch->first + i);
@@ -555,6 +586,7 @@ static int network_margins(const struct objective_shape *shape, const struct row
 
 static const struct family_compute network_compute = {
     .scratch_new = network_scratch_new,
+    .prepare = network_prepare,
     .batch_rows = network_batch_rows,
     .block = network_block,
     .margins = network_margins,

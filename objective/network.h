@@ -26,7 +26,7 @@ struct network_scratch {
     /* The parameters at this point: `weight` of layer l at [l − 1]. */
     const void *weight[NETWORK_LAYERS_MAX + 1], *bias[NETWORK_LAYERS_MAX + 1];
     const double *given;    /* of upper layers: what the first adds up, of all rows; else NULL */
-    void *rounded;          /* of floats: the parameters; NULL until needed */
+    void *rounded;          /* of floats: the parameters; else NULL */
     uint64_t point;         /* as of objective_scratch_at() */
     uint64_t rounded_point; /* that `rounded` is of, */
     uint64_t rounded_from;  /* from which element on */
@@ -38,12 +38,12 @@ struct network_scratch {
     void *units[NETWORK_LAYERS_MAX + 1]; /* layer l's at [l − 1]: rows × width, also the margins */
     void *sums[NETWORK_LAYERS_MAX]; /* layer l's sums before the activation, for gelu; or NULL */
     void *error[2];                 /* derivatives by the sums, of two layers in turn */
-    double *first_error;            /* those of the first layer; NULL until needed */
+    double *first_error;            /* of upper layers: those of the first layer; else NULL */
 
     /* The sums of the chunk. */
     bool dense;
     void *gradient[TENSORS_MAX]; /* of each tensor; of sparse rows [0] has only used columns */
-    size_t first_rows;           /* that gradient[0] has room for */
+    size_t first_elements;       /* that gradient[0] has room for */
 
     /* Columns that a sparse chunk has values in, by first appearance, and which of them each value
      * is in. A run may have many more columns than a chunk. */
@@ -52,12 +52,12 @@ struct network_scratch {
     uint32_t columns;
     size_t values;              /* that `column` and `place` have room for */
     void *used;                 /* of floats: the rows of W1 of these columns */
-    size_t used_rows;           /* that it has room for */
+    size_t used_elements;       /* that it has room for */
     const uint32_t *weight_row; /* the row of weight[0] that each value is multiplied by */
 
     struct matrix_scratch *matrix;
 
-    /* For a network with Kronecker factors: the chunk's gradient, scaled; NULL until needed. */
+    /* For a network with Kronecker factors: the chunk's gradient, scaled; else NULL. */
     double *kronecker_gradient;
     struct kronecker_work *kronecker_work;
 };

@@ -1,8 +1,8 @@
 /* The gradient of a chunk of a network: rounded to fixed point, and scaled by Kronecker factors. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "numeric/fixed.h"
 #include "numeric/vector.h"
 #include "objective/kronecker.h"
@@ -176,10 +176,7 @@ void network_kronecker_gradient(struct network_scratch *scratch,
                                 const struct objective_change *change, double weight,
                                 struct objective_result *result) {
     size_t n = layout_parameters(&scratch->layout);
-    if (!scratch->kronecker_gradient) {
-        scratch->kronecker_gradient = memory_new(n, sizeof *scratch->kronecker_gradient);
-        scratch->kronecker_work = kronecker_work_new(change->kronecker);
-    }
+    assert(scratch->kronecker_gradient && scratch->kronecker_work);
     gather(scratch, scratch->kronecker_gradient);
     /* By weights of columns as they are, to weights of shifted and scaled ones: base/layout.h. */
     size_t width = scratch->width[1];

@@ -73,6 +73,11 @@ struct upper_sums {
 /* How a family computes chunks: the functions of objective/objective.h that have these names. */
 struct family_compute {
     struct objective_scratch *(*scratch_new)(const struct objective_shape *shape);
+
+    /* The only function that gives a scratch more memory than scratch_new() does: as
+     * objective_prepare(). Costs little where there is nothing to do. */
+    int (*prepare)(const struct objective_shape *shape, const struct objective_need *need,
+                   struct objective_scratch *scratch);
     int (*block)(const struct objective_shape *shape, const struct objective_scale *scale,
                  const struct rows *rows, const double *parameters, int64_t *sum,
                  struct objective_scratch *scratch, struct objective_result *result);
@@ -129,7 +134,7 @@ struct objective_scratch {
     double *common; /* one per row: the margin before the biases, later the sum of the
                        derivatives; NULL unless the outputs share their weights */
 
-    /* For dense rows; each array is NULL until it is needed. */
+    /* For dense rows; each array is NULL until dense_prepare() makes it. */
     double *tile;          /* the rows of a batch as doubles */
     size_t tile_values;    /* how many values the tile has room for */
     double *packed;        /* the parameters, packed for products, if K > 1; mapped */
@@ -139,10 +144,21 @@ struct objective_scratch {
 
     struct network_scratch *network; /* of a network, which uses nothing above but margins, work,
                                         loss and listed */
-    struct hessian_workspace *workspace; /* NULL until it is needed */
+    struct hessian_workspace *workspace; /* NULL until curvature_prepare() */
 
-    struct plugin *plugin; /* of a plug-in, which uses nothing above; NULL until it is needed */
+    struct plugin *plugin; /* of a plug-in, which uses nothing above but margins, those of a chunk;
+                              NULL until it is prepared */
+    size_t plugin_margins; /* that `margins` has room for */
 };
+
+/* The memory of computations that a call of objective/block.h, halves.h or second.h begins. */
+static inline int prepare_for(const struct objective_shape *shape, const struct rows *rows,
+                              const struct objective_change *change, bool gradient,
+                              struct objective_scratch *scratch) {
+    const struct objective_need need = {
+        .rows = rows_most_of(rows), .change = change, .gradient = gradient};
+    return objective_prepare(shape, &need, scratch);
+}
 
 /* The weight of row `i` of a block. */
 static inline double weight_at(const struct rows *rows, size_t i) {
@@ -188,9 +204,13 @@ void batch_weigh_losses(const struct row_batch *batch, size_t outputs,
 void batch_clear_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives);
 void batch_weigh_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives);
 
+/* The memory for blocks of dense rows, in batches of at most `batch_rows`. */
+void dense_prepare(const struct objective_shape *shape, const struct rows_most *rows,
+                   uint32_t batch_rows, struct objective_scratch *scratch);
+
 /* Write count×K margins, row-major, without the bias, which the caller adds. `columns`: as of
- * struct scaled_point. dense_begin() comes
- * before the batches of a block; its parameters are NULL if no margins will be asked for. */
+ * struct scaled_point. dense_begin() comes before the batches of a block; its parameters are NULL
+ * if no margins will be asked for. */
 void sparse_margins(const struct objective_shape *shape, const struct row_batch *batch,
                     const double *parameters, const struct column_scaling *columns,
                     double *margins);
@@ -304,11 +324,17 @@ struct hessian_workspace {
 };
 void hessian_workspace_free(struct hessian_workspace *workspace);
 
-/* Whether one pass over the values of these rows finds margins, leverage and what is sampled. Then
+/* The memory for second derivatives. */
+void curvature_prepare(const struct objective_shape *shape, const struct objective_need *need,
+                       struct objective_scratch *scratch);
+
+/* Whether one pass over the values of such rows finds margins, leverage and what is sampled. Then
  * it is begun with a point of this number (objective_scratch_at()), once the workspace has its
  * list, and listed_values_take() leaves margins, Σ|value| in `leverage`, and values of a batch. */
 bool listed_values_fit(const struct objective_shape *shape, const struct objective_sample *sample,
-                       const struct rows *rows, const struct objective_scratch *scratch);
+                       bool dense, const struct objective_scratch *scratch);
+void listed_values_prepare(const struct rows_most *rows, uint32_t features,
+                           struct listed_values *found);
 void listed_values_begin(struct hessian_workspace *workspace, uint32_t features,
                          const double *parameters, uint64_t point);
 void listed_values_take(const struct objective_shape *shape, const struct row_batch *batch,

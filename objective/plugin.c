@@ -1,4 +1,5 @@
 /* Objectives that are plug-ins: their rows of the table, and their chunks. */
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -111,11 +112,23 @@ static struct plugin_data data_of(const struct objective_shape *shape) {
 }
 
 /* Starts the process with the library in it when it is first needed. */
-static int find_plugin(const struct objective_shape *shape, struct objective_scratch *scratch) {
+static int plugin_prepare(const struct objective_shape *shape, const struct objective_need *need,
+                          struct objective_scratch *scratch) {
+    const struct layout *layout = &shape->plugin->tensors.layout;
     struct plugin_data data = data_of(shape);
-    return scratch->plugin ? 0
-                           : plugin_start_checked(&shape->plugin->source, &data,
-                                                  &shape->plugin->tensors.layout, &scratch->plugin);
+    int code = scratch->plugin
+                   ? 0
+                   : plugin_start_checked(&shape->plugin->source, &data, layout, &scratch->plugin);
+    if (code)
+        return code;
+    plugin_expect(scratch->plugin, &need->rows, need->gradient ? layout_parameters(layout) : 0);
+    const size_t margins = (size_t)need->rows.count * shape->outputs;
+    if (margins > scratch->plugin_margins) {
+        free(scratch->margins);
+        scratch->margins = memory_new(margins, sizeof *scratch->margins);
+        scratch->plugin_margins = margins;
+    }
+    return 0;
 }
 
 /* All tensors have one exponent each, so a maximum is that of the elements as they are. */
@@ -139,10 +152,8 @@ static int plugin_margins(const struct objective_shape *shape, const struct rows
                           const double *parameters, struct objective_scratch *scratch,
                           double *margins) {
     struct plugin_data data = data_of(shape);
-    int code = find_plugin(shape, scratch);
-    return code ? code
-                : plugin_predict(scratch->plugin, &data, rows, parameters,
-                                 layout_parameters(&shape->plugin->tensors.layout), margins);
+    return plugin_predict(scratch->plugin, &data, rows, parameters,
+                          layout_parameters(&shape->plugin->tensors.layout), margins);
 }
 
 /* The weight of the rows that are predicted correctly. */
@@ -152,13 +163,13 @@ static int find_correct(const struct objective_shape *shape, const struct rows *
     const struct objective *objective = objective_of(shape->kind);
     if (objective->labels == LABEL_TARGET)
         return 0;
-    double *margins = memory_new((size_t)rows->count * shape->outputs, sizeof *margins);
+    double *margins = scratch->margins;
+    assert((size_t)rows->count * shape->outputs <= scratch->plugin_margins);
     int code = plugin_margins(shape, rows, parameters, scratch, margins);
     for (uint32_t i = 0; i < rows->count && !code; i++)
         if (objective_is_correct(objective, shape->outputs, margins + (size_t)i * shape->outputs,
                                  &rows->label[i]))
             *correct += weight_at(rows, i);
-    free(margins);
     return code;
 }
 
@@ -169,9 +180,7 @@ static int plugin_block(const struct objective_shape *shape, const struct object
     struct plugin_data data = data_of(shape);
     struct plugin_result found;
     *result = (struct objective_result){.maxima = {.count = layout->count}};
-    int code = find_plugin(shape, scratch);
-    if (!code)
-        code = plugin_chunk(scratch->plugin, &data, rows, parameters, layout_parameters(layout),
+    int code = plugin_chunk(scratch->plugin, &data, rows, parameters, layout_parameters(layout),
                             scale != NULL, &found);
     if (code)
         return code;
@@ -188,14 +197,13 @@ static int plugin_losses_of_rows(const struct objective_shape *shape, const stru
                                  const double *parameters, struct objective_scratch *scratch,
                                  double *losses) {
     struct plugin_data data = data_of(shape);
-    int code = find_plugin(shape, scratch);
-    return code ? code
-                : plugin_losses(scratch->plugin, &data, rows, parameters,
-                                layout_parameters(&shape->plugin->tensors.layout), losses);
+    return plugin_losses(scratch->plugin, &data, rows, parameters,
+                         layout_parameters(&shape->plugin->tensors.layout), losses);
 }
 
 static const struct family_compute plugin_compute = {
     .scratch_new = plugin_scratch_new,
+    .prepare = plugin_prepare,
     .block = plugin_block,
     .margins = plugin_margins,
     .losses = plugin_losses_of_rows,

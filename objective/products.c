@@ -38,6 +38,7 @@ void objective_derivatives(const struct objective_shape *shape, const struct obj
                            struct objective_scratch *scratch, struct objective_result *result) {
     const struct upper_sums sums = {.derivatives = sum, .of_rows = true};
     assert(family_of(shape)->compute->upper && !scale->change);
+    prepare_for(shape, rows, NULL, true, scratch);
     family_of(shape)->compute->upper(shape, scale, rows, point, &sums, scratch, result);
 }
 
@@ -47,6 +48,7 @@ void objective_upper_gradient(const struct objective_shape *shape,
                               struct objective_scratch *scratch, struct objective_result *result) {
     const struct upper_sums sums = {.gradient = sum};
     assert(family_of(shape)->compute->upper && !scale->change);
+    prepare_for(shape, rows, NULL, true, scratch);
     family_of(shape)->compute->upper(shape, scale, rows, point, &sums, scratch, result);
 }
 
@@ -55,6 +57,7 @@ void objective_upper_loss(const struct objective_shape *shape, const struct rows
                           struct objective_result *result) {
     const struct upper_sums sums = {0};
     assert(family_of(shape)->compute->upper);
+    prepare_for(shape, rows, NULL, false, scratch);
     family_of(shape)->compute->upper(shape, NULL, rows, point, &sums, scratch, result);
 }
 
@@ -62,6 +65,7 @@ void objective_product(const struct objective_shape *shape, const struct objecti
                        const struct rows *rows, const double *parameters, int64_t *sum,
                        struct objective_scratch *scratch, struct objective_result *result) {
     assert(objective_has_products(shape) && (scale || !rows->size));
+    prepare_for(shape, rows, NULL, false, scratch);
     family_of(shape)->compute->product(shape, scale, rows, parameters, sum, scratch, result);
 }
 
@@ -69,6 +73,7 @@ void objective_transpose(const struct objective_shape *shape, const struct objec
                          const struct rows *rows, const double *derivatives, int64_t *sum,
                          struct objective_scratch *scratch, struct objective_result *result) {
     assert(objective_has_products(shape) && !scale->change);
+    prepare_for(shape, rows, NULL, true, scratch);
     family_of(shape)->compute->transpose(shape, scale, rows, derivatives, sum, scratch, result);
 }
 

@@ -330,6 +330,7 @@ void plugin_stop(struct plugin *plugin) {
         plugin_memory_release(&plugin->memory[i]);
     free(plugin->loss);
     free(plugin->gradient);
+    free(plugin->keys);
     free(plugin->text);
     free(plugin);
 }

@@ -21,8 +21,10 @@ struct plugin {
     int ended;      /* a pidfd: it can be read when the process has ended; or −1 */
     uint64_t asked; /* requests */
     struct plugin_memory memory[PLUGIN_MEMORIES];
-    double *loss, *gradient; /* of the last chunk, as they were taken; owned */
-    uint64_t losses, gradients;
+    double *loss, *gradient;    /* of the last chunk, as they were taken; owned */
+    uint64_t losses, gradients; /* that these have room for */
+    uint64_t *keys;             /* of the values of a row, to sort them; owned */
+    uint64_t keys_room;
     int code; /* of the first error */
     char *text;
 };

@@ -79,6 +79,11 @@ struct plugin_tensors {
 int plugin_tensors(struct plugin *plugin, const struct plugin_data *data, uint64_t seed,
                    struct plugin_tensors *tensors);
 
+/* Makes room in this process for questions about so many rows, and for a gradient of so many
+ * elements. A question that it was not made for makes it; the memory that is shared with the
+ * library's process grows with the questions. */
+void plugin_expect(struct plugin *plugin, const struct rows_most *rows, uint64_t gradient);
+
 /* What came out. It is valid until the next question. */
 struct plugin_result {
     double loss;            /* Σ weight·loss, in the order of the rows */

@@ -110,6 +110,25 @@ int plugin_start_checked(const struct plugin_source *source, const struct plugin
     return code;
 }
 
+/* ---- memory of this process ---- */
+
+/* Replaces an array of `*room` elements, unless it has `count`. */
+static void *room_for(void *array, uint64_t *room, uint64_t count, size_t size) {
+    if (count <= *room)
+        return array;
+    free(array);
+    *room = count;
+    return memory_new(count, size);
+}
+
+void plugin_expect(struct plugin *plugin, const struct rows_most *rows, uint64_t gradient) {
+    const uint64_t keys = rows->dense ? 0 : rows->values;
+    plugin->keys = room_for(plugin->keys, &plugin->keys_room, keys, sizeof *plugin->keys);
+    plugin->loss = room_for(plugin->loss, &plugin->losses, rows->count, sizeof *plugin->loss);
+    plugin->gradient =
+        room_for(plugin->gradient, &plugin->gradients, gradient, sizeof *plugin->gradient);
+}
+
 /* ---- rows ---- */
 
 static int compare_keys(const void *a, const void *b) {
@@ -149,14 +168,6 @@ static bool is_given(const struct rows *rows, uint32_t row, bool weighed) {
     return !weighed || !rows->weight || rows->weight[row] > 0;
 }
 
-static uint64_t longest_row(const struct rows *rows) {
-    uint64_t longest = 0;
-    for (uint32_t i = 0; i < rows->count; i++)
-        if (rows->start[i + 1] - rows->start[i] > longest)
-            longest = rows->start[i + 1] - rows->start[i];
-    return longest;
-}
-
 /* The rows that are given, and their values. */
 static uint32_t count_given(const struct rows *rows, bool weighed, uint64_t *values) {
     uint32_t count = 0;
@@ -172,13 +183,13 @@ static uint32_t count_given(const struct rows *rows, bool weighed, uint64_t *val
 
 /* Copies the rows, or of weighed ones those whose weight is not 0. */
 static void copy_rows(char *memory, const struct plugin_request *request, const struct rows *rows,
-                      const uint32_t *rank, bool weighed) {
+                      const uint32_t *rank, bool weighed, uint64_t *keys) {
     uint64_t *start = (uint64_t *)(void *)(memory + request->start);
     uint32_t *column = (uint32_t *)(void *)(memory + request->column);
     double *value = (double *)(void *)(memory + request->value);
     double *label = (double *)(void *)(memory + request->label);
     double *weight = (double *)(void *)(memory + request->weight);
-    uint64_t *keys = memory_new(rows->dense ? 0 : longest_row(rows), sizeof *keys), used = 0;
+    uint64_t used = 0;
     uint32_t count = 0;
     for (uint32_t i = 0; i < rows->count; i++) {
         if (!is_given(rows, i, weighed))
@@ -193,7 +204,6 @@ static void copy_rows(char *memory, const struct plugin_request *request, const 
         used += rows->dense ? rows->features : rows->start[i + 1] - rows->start[i];
         count++;
     }
-    free(keys);
     start[count] = used;
     assert(count == request->rows);
 }
@@ -219,8 +229,11 @@ static void fill_gaps(char *memory, const struct request_part *part, size_t part
 static int place(struct plugin *plugin, struct plugin_request *request, const struct rows *rows,
                  const uint32_t *rank, bool weighed, const double *parameters, uint64_t count,
                  uint32_t out, bool gradient) {
+    const struct rows_most most = rows_most_of(rows);
     uint64_t values;
+    plugin_expect(plugin, &most, gradient ? count : 0);
     request->rows = count_given(rows, weighed, &values);
+    assert(request->rows <= plugin->losses && (rows->dense || values <= plugin->keys_room));
     const struct request_part parts[] = {
         {&request->start, (uint64_t)request->rows + 1, sizeof(uint64_t)},
         {&request->column, rows->dense ? 0 : values, sizeof(uint32_t)},
@@ -243,7 +256,7 @@ static int place(struct plugin *plugin, struct plugin_request *request, const st
     if (code)
         return code;
     char *memory = plugin->memory[PLUGIN_INPUT].start;
-    copy_rows(memory, request, rows, rank, weighed);
+    copy_rows(memory, request, rows, rank, weighed, plugin->keys);
     memcpy(memory + request->parameters, parameters, count * sizeof *parameters);
     fill_gaps(memory, parts, sizeof parts / sizeof *parts, used);
     if (rows->dense)
@@ -264,19 +277,10 @@ static uint64_t first_wild(const double *elements, uint64_t count) {
     return wild ? i : count;
 }
 
-/* Where numbers are copied to that the library has written. */
-static double *room_for(double **numbers, uint64_t *room, uint64_t count) {
-    if (count > *room) {
-        free(*numbers);
-        *numbers = memory_new(count, sizeof **numbers);
-        *room = count;
-    }
-    return *numbers;
-}
-
 static int take_gradient(struct plugin *plugin, uint64_t count, bool finite_loss,
                          const double **taken) {
-    double *gradient = room_for(&plugin->gradient, &plugin->gradients, count);
+    double *gradient = plugin->gradient;
+    assert(count <= plugin->gradients);
     int code = plugin_take(plugin, PLUGIN_GRADIENT, "chunk()", count, gradient);
     if (code || !finite_loss)
         return code;
@@ -303,7 +307,7 @@ int plugin_chunk(struct plugin *plugin, const struct plugin_data *data, const st
     if (!code) {
         const char *memory = plugin->memory[PLUGIN_INPUT].start;
         const double *weight = (const double *)(const void *)(memory + request.weight);
-        double *loss = room_for(&plugin->loss, &plugin->losses, request.rows);
+        double *loss = plugin->loss;
         code = plugin_take(plugin, PLUGIN_OUT, "chunk()", request.rows, loss);
         for (uint32_t i = 0; i < request.rows && !code; i++) {
             result->loss += weight[i] * loss[i];

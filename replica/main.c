@@ -275,6 +275,7 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         .sizes = replica_sums_sizes(setup),
         .block_columns = setup->block_columns,
         .shared = setup->precondition == PRECONDITION_HEAVY,
+        .most = set_rows_most(shell->set),
         .chunk = chunk,
         .done = wake,
         .context = shell,

@@ -13,12 +13,26 @@
 /* Columns that are looked for at a time. */
 #define LIST_BLOCK 1024
 
+static void make_room(struct sum_list *list, uint64_t count) {
+    if (count <= list->capacity)
+        return;
+    list->capacity = count;
+    list->element = memory_resize(list->element, count, sizeof *list->element);
+    list->value = memory_resize(list->value, count, sizeof *list->value);
+}
+
 void sum_init(struct sum *sum, uint64_t most) {
     *sum = (struct sum){.element = memory_map(most * sizeof *sum->element), .most = most};
 }
 
-void sum_look(struct sum *sum, uint64_t columns) {
+/* Where a list is made, fewer than one of SUM_FEW columns have values; one element more is written
+ * over. Few lists are as long: the system gives only the pages that are written. */
+void sum_look(struct sum *sum, uint64_t columns, uint64_t weights, uint64_t end) {
+    assert(columns * weights <= end && end <= sum->most && end <= UINT32_MAX);
     touched_init(&sum->columns, columns);
+    sum->weights = weights;
+    sum->end = end;
+    make_room(&sum->list, columns / SUM_FEW * weights + (end - columns * weights) + 1);
 }
 
 void sum_release(struct sum *sum) {
@@ -58,14 +72,6 @@ void sum_note(struct sum *sum, const struct rows *rows) {
 
 /* ---- lists ---- */
 
-static void make_room(struct sum_list *list, uint64_t count) {
-    if (count <= list->capacity)
-        return;
-    list->capacity = count;
-    list->element = memory_resize(list->element, count, sizeof *list->element);
-    list->value = memory_resize(list->value, count, sizeof *list->value);
-}
-
 void sum_list_release(struct sum_list *list) {
     free(list->element);
     free(list->value);
@@ -76,6 +82,7 @@ void sum_list_release(struct sum_list *list) {
 static void move_to_list(struct sum *sum, uint64_t first, uint64_t count) {
     struct sum_list *list = &sum->list;
     uint64_t at = list->count;
+    assert(list->capacity - list->count >= count);
     for (uint64_t i = first; i < first + count; i++) {
         list->element[at] = (uint32_t)i;
         list->value[at] = sum->element[i];
@@ -85,21 +92,18 @@ static void move_to_list(struct sum *sum, uint64_t first, uint64_t count) {
     list->count = at;
 }
 
-void sum_list(struct sum *sum, uint64_t weights, uint64_t end) {
+void sum_list(struct sum *sum) {
     uint32_t found[LIST_BLOCK];
     size_t at = 0, here;
-    const uint64_t behind = sum->columns.count * weights;
+    const uint64_t weights = sum->weights, of_columns = sum->columns.count * weights;
     if (sum->state != SUM_HELD || sum->listed || !sum->columns.some)
         return;
-    assert(behind <= end && end <= sum->most && end <= UINT32_MAX);
+    assert(of_columns <= sum->end && sum->end <= sum->most);
     sum->list.count = 0;
-    while ((here = touched_next(&sum->columns, &at, sum->columns.count, found, LIST_BLOCK))) {
-        make_room(&sum->list, sum->list.count + here * weights + 1);
+    while ((here = touched_next(&sum->columns, &at, sum->columns.count, found, LIST_BLOCK)))
         for (size_t i = 0; i < here; i++)
             move_to_list(sum, found[i] * weights, weights);
-    }
-    make_room(&sum->list, sum->list.count + (end - behind) + 1);
-    move_to_list(sum, behind, end - behind);
+    move_to_list(sum, of_columns, sum->end - of_columns);
     sum->listed = true;
 }
 

@@ -28,6 +28,7 @@ struct sum {
     enum sum_state state;
     struct touched columns; /* of a sum by parameters that looks: those of the data whose elements
                                it may have, besides what lies behind the elements of all columns */
+    uint64_t weights, end;  /* elements of a column, and of all that sum_look() was told of */
     uint64_t noted;         /* values of the rows that it was told of */
     bool listed;            /* what it holds is in `list`; elements are zero */
     struct sum_list list;   /* stays as it is until another is made */
@@ -37,8 +38,9 @@ struct sum {
 #define SUM_FEW 4
 
 void sum_init(struct sum *sum, uint64_t most);
-void sum_look(struct sum *sum, uint64_t columns); /* from now on, at so many */
-void sum_release(struct sum *sum);                /* harmless on zeroed memory */
+/* From now on it looks at so many columns, of `weights` elements each, the first of `end`. */
+void sum_look(struct sum *sum, uint64_t columns, uint64_t weights, uint64_t end);
+void sum_release(struct sum *sum); /* harmless on zeroed memory */
 
 /* What it holds is of no use. */
 void sum_void(struct sum *sum);
@@ -49,9 +51,9 @@ void sum_hold(struct sum *sum);
 /* Rows of data come next. Where they have too many values it stops looking. */
 void sum_note(struct sum *sum, const struct rows *rows);
 
-/* Lists what is held, if it looked at all rows: of elements [0, end) those of columns, `weights`
- * each, come first. Best where it was added up last: that processor's cache has it. */
-void sum_list(struct sum *sum, uint64_t weights, uint64_t end);
+/* Lists what is held, if it looked at all rows. Best where it was added up last: that processor's
+ * cache has it. */
+void sum_list(struct sum *sum);
 
 /* Puts it back. */
 void sum_unlist(struct sum *sum);

@@ -58,34 +58,15 @@ int worker_compute_chunk(struct worker *worker, const struct kernel_place *place
                                        number - workers->computation.tiles_below, &rows);
     if (code)
         return code;
+    memory_forbid(); /* worker_begin() has made all of it */
     if (workers->computation.columns)
         needs_note(&rows, workers->computation.columns);
-    if (workers->computation.scan_only)
-        return 0;
-    if (worker->sum.state == SUM_HELD)
+    if (worker->sum.state == SUM_HELD && !workers->computation.scan_only)
         sum_note(&worker->sum, &rows);
-    return kernel_run(place, &workers->computation.parts, number, &rows, &worker->computed);
-}
-
-static void compute_chunks(struct worker *worker, const struct kernel_place *place) {
-    struct workers *workers = worker->workers;
-    for (;;) {
-        uint64_t piece = atomic_fetch_add(&workers->next_piece, 1);
-        if (piece >= workers->pieces)
-            return;
-        if (atomic_load(&workers->stop)) {
-            worker->computed.stopped = true;
-            return;
-        }
-        uint32_t number = workers->order ? workers->order[piece] : (uint32_t)piece;
-        number += workers->computation.first;
-        workers_pause(workers, number);
-        int code = worker_compute_chunk(worker, place, number);
-        if (code) {
-            worker_note_error(&worker->computed, code);
-            atomic_store(&workers->stop, true);
-        }
-    }
+    if (!workers->computation.scan_only)
+        code = kernel_run(place, &workers->computation.parts, number, &rows, &worker->computed);
+    memory_allow();
+    return code;
 }
 
 /* Which of the shapes the strip of the current computation has. */
@@ -106,7 +87,7 @@ static const int16_t *strip_exponents(const struct workers *workers) {
     return settings->exponent ? settings->exponent + first : NULL;
 }
 
-void worker_begin(struct worker *worker, struct kernel_use *use) {
+int worker_begin(struct worker *worker, struct kernel_use *use) {
     struct workers *workers = worker->workers;
     const struct computation *computation = &workers->computation;
     int64_t *sums = workers->layout == SUMS_ROWS ? workers->rows.element : worker->sum.element;
@@ -144,6 +125,15 @@ void worker_begin(struct worker *worker, struct kernel_use *use) {
     objective_scratch_scaled(worker->scratch[shape], computation->scaled);
     /* The strips of a point have one number. */
     objective_scratch_at(worker->scratch[shape], workers->strips > 1 ? 0 : computation->point);
+    const struct objective_need need = {
+        .rows = workers->settings.most,
+        .sample = workers->layout == SUMS_TRIANGLE ? &use->sample : NULL,
+        .change = use->scale.change,
+        .gradient = true,
+    };
+    if (parts_take_no_point(&computation->parts))
+        return 0; /* labels and the like need no memory */
+    return objective_prepare(&workers->shape[shape], &need, worker->scratch[shape]);
 }
 
 /* Whether threads look at the columns of sums by parameters. */
@@ -157,19 +147,46 @@ static bool threads_look(const struct workers *workers) {
 }
 
 static void list_sum(const struct workers *workers, struct sum *sum) {
-    if (threads_look(workers))
-        sum_list(sum, workers->settings.column_weights, workers->sums);
+    if (!threads_look(workers))
+        return;
+    assert(workers->sums == workers->settings.sizes.parameters);
+    memory_forbid();
+    sum_list(sum);
+    memory_allow();
+}
+
+/* Takes the next chunk of the computation; false if there is none, or it is to stop. */
+static bool take_chunk(struct worker *worker, uint32_t *number) {
+    struct workers *workers = worker->workers;
+    uint64_t piece = atomic_fetch_add(&workers->next_piece, 1);
+    if (piece >= workers->pieces)
+        return false;
+    worker->computed.stopped |= atomic_load(&workers->stop);
+    *number = workers->order ? workers->order[piece] : (uint32_t)piece;
+    *number += workers->computation.first;
+    return !worker->computed.stopped;
 }
 
 /* A thread that is done early may take the place of one that has not woken yet, and come here twice
  * in one computation. Therefore results are added to what the thread has, and never set. */
 static void compute(struct worker *worker) {
+    struct workers *workers = worker->workers;
     struct kernel_use use = {0};
-    if (!worker->workers->computation.scan_only)
-        worker_begin(worker, &use);
-    compute_chunks(worker, &use.kernel);
-    if (worker->workers->computation.flushed)
-        list_sum(worker->workers, &worker->sum);
+    bool ready = workers->computation.scan_only;
+    uint32_t number;
+    while (take_chunk(worker, &number)) {
+        workers_pause(workers, number);
+        int code = ready ? 0 : worker_begin(worker, &use);
+        ready = true;
+        if (!code)
+            code = worker_compute_chunk(worker, &use.kernel, number);
+        if (code) {
+            worker_note_error(&worker->computed, code);
+            atomic_store(&workers->stop, true);
+        }
+    }
+    if (workers->computation.flushed)
+        list_sum(workers, &worker->sum);
 }
 
 /* ---- the processor: gathering ---- */
@@ -411,7 +428,8 @@ static void give_memory(struct worker *worker) {
     own.rows = 0;
     sum_init(&worker->sum, evaluation_sums_most(&own));
     if (columns_tell(workers))
-        sum_look(&worker->sum, workers->settings.shape.features);
+        sum_look(&worker->sum, workers->settings.shape.features, workers->settings.column_weights,
+                 own.parameters);
     worker->scratch[STRIP_ANY] = objective_scratch_new(&workers->shape[STRIP_ANY]);
     if (workers->strips > 1)
         worker->scratch[STRIP_LAST] = objective_scratch_new(&workers->shape[STRIP_LAST]);

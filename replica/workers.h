@@ -33,6 +33,8 @@ struct workers_settings {
     uint32_t block_columns;  /* of the block, if there is one; */
     bool shared;             /* outputs share its matrix */
 
+    struct rows_most most; /* of its chunks or tiles */
+
     /* Gives the rows of a chunk, or of a tile; called by any thread. They stay where they are until
      * the workers are freed. 0, or an error code with its text recorded. */
     int (*chunk)(void *context, uint32_t number, struct rows *rows);

@@ -18,8 +18,7 @@ static int device_chunk(void *context, uint32_t number, struct rows *rows) {
 static int compute_on_host(struct workers *workers, uint32_t first, uint32_t count) {
     struct worker *worker = workers->worker;
     struct kernel_use use;
-    int code = 0;
-    worker_begin(worker, &use);
+    int code = worker_begin(worker, &use);
     for (uint32_t i = 0; i < count && !code && !worker->computed.stopped; i++) {
         worker->computed.stopped = atomic_load(&workers->stop);
         if (!worker->computed.stopped)

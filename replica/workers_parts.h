@@ -89,7 +89,9 @@ struct kernel_use {
     struct objective_scale scale;
     struct objective_sample sample;
 };
-void worker_begin(struct worker *worker, struct kernel_use *use);
+int worker_begin(struct worker *worker, struct kernel_use *use);
+
+/* Computes one chunk in the memory that worker_begin() made: asks for none itself. */
 int worker_compute_chunk(struct worker *worker, const struct kernel_place *place, uint32_t number);
 
 /* Waits a moment before a chunk, if chunks are shuffled. */

@@ -621,6 +621,20 @@ uint64_t *set_first_rows(const struct set *set) {
     return first;
 }
 
+struct rows_most set_rows_most(const struct set *set) {
+    struct rows_most most = {.dense = set->info.dense};
+    for (uint32_t i = 0; i < set->info.chunks; i++) {
+        const struct set_chunk *chunk = &set->chunk[i];
+        most.count = chunk->rows > most.count ? chunk->rows : most.count;
+        most.types |= 1U << chunk->type;
+        if (!set->tile && chunk->values > most.values)
+            most.values = chunk->values;
+    }
+    for (uint32_t i = 0; i < set_tiles(&set->info); i++)
+        most.values = set->tile[i].values > most.values ? set->tile[i].values : most.values;
+    return most;
+}
+
 int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     const struct set_facts *facts = set->facts;
     int code = set->looked ? 0 : look_at_file(set);

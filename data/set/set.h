@@ -203,6 +203,9 @@ uint32_t *set_ranks(const struct set_info *info);
  * last chunk; rows that are held out come behind all others. Free it. */
 uint64_t *set_first_rows(const struct set *set);
 
+/* What the largest chunk has, or of a set in tiles the largest tile. */
+struct rows_most set_rows_most(const struct set *set);
+
 /* Verifies the checksums of all chunks, whatever was verified before. ERROR_DATA names the first
  * that is wrong. */
 int set_verify(struct set *set);

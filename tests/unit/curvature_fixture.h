@@ -41,8 +41,12 @@ static inline struct objective_hessian curve(const struct canned *canned,
                                              int64_t *triangle) {
     struct objective_hessian hessian;
     struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+    const struct objective_need need = {.rows = rows_most_of(&canned->rows), .sample = sample};
+    objective_prepare(&canned->shape, &need, scratch);
+    memory_forbid();
     objective_curvature(&canned->shape, sample, &canned->rows, number, canned->parameters, triangle,
                         scratch, &hessian);
+    memory_allow();
     objective_scratch_free(scratch);
     return hessian;
 }

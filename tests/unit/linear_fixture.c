@@ -142,6 +142,7 @@ void linear_margins(const struct linear_problem *problem, double *margins) {
     struct objective_scratch *scratch = objective_scratch_new(&problem->shape);
     for (size_t c = 0; c < LINEAR_CHUNKS; c++) {
         const struct rows *rows = &problem->chunk[c].rows;
+        prepare_for(&problem->shape, rows, NULL, false, scratch);
         struct batches batches = batches_over(&problem->shape, rows, problem->point, scratch);
         for (uint32_t first = 0; first < rows->count; first += batches.most) {
             struct row_batch batch = batch_at(rows, first, batches.most);
@@ -178,6 +179,7 @@ static void chunk_gradient(const struct linear_problem *problem, const struct ro
                            int64_t *sum) {
     const struct objective_scale scale = {.exponent = problem->exponent,
                                           .uniform = problem->uniform};
+    prepare_for(&problem->shape, rows, NULL, true, scratch);
     struct batches batches = batches_over(&problem->shape, rows, problem->point, scratch);
     for (uint32_t first = 0; first < rows->count; first += batches.most) {
         struct row_batch batch = batch_at(rows, first, batches.most);
@@ -275,7 +277,7 @@ struct linear_device *linear_device_new(const struct linear_problem *problem) {
     on->pass.shape = &problem->shape;
     on->pass.dense = problem->chunk[0].rows.dense;
     on->pass.batch_rows =
-        batches_over(&problem->shape, &problem->chunk[0].rows, problem->point, scratch).most;
+        family_of(&problem->shape)->compute->batch_rows(&problem->shape, on->pass.dense);
     on->pass.count = LINEAR_CHUNKS;
     put_chunks(problem, on);
     put_rows(problem, on);

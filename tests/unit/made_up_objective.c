@@ -32,6 +32,12 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
     return memory_new(1, 1);
 }
 
+int objective_prepare(const struct objective_shape *shape, const struct objective_need *need,
+                      struct objective_scratch *scratch) {
+    (void)shape, (void)need, (void)scratch;
+    return 0;
+}
+
 void objective_scratch_at(struct objective_scratch *scratch, uint64_t point) {
     (void)scratch, (void)point;
 }

@@ -169,7 +169,11 @@ struct objective_result net_block(const struct net *net, const struct bounds *bo
     struct objective_scale scale = {.exponent = net->exponent, .bounds = *bounds};
     struct objective_scratch *scratch = objective_scratch_new(&net->shape);
     struct objective_result result;
+    const struct objective_need need = {.rows = rows_most_of(&net->rows), .gradient = true};
+    objective_prepare(&net->shape, &need, scratch);
+    memory_forbid();
     objective_block(&net->shape, &scale, &net->rows, net->parameters, sum, scratch, &result);
+    memory_allow();
     objective_scratch_free(scratch);
     return result;
 }

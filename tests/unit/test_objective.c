@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tests/unit/suites.h"
+#include "base/memory.h"
 #include "base/random.h"
 #include "numeric/fixed.h"
 #include "numeric/setup.h"
@@ -291,6 +292,35 @@ static void a_scaled_point_gives_the_bits_of_its_weights(void **state) {
         }
 }
 
+/* And for smaller blocks, in any order of what is computed. */
+static void a_block_needs_no_memory_but_what_was_prepared(void **state) {
+    (void)state;
+    static _Alignas(64) int64_t sum[CANNED_PARAMETERS];
+    static double margins[CANNED_ROWS * CANNED_OUTPUTS_MAX];
+    for (size_t s = 0; s < SHAPES; s++)
+        for (int type = VALUE_ONES; type <= VALUE_DOUBLE; type++)
+            for (int dense = 0; dense < 2; dense++) {
+                struct canned *canned =
+                    canned_new(shapes[s], dense, (enum value_type)type, NULL, s + 1);
+                struct objective_scratch *scratch = objective_scratch_new(&canned->shape);
+                struct objective_need need = {.rows = rows_most_of(&canned->rows),
+                                              .gradient = true};
+                struct objective_result result;
+                need.rows.count++;
+                need.rows.values += need.rows.values / 2;
+                assert_int_equal(objective_prepare(&canned->shape, &need, scratch), 0);
+                memory_forbid();
+                gradient_at(canned, scratch, sum);
+                objective_block(&canned->shape, NULL, &canned->rows, canned->parameters, NULL,
+                                scratch, &result);
+                objective_margins(&canned->shape, &canned->rows, canned->parameters, scratch,
+                                  margins);
+                memory_allow();
+                objective_scratch_free(scratch);
+                free(canned);
+            }
+}
+
 static void blocks_add_up_to_the_same_bits_in_any_order(void **state) {
     (void)state;
     static _Alignas(64) int64_t first[CANNED_PARAMETERS], second[CANNED_PARAMETERS];
@@ -429,6 +459,7 @@ SUITE(objective) {
         cmocka_unit_test(another_point_is_noticed_in_the_same_memory),
         cmocka_unit_test(
             where_all_weights_are_0_values_are_not_read_for_margins_and_no_bit_changes),
+        cmocka_unit_test(a_block_needs_no_memory_but_what_was_prepared),
         cmocka_unit_test(a_scaled_point_gives_the_bits_of_its_weights),
         cmocka_unit_test(blocks_add_up_to_the_same_bits_in_any_order),
         cmocka_unit_test(without_a_sum_only_loss_and_largest_derivative_are_found),

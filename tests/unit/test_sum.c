@@ -21,7 +21,7 @@ static int make_sums(void **state) {
     (void)state;
     for (unsigned i = 0; i < SUMS; i++) {
         sum_init(&sums[i], ALL);
-        sum_look(&sums[i], COLUMNS);
+        sum_look(&sums[i], COLUMNS, WEIGHTS, ALL);
     }
     return 0;
 }
@@ -53,7 +53,7 @@ static void add_row(struct sum *sum, uint32_t count, const uint32_t *features) {
 static void list_all(void) {
     const struct sum_list *items[] = {&sums[0].list, &sums[1].list};
     for (unsigned i = 0; i < SUMS; i++)
-        sum_list(&sums[i], WEIGHTS, ALL);
+        sum_list(&sums[i]);
     assert_true(sums[0].listed && sums[1].listed);
     sum_list_release(&all);
     sum_lists_add(&(struct sum_lists){.items = items, .count = SUMS}, &all);
@@ -84,7 +84,7 @@ static void what_came_to_nothing_is_in_no_list(void **state) {
     (void)state;
     add_row(&sums[0], 1, (const uint32_t[]){4});
     sums[0].element[4 * WEIGHTS] = 0;
-    sum_list(&sums[0], WEIGHTS, ALL);
+    sum_list(&sums[0]);
     assert_int_equal(sums[0].list.count, 2 * WEIGHTS - 1);
     assert_int_equal(sums[0].list.element[0], 4 * WEIGHTS + 1);
 }
@@ -92,10 +92,10 @@ static void what_came_to_nothing_is_in_no_list(void **state) {
 static void a_sum_that_is_added_to_after_it_was_listed_has_all(void **state) {
     (void)state;
     add_row(&sums[0], 2, (const uint32_t[]){5, 6});
-    sum_list(&sums[0], WEIGHTS, ALL);
+    sum_list(&sums[0]);
     add_row(&sums[0], 2, (const uint32_t[]){6, 7});
     assert_int_equal(sums[0].element[5 * WEIGHTS], 1);
-    sum_list(&sums[0], WEIGHTS, ALL);
+    sum_list(&sums[0]);
     assert_int_equal(sums[0].list.count, 4 * WEIGHTS);
     for (unsigned i = 0; i < 4 * WEIGHTS; i++)
         assert_int_equal(sums[0].list.value[i], i / WEIGHTS % 2 ? 2 : 1);
@@ -105,14 +105,14 @@ static void what_was_gathered_or_given_up_is_zero_and_no_longer_noted(void **sta
     (void)state;
     for (int given_up = 0; given_up <= 1; given_up++) {
         add_row(&sums[0], 2, (const uint32_t[]){5, 6});
-        sum_list(&sums[0], WEIGHTS, ALL);
+        sum_list(&sums[0]);
         if (given_up)
             sum_void(&sums[0]);
         else
             sums_gathered(both, SUMS);
         assert_all_zero(&sums[0]);
         add_row(&sums[0], 1, (const uint32_t[]){8});
-        sum_list(&sums[0], WEIGHTS, ALL);
+        sum_list(&sums[0]);
         assert_int_equal(sums[0].list.count, 2 * WEIGHTS);
         assert_int_equal(sums[0].list.element[0], 8 * WEIGHTS);
         sums_gathered(both, SUMS);
@@ -125,7 +125,7 @@ static void rows_of_many_values_are_not_listed(void **state) {
     for (uint32_t i = 0; i < COLUMNS / SUM_FEW; i++)
         features[i] = i;
     add_row(&sums[0], COLUMNS / SUM_FEW, features);
-    sum_list(&sums[0], WEIGHTS, ALL);
+    sum_list(&sums[0]);
     assert_false(sums[0].listed);
     assert_int_equal(sums[0].element[0], 1);
 }
