@@ -142,7 +142,8 @@ static void compare_triangle(int features) {
         exponent[j] = 50;
     struct objective_shape shape = {
         .kind = OBJECTIVE_LOGISTIC, .features = (uint32_t)features, .outputs = 1};
-    struct objective_sample sample = {.exponent = exponent,
+    struct objective_sample sample = {.form = &second_sampled,
+                                      .exponent = exponent,
                                       .examples = TRIANGLE_ROWS,
                                       .columns = objective_columns(&shape),
                                       .sampling = {.floor = 1}};

@@ -348,7 +348,7 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
                        int64_t *triangle, struct objective_hessian *hessian) {
     const struct objective *objective = objective_of(shape->kind);
     double weight = weight_at(batch->rows, batch->first + i) / chance;
-    if (workspace->scores)
+    if (workspace->form->scores)
         weight *= weight_at(batch->rows, batch->first + i);
     struct sampled_row row = {.factor = fixed_power(-sample->derivative_exponent) * weight,
                               .label = batch->rows->label[batch->first + i],
@@ -396,7 +396,7 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
             double second = workspace->diagonal[i * outputs + k];
             trace += second;
             second = pair > 0 ? fmax(2 * fabs(second), 2 * pair) : second;
-            if (workspace->scores)
+            if (workspace->form->scores)
                 second = add_score(hessian, weight * second);
             hessian->exceeded |= !(second <= bound);
         }
@@ -414,41 +414,64 @@ static void sample_batch(const struct objective_shape *shape, const struct objec
     hessian->exceeded |= !isfinite(hessian->trace_leverage);
 }
 
-/* The sums of the rows of g·gᵀ. */
-static void find_score_sums(size_t rows, size_t outputs, const double *derivatives, double *sums) {
-    for (size_t i = 0; i < rows; i++, derivatives += outputs, sums += outputs) {
+/* ---- what second derivatives are ---- */
+
+static void sampled_diagonal(const struct objective_shape *shape, const struct row_batch *batch,
+                             const struct objective_scratch *scratch, double *diagonal) {
+    const struct objective *objective = objective_of(shape->kind);
+    const double *label = batch->rows->label + batch->first;
+    if (objective->second_sums)
+        objective->second_sums(batch->count, shape->outputs, label, scratch->margins, diagonal);
+    else
+        objective->second(&shape->loss, batch->count, shape->outputs, label, scratch->margins,
+                          scratch->work, diagonal);
+}
+
+static void sampled_row(const struct objective *objective, size_t outputs, double label,
+                        const double *derivatives, size_t k, double *row) {
+    objective->second_row(outputs, label, derivatives, k, row);
+}
+
+const struct second_form second_sampled = {.diagonal = sampled_diagonal, .row = sampled_row};
+
+/* What they are on average over the labels that a row may have. */
+static void expected_diagonal(const struct objective_shape *shape, const struct row_batch *batch,
+                              const struct objective_scratch *scratch, double *diagonal) {
+    const struct objective *objective = objective_of(shape->kind);
+    if (objective->expected)
+        objective->expected(&shape->loss, batch->count, scratch->margins, diagonal);
+    else
+        sampled_diagonal(shape, batch, scratch, diagonal);
+}
+
+const struct second_form second_expected = {.diagonal = expected_diagonal, .row = sampled_row};
+
+/* In their place g·gᵀ, with the derivatives g. */
+static void scores_diagonal(const struct objective_shape *shape, const struct row_batch *batch,
+                            const struct objective_scratch *scratch, double *diagonal) {
+    const double *derivatives = scratch->margins;
+    const bool sums = objective_of(shape->kind)->second_sums != NULL;
+    const size_t outputs = shape->outputs;
+    for (size_t i = 0; i < batch->count; i++, derivatives += outputs, diagonal += outputs) {
         double all = 0;
         for (size_t k = 0; k < outputs; k++)
             all += derivatives[k];
         for (size_t k = 0; k < outputs; k++)
-            sums[k] = derivatives[k] * all;
+            diagonal[k] = derivatives[k] * (sums ? all : derivatives[k]);
     }
 }
 
-/* The diagonal of the second derivatives of the rows of a batch; where outputs act on each other
- * although they share their weights, the sums of their rows. */
-static void find_diagonal(const struct objective_shape *shape, enum objective_seconds seconds,
-                          const struct row_batch *batch, struct objective_scratch *scratch) {
-    struct hessian_workspace *workspace = scratch->workspace;
-    const struct objective *objective = objective_of(shape->kind);
-    size_t outputs = shape->outputs;
-    if (workspace->second_shared > 0)
-        for (size_t i = 0; i < batch->count * outputs; i++)
-            workspace->diagonal[i] = workspace->second_shared;
-    else if (workspace->scores && objective->second_sums)
-        find_score_sums(batch->count, outputs, scratch->margins, workspace->diagonal);
-    else if (workspace->scores)
-        for (size_t i = 0; i < batch->count * outputs; i++)
-            workspace->diagonal[i] = scratch->margins[i] * scratch->margins[i];
-    else if (objective->second_sums)
-        objective->second_sums(batch->count, outputs, batch->rows->label + batch->first,
-                               scratch->margins, workspace->diagonal);
-    else
-        objective->second(&shape->loss, batch->count, outputs, batch->rows->label + batch->first,
-                          scratch->margins, scratch->work, workspace->diagonal);
-    if (seconds == SECONDS_EXPECTED && objective->expected)
-        objective->expected(&shape->loss, batch->count, scratch->margins, workspace->diagonal);
+static void scores_row(const struct objective *objective, size_t outputs, double label,
+                       const double *derivatives, size_t k, double *row) {
+    (void)objective, (void)label;
+    for (size_t other = 0; other < outputs; other++)
+        row[other] = derivatives[k] * derivatives[other];
 }
+
+const struct second_form second_scores = {
+    .diagonal = scores_diagonal, .row = scores_row, .scores = true};
+
+/* ---- a block ---- */
 
 static struct hessian_workspace *use_workspace(const struct objective_shape *shape,
                                                const struct objective_sample *sample,
@@ -462,7 +485,7 @@ static struct hessian_workspace *use_workspace(const struct objective_shape *sha
     if (!sample->list || workspace->output)
         find_powers(workspace, (size_t)shape->features + shape->intercept, sample->exponent);
     assert(workspace->block_columns <= sample->columns);
-    workspace->scores = sample->seconds == SECONDS_SCORES;
+    workspace->form = sample->form;
     workspace->by_batch = listed_values_fit(shape, sample, rows->dense, scratch);
     if (workspace->by_batch)
         listed_values_begin(workspace, objective_columns(shape), parameters, scratch->point);
@@ -500,7 +523,11 @@ void objective_curvature(const struct objective_shape *shape, const struct objec
     struct row_batch batch;
     *hessian = (struct objective_hessian){0};
     while (next_batch(&batches, &batch)) {
-        find_diagonal(shape, sample->seconds, &batch, scratch);
+        if (workspace->second_shared > 0)
+            for (size_t i = 0; i < batch.count * shape->outputs; i++)
+                workspace->diagonal[i] = workspace->second_shared;
+        else
+            sample->form->diagonal(shape, &batch, scratch, workspace->diagonal);
         double intercept = shape->intercept ? workspace->power[shape->features] : 0;
         double share = (double)sample->examples * 0x1p-31;
         for (size_t i = 0; i < batch.count; i++)

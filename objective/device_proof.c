@@ -195,7 +195,8 @@ static int curve_on_device(struct device *device, const int16_t *exponent, struc
 
 static void curve_here(const struct proof_case *data, const int16_t *exponent,
                        struct hessian_totals *hessian) {
-    const struct objective_sample sample = {.exponent = exponent,
+    const struct objective_sample sample = {.form = &second_sampled,
+                                            .exponent = exponent,
                                             .examples = PROOF_ROWS,
                                             .columns = objective_columns(&data->shape),
                                             .derivative_exponent = PROOF_CURVED_BOUND,

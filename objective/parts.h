@@ -291,9 +291,9 @@ struct hessian_workspace {
     /* If outputs share their weights, or weights are listed: a column for each weight and each
      * bias, of one output. One output, too, if they share the matrix. */
     size_t columns, outputs;
-    size_t order;            /* of the second derivatives by the margins: K, or 1 if they share */
-    double second_shared;    /* if they share the matrix: that of each row; else 0 */
-    bool scores;             /* second derivatives are products of first ones */
+    size_t order;         /* of the second derivatives by the margins: K, or 1 if they share */
+    double second_shared; /* if they share the matrix: that of each row; else 0 */
+    const struct second_form *form; /* which second derivatives */
     uint32_t block_columns;  /* features of the block: the others count for the leverage alone */
     struct weight_list list; /* that are the block, where weights are listed; */
     uint32_t *place;         /* and of each feature 1 + where its weights begin there; 0: it has

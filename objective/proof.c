@@ -152,7 +152,8 @@ static uint64_t hash_of_curvature(const struct proof_data *data, enum objective_
                                   bool dense, uint64_t seed) {
     struct proof_case hessian = proof_curvature(data, kind, dense);
     take_first(&hessian, START_ROWS);
-    struct objective_sample sample = {.exponent = data->exponent,
+    struct objective_sample sample = {.form = &second_sampled,
+                                      .exponent = data->exponent,
                                       .examples = START_ROWS,
                                       .columns = objective_columns(&hessian.shape),
                                       .derivative_exponent = PROOF_CURVED_BOUND,

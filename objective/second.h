@@ -7,6 +7,7 @@
 
 #include "base/rows.h"
 #include "objective/block.h"
+#include "objective/objective.h"
 #include "objective/shape.h"
 
 /* The mean over the outputs of the second derivative of a row's loss by its own margin, where all
@@ -23,14 +24,30 @@ double objective_second_at_zero(const struct objective_shape *shape);
  * intercept, w its own weight: about its share in the sums w·|x| of its columns, times `examples`.
  * Where weights of one output are listed, values in other columns do not count.
  * A row of weight 0 is not sampled. */
-enum objective_seconds {
-    SECONDS_SAMPLED,  /* as below */
-    SECONDS_EXPECTED, /* `expected` of struct objective */
-    SECONDS_SCORES,   /* w·g_k·g_k', with the row's own weight w once more, and derivatives g */
+struct objective_scratch;
+struct row_batch;
+
+/* What S is. The rows are second_NAME of objective/curvature.c; wire/kinds.def says which of them a
+ * kind of evaluation has. */
+struct second_form {
+    /* Writes the diagonal of S of each row of a batch, rows×K, to `diagonal`, or, where the outputs
+     * share their weights and act on each other, the sums of its rows. The scratch has derivatives
+     * in `margins`, and in `work` what the losses left there. */
+    void (*diagonal)(const struct objective_shape *shape, const struct row_batch *batch,
+                     const struct objective_scratch *scratch, double *diagonal);
+
+    /* Row k of S of one example of several outputs with weights of their own, K numbers. */
+    void (*row)(const struct objective *objective, size_t outputs, double label,
+                const double *derivatives, size_t k, double *row);
+
+    /* A row of data counts with its own weight once more, and `largest` is found, which the bound
+     * follows from. */
+    bool scores;
 };
+extern const struct second_form second_sampled; /* those of the loss */
 
 struct objective_sample {
-    enum objective_seconds seconds; /* which S */
+    const struct second_form *form; /* which S */
     const int16_t *exponent; /* base exponents as the layout numbers them, one a feature and then
                                 that of the bias, also where the gradient has a uniform one */
     uint64_t examples;       /* over which they were chosen */
@@ -48,7 +65,7 @@ struct objective_hessian {
     double trace;          /* Σ w·trace over all rows */
     uint64_t sampled;      /* rows that were sampled */
     uint64_t terms;        /* added to the triangle */
-    double largest;        /* SECONDS_SCORES: w·g_k² over all rows; what b must hold */
+    double largest;        /* of `scores`: w·S_kk over all rows; what b must hold */
     bool exceeded;         /* b is too small, or a second derivative not finite: the triangle may
                               hold a part of this block, and must be discarded */
 };

@@ -21,10 +21,8 @@ static void scaled_second(const struct objective *objective,
                           double *row) {
     size_t outputs = workspace->order;
     row[0] = *second;
-    for (size_t other = 0; workspace->scores && other < outputs && outputs > 1; other++)
-        row[other] = derivatives[k] * derivatives[other];
-    if (outputs > 1 && !workspace->scores)
-        objective->second_row(outputs, label, derivatives, k, row);
+    if (outputs > 1)
+        workspace->form->row(objective, outputs, label, derivatives, k, row);
     for (size_t other = 0; other < outputs; other++)
         row[other] *= factor;
 }

@@ -152,7 +152,14 @@ static int upper(const struct kernel_place *place, uint32_t number, const struct
     return code;
 }
 
-/* What the coordinator does not look at in each row of the table. */
+/* What the coordinator does not look at in each row of the table: the two functions, and the forms
+ * of second derivatives, which objective/curvature.c defines. */
+#define HESSIAN(NAME, form, listed, extra_bits) extern const struct second_form second_##form;
+#include "wire/kinds.def"
+static const struct second_form *const forms[] = {
+#define HESSIAN(NAME, form, listed, extra_bits) [HESSIAN_##NAME] = &second_##form,
+#include "wire/kinds.def"
+};
 static const struct {
     kernel *on_processor;
     enum objective_device_kind on_device;
@@ -167,19 +174,9 @@ enum objective_device_kind kind_on_device(uint32_t kind) {
     return kernels[kind].on_device;
 }
 
-enum objective_seconds kind_seconds(uint32_t kind) {
+const struct second_form *kind_form(uint32_t kind) {
     assert(kind_row(kind));
-    switch (kind_row(kind)->hessian) {
-    case HESSIAN_EXPECTED:
-        return SECONDS_EXPECTED;
-    case HESSIAN_SCORES:
-        return SECONDS_SCORES;
-    case HESSIAN_NONE:
-    case HESSIAN_SAMPLED:
-    case HESSIAN_LISTED:
-        break;
-    }
-    return SECONDS_SAMPLED;
+    return forms[kind_row(kind)->hessian];
 }
 
 /* Once a bound was exceeded the sums are void, and nothing is added to them. */
@@ -189,12 +186,12 @@ int kernel_run(const struct kernel_place *place, const struct evaluation_parts *
     if (part == parts->count)
         return kernel_no_part(number);
     const uint32_t kind = parts->items[part].kind;
-    const enum kind_hessian hessian = kind_row(kind)->hessian;
+    const struct second_form *form = kind_form(kind);
     struct chunk_result found = {.values = rows->values, .first = rows->first, .rows = rows->count};
     /* The workspace of a thread is for blocks of listed columns, or for those of the first, in a
      * run. */
-    assert(hessian == HESSIAN_NONE || (place->sample->seconds == kind_seconds(kind) &&
-                                       (hessian != HESSIAN_LISTED || place->sample->list)));
+    assert(!form ||
+           (place->sample->form == form && kind_row(kind)->listed == !!place->sample->list));
     int code = kernels[kind].on_processor(place, number, rows,
                                           computed->exceeded ? NULL : place->sums, &found);
     if (!code)
@@ -239,14 +236,14 @@ void computed_add_chunk(struct computed *computed, const struct evaluation_parts
     add_totals(&computed->totals.sum[evaluation_first_total(parts, part)], kind->totals, found);
     if (kind->sums == SUMS_NONE) /* No derivative goes into a sum, so no bound applies. */
         return;
-    if (kind->hessian == HESSIAN_SCORES) {
+    const struct second_form *form = forms[kind->hessian];
+    if (form && form->scores) {
         const struct maxima largest = maxima_of_one(found->hessian.largest);
         maxima_merge(&computed->maxima, &largest);
     }
-    if (kind->hessian == HESSIAN_NONE)
+    if (!form)
         maxima_merge(&computed->maxima, &found->result.maxima);
-    computed->exceeded |=
-        kind->hessian == HESSIAN_NONE ? found->result.exceeded : found->hessian.exceeded;
+    computed->exceeded |= form ? found->hessian.exceeded : found->result.exceeded;
     if (kind->sums == SUMS_ROWS) { /* Each row has a value of the sums an output. */
         computed->values += found->rows;
         computed->rows = row_range_join(

@@ -85,8 +85,8 @@ struct kernel_place {
 int kernel_run(const struct kernel_place *place, const struct evaluation_parts *parts,
                uint32_t number, const struct rows *rows, struct computed *computed);
 
-/* Which S its second derivatives are made of; SECONDS_SAMPLED if it adds up none. */
-enum objective_seconds kind_seconds(uint32_t kind);
+/* What a row adds to the second derivatives of the kind; NULL if it adds up none. */
+const struct second_form *kind_form(uint32_t kind);
 
 /* What a device computes for the kind; OBJECTIVE_DEVICE_NONE: the processor computes it, even
  * beside a device. */

@@ -55,7 +55,7 @@ static const char *weights_fault(const struct replica *replica,
     const struct replica_setup *setup = &replica->setup;
     const struct layout_tensor *all = &setup->layout.tensor[0];
     bool wanted = setup->precondition == PRECONDITION_LISTED;
-    bool listed = kind_row(parts->items[0].kind)->hessian == HESSIAN_LISTED;
+    bool listed = kind_row(parts->items[0].kind)->listed;
     if (evaluation_sums(parts) == SUMS_TRIANGLE && listed != wanted)
         return "asked for curvature by other parameters than was set up for";
     if (weights->length > (listed ? setup->block_columns : 0))
@@ -251,8 +251,7 @@ static struct range sums_accrued(const struct replica *replica, enum sums_layout
             layout_strip(&setup->layout, setup->strip_columns, evaluation->strip);
         return (struct range){span.first, span.count};
     }
-    if (sums == SUMS_TRIANGLE &&
-        kind_row(evaluation->parts.items[0].kind)->hessian == HESSIAN_LISTED)
+    if (kind_row(evaluation->parts.items[0].kind)->listed)
         return (struct range){
             0, evaluation_listed_sums(sizes, setup->block_columns, evaluation->weights.count)};
     return (struct range){0, evaluation_sums_total(sums, sizes)};

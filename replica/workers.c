@@ -98,16 +98,14 @@ int worker_begin(struct worker *worker, struct kernel_use *use) {
         .uniform = workers->settings.uniform,
         .bounds = computation->bounds,
     };
-    uint32_t kind = computation->parts.items[0].kind;
-    enum kind_hessian hessian = kind_row(kind)->hessian;
-    bool errors = hessian == HESSIAN_EXPECTED || hessian == HESSIAN_SCORES;
+    const struct kind_row *kind = kind_row(computation->parts.items[0].kind);
     use->sample = (struct objective_sample){
-        .seconds = kind_seconds(kind),
-        .exponent = errors ? workers->settings.extra_bits : workers->settings.exponents,
+        .form = kind_form(computation->parts.items[0].kind),
+        .exponent = kind->extra_bits ? workers->settings.extra_bits : workers->settings.exponents,
         .examples = workers->settings.examples,
         .columns = workers->settings.block_columns,
         .shared = workers->settings.shared,
-        .list = hessian == HESSIAN_LISTED ? &computation->weights : NULL,
+        .list = kind->listed ? &computation->weights : NULL,
         .derivative_exponent = computation->bounds.exponent[0],
         .sampling = computation->sampling,
     };
@@ -127,7 +125,7 @@ int worker_begin(struct worker *worker, struct kernel_use *use) {
     objective_scratch_at(worker->scratch[shape], workers->strips > 1 ? 0 : computation->point);
     const struct objective_need need = {
         .rows = workers->settings.most,
-        .sample = workers->layout == SUMS_TRIANGLE ? &use->sample : NULL,
+        .sample = use->sample.form ? &use->sample : NULL,
         .change = use->scale.change,
         .gradient = true,
     };
@@ -278,7 +276,7 @@ static void set_layout(struct workers *workers) {
     workers->sums = evaluation_sums_total(workers->layout, &workers->settings.sizes);
     if (workers->strips > 1 && workers->layout == SUMS_PARAMETERS)
         workers->sums = objective_parameters(&workers->shape[strip_shape(workers)]);
-    if (kind_row(parts->items[0].kind)->hessian == HESSIAN_LISTED)
+    if (kind_row(parts->items[0].kind)->listed)
         workers->sums =
             evaluation_listed_sums(&workers->settings.sizes, workers->settings.block_columns,
                                    workers->computation.weights.count);

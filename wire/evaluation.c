@@ -7,9 +7,19 @@
 
 #include "base/memory.h"
 
+/* Of each of enum kind_hessian. */
+enum {
+    HESSIAN_NONE_LISTED = false,
+    HESSIAN_NONE_EXTRA_BITS = false,
+#define HESSIAN(NAME, form, listed, extra_bits)                                                    \
+    HESSIAN_##NAME##_LISTED = (listed), HESSIAN_##NAME##_EXTRA_BITS = (extra_bits),
+#include "wire/kinds.def"
+};
+
 static const struct kind_row kinds[] = {
 #define KIND(NAME, name, number, totals, sums, point, strips, hessian, kernel, device, text)       \
-    [number] = {#name, totals, sums, point, strips, hessian},
+    [number] = {                                                                                   \
+        #name, totals, sums, point, strips, hessian, hessian##_LISTED, hessian##_EXTRA_BITS},
 #include "wire/kinds.def"
 };
 

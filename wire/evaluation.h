@@ -65,10 +65,8 @@ enum kind_strips {
 /* Which second derivatives a part adds up. */
 enum kind_hessian {
     HESSIAN_NONE,
-    HESSIAN_SAMPLED,  /* those of sampled rows, by the columns of the block */
-    HESSIAN_LISTED,   /* those of sampled rows, by listed weights and all biases */
-    HESSIAN_EXPECTED, /* what they are on average over labels, for the errors of estimates */
-    HESSIAN_SCORES,   /* products of scores in their place, for the errors of estimates */
+#define HESSIAN(NAME, form, listed, extra_bits) HESSIAN_##NAME,
+#include "wire/kinds.def"
 };
 
 /* A row of the table, without the columns that only replicas look at: kernel and device. */
@@ -79,6 +77,7 @@ struct kind_row {
     enum kind_point point;
     enum kind_strips strips;
     enum kind_hessian hessian;
+    bool listed, extra_bits; /* of the second derivatives */
 };
 
 /* NULL for a number that no kind has. */

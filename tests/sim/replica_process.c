@@ -156,8 +156,7 @@ static void compute_chunk(const struct job *job, struct replica_process *self, u
     const struct objective_scale scale = {.exponent = all ? all + column : NULL,
                                           .uniform = job->data.uniform_exponent,
                                           .bounds = computation->bounds};
-    const struct objective_sample sample = {.seconds =
-                                                kind_seconds(computation->parts.items[0].kind),
+    const struct objective_sample sample = {.form = kind_form(computation->parts.items[0].kind),
                                             .exponent = job->exponent,
                                             .examples = job->data.rows,
                                             .columns = self->block_columns,

@@ -26,7 +26,8 @@ static inline int64_t *new_triangle(const struct objective_shape *shape) {
 
 /* All rows, unless the test says otherwise. */
 static inline struct objective_sample sample_of(const struct canned *canned) {
-    return (struct objective_sample){.exponent = canned->exponent,
+    return (struct objective_sample){.form = &second_sampled,
+                                     .exponent = canned->exponent,
                                      .examples = CANNED_ROWS,
                                      .columns = objective_columns(&canned->shape),
                                      .derivative_exponent =

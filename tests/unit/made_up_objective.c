@@ -66,6 +66,11 @@ int objective_block(const struct objective_shape *shape, const struct objective_
     return 0;
 }
 
+/* Only whether they are of scores is looked at. */
+#define HESSIAN(NAME, form, listed, extra_bits) const struct second_form second_##form;
+#include "wire/kinds.def"
+const struct second_form second_scores = {.scores = true};
+
 /* A chunk adds its number plus one to every element of the triangle. */
 void objective_curvature(const struct objective_shape *shape, const struct objective_sample *sample,
                          const struct rows *rows, uint32_t number, const double *parameters,

@@ -54,7 +54,8 @@ static struct lottery *lottery_new(enum objective_kind kind) {
 
 static struct objective_hessian draw(struct lottery *lottery, uint32_t number,
                                      struct row_sampling sampling) {
-    struct objective_sample sample = {.exponent = lottery->exponent,
+    struct objective_sample sample = {.form = &second_sampled,
+                                      .exponent = lottery->exponent,
                                       .examples = 10,
                                       .columns = objective_columns(&lottery->shape),
                                       .derivative_exponent = 20,

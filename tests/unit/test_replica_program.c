@@ -304,7 +304,8 @@ static void make_set(struct world *world) {
 
 static double chunk_curvature(const struct world *world, uint32_t number, const struct rows *rows,
                               struct objective_scratch *scratch, int64_t *triangle) {
-    const struct objective_sample sample = {.exponent = set_info(world->set)->exponent,
+    const struct objective_sample sample = {.form = &second_sampled,
+                                            .exponent = set_info(world->set)->exponent,
                                             .examples = set_info(world->set)->rows,
                                             .columns = objective_columns(&world->shape),
                                             .derivative_exponent = EXPONENT,
