@@ -63,21 +63,21 @@ static int check_options(const struct array_reader *reader) {
     const char *path = reader->blocks->path, *kind = array_format_name(reader->data.format);
     if (options->carried)
         return format_carries_none(path);
-    if (options->separator)
+    if (options->label.separator)
         return error_set(ERROR_DATA,
                          "%s is %s, and its labels are single numbers: for lists of labels give "
                          "LIBSVM text or CSV",
                          path, kind);
-    if (options->table)
+    if (options->table.known)
         return error_set(
             ERROR_DATA,
             "%s is %s, which has no columns with names and kinds as the CSV files that "
             "the others are like; give CSV here",
             path, kind);
-    if (options->columns && options->columns != reader->data.width + 1)
+    if (options->table.columns && options->table.columns != reader->data.width + 1)
         return error_set(ERROR_DATA, "%s: a row has %u numbers, and %u are trained on", path,
-                         reader->data.width, options->columns - 1);
-    if (options->labels || options->label_optional)
+                         reader->data.width, options->table.columns - 1);
+    if (options->label.file || options->label.optional)
         return 0;
     return error_set(
         ERROR_DATA,
@@ -88,7 +88,7 @@ static int check_options(const struct array_reader *reader) {
 }
 
 static int check_labels(const struct array_reader *reader) {
-    const char *labels = reader->options->labels, *data = reader->blocks->path;
+    const char *labels = reader->options->label.file, *data = reader->blocks->path;
     if (reader->label.width != 1)
         return error_set(ERROR_DATA, "%s has %u numbers a row; a label is one", labels,
                          reader->label.width);
@@ -100,7 +100,7 @@ static int check_labels(const struct array_reader *reader) {
 }
 
 static int open_labels(struct array_reader *reader) {
-    const char *path = reader->options->labels;
+    const char *path = reader->options->label.file;
     enum source_format format;
     int code = input_open(path, false, &reader->input);
     if (code)
@@ -122,11 +122,11 @@ int array_reader_open(struct blocks *data, const struct source_options *options,
     enum source_format format;
     *opened = NULL;
     int code = find_format(data, options->format, &format);
-    if (!code && format == FORMAT_AUTO && options->labels)
+    if (!code && format == FORMAT_AUTO && options->label.file)
         return error_set(ERROR_DATA,
                          "%s is text, which has its labels in its rows: it goes without the file "
                          "of labels, %s",
-                         data->path, options->labels);
+                         data->path, options->label.file);
     if (code || format == FORMAT_AUTO)
         return code;
     struct array_reader *reader = memory_new(1, sizeof *reader);
@@ -135,7 +135,7 @@ int array_reader_open(struct blocks *data, const struct source_options *options,
     code = array_read_header(data, format, &reader->data);
     if (!code)
         code = check_options(reader);
-    if (!code && options->labels)
+    if (!code && options->label.file)
         code = open_labels(reader);
     if (code)
         array_reader_close(reader);
@@ -217,7 +217,7 @@ static void parse_row(const struct array_reader *reader, struct batch *batch, ui
     }
     if (reader->input && !isfinite(label)) {
         batch_reject(batch, line, "its label in %s is %g, which is not finite",
-                     reader->options->labels, label);
+                     reader->options->label.file, label);
         return;
     }
     for (uint32_t j = 0; j < width && !batch->row_count; j++)

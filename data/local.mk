@@ -2,8 +2,8 @@ noinst_LIBRARIES += libdata.a
 # The rooms in their order: a file may include files of the rooms before its own.
 libdata_a_SOURCES = \
 	data/text/date.c data/text/date.h data/text/json.c data/text/json.h data/text/letters.c \
-	data/text/letters.h data/text/number.c data/text/number.h data/text/zone.c data/text/zone.h \
-	data/table/monotone.c data/table/spelling.c data/table/spelling.h data/table/table.c \
+	data/text/letters.h data/text/number.c data/text/number.h data/text/syntax.h data/text/zone.c data/text/zone.h \
+	data/table/monotone.c data/table/options.h data/table/spelling.c data/table/spelling.h data/table/table.c \
 	data/table/table.h data/table/table_column.c data/table/table_json.c data/table/words.c \
 	data/table/words.h \
 	data/remote/address.c data/remote/address.h data/remote/folder_walk.c data/remote/folder_walk.h \
@@ -12,12 +12,12 @@ libdata_a_SOURCES = \
 	data/remote/request.c data/remote/request.h data/remote/stamp.h \
 	data/source/batch.c data/source/batch.h data/source/blocks.c data/source/blocks.h \
 	data/source/dictionary.c data/source/dictionary.h data/source/foreign.c data/source/input.c \
-	data/source/input.h data/source/properties.c data/source/property_files.c data/source/source.h \
-	data/source/source_files.c \
+	data/source/folders.h data/source/input.h data/source/paths.c data/source/paths.h \
+	data/source/properties.c data/source/properties.h data/source/property_files.c \
+	data/source/rows.h data/source/source.c data/source/source.h data/source/source_folders.c \
 	data/csv/cells.c data/csv/csv.c data/csv/csv_carry.c data/csv/csv_date.c data/csv/csv_folders.c \
 	data/csv/csv_index.c data/csv/csv_kinds.c data/csv/csv_layout.c data/csv/csv_match.c \
 	data/csv/csv_twins.c data/csv/format.c data/csv/format.h data/csv/json_lines.c \
-	data/csv/source_folders.c \
 	data/parquet/parquet.h data/parquet/parquet_arrow.c data/parquet/parquet_block.c \
 	data/parquet/parquet_block.h data/parquet/parquet_cell.c data/parquet/parquet_cell.h \
 	data/parquet/parquet_codec.c data/parquet/parquet_encoding.c data/parquet/parquet_float.c \

@@ -23,6 +23,7 @@
 #include "data/parquet/parquet_reader.h"
 #include "data/source/blocks.h"
 #include "data/source/input.h"
+#include "data/source/paths.h"
 
 #define BEGINNING_BYTES 512 /* that tell what a file is */
 
@@ -302,7 +303,7 @@ int source_read_in_parts(const char *path, const struct source_options *options,
     if (code)
         return code;
     for (enum row_property i = 0; i < ROW_PROPERTIES && !code; i++) {
-        const char *beside = source_property_file(options, i);
+        const char *beside = options->property.file[i];
         if (beside)
             code = property_file_open(beside, path, i, &reader.file[i]);
     }
@@ -329,8 +330,8 @@ int source_columns(const char *path, const struct source_options *options, bool 
     struct blocks blocks;
     struct batch batch;
     struct input *input;
-    names.numbers_only = !kinds; /* else none are found out, nor told of */
-    names.order = NULL;
+    names.table.numbers_only = !kinds; /* else none are found out, nor told of */
+    names.table.order = NULL;
     *table = NULL;
     int code = input_open(path, options->streams, &input);
     if (code)

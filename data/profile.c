@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/source/rows.h"
 #include "data/text/date.h"
 #include "data/text/number.h"
 

@@ -132,10 +132,10 @@ static int lay_out(struct dml_scorer *scorer, const char *const *names, unsigned
     int code = score_options(scorer->model, &scorer->options);
     if (code)
         return code;
-    scorer->options.label_optional = true;
-    scorer->options.ignores_weights = true;
+    scorer->options.label.optional = true;
+    scorer->options.property.ignores_weights = true;
     if (flags & DML_MISSING_COLUMNS)
-        scorer->options.missing_columns = MISSING_COLUMNS_MISSING;
+        scorer->options.table.missing_columns = MISSING_COLUMNS_MISSING;
     code = format_of_names(&scorer->format, &scorer->options, names, scorer->columns);
     if (code)
         return code;

@@ -74,25 +74,27 @@ static const char *const header_names[] = {
 
 json_t *score_options_json(const struct source_options *options) {
     json_t *object = json_pack("{s:s, s:s}", "format", source_format_names[options->format],
-                               "header", header_names[options->header]);
-    if (options->label)
-        json_object_set_new(object, "label", text_to_json(options->label));
-    if (options->delimiter)
-        json_object_set_new(object, "delimiter", json_string(options->delimiter));
-    if (options->decimal)
-        json_object_set_new(object, "decimal", json_string(options->decimal));
-    if (options->quote)
-        json_object_set_new(object, "quote", json_string(source_quote_names[options->quote]));
-    if (options->comment)
-        json_object_set_new(object, "comment", json_string(options->comment));
-    if (options->folders)
-        json_object_set_new(object, "folders", json_string(source_folders_names[options->folders]));
+                               "header", header_names[options->syntax.header]);
+    if (options->label.column)
+        json_object_set_new(object, "label", text_to_json(options->label.column));
+    if (options->syntax.delimiter)
+        json_object_set_new(object, "delimiter", json_string(options->syntax.delimiter));
+    if (options->syntax.decimal)
+        json_object_set_new(object, "decimal", json_string(options->syntax.decimal));
+    if (options->syntax.quote)
+        json_object_set_new(object, "quote",
+                            json_string(source_quote_names[options->syntax.quote]));
+    if (options->syntax.comment)
+        json_object_set_new(object, "comment", json_string(options->syntax.comment));
+    if (options->folders.which)
+        json_object_set_new(object, "folders",
+                            json_string(source_folders_names[options->folders.which]));
     json_t *skip = json_array();
-    for (const char *const *name = options->skip; name && *name; name++)
+    for (const char *const *name = options->table.skip; name && *name; name++)
         json_array_append_new(skip, text_to_json(*name));
     json_object_set_new(object, "skip", skip);
-    if (options->columns)
-        json_object_set_new(object, "columns", json_integer(options->columns));
+    if (options->table.columns)
+        json_object_set_new(object, "columns", json_integer(options->table.columns));
     return object;
 }
 
@@ -124,7 +126,7 @@ static int read_skip(const json_t *array, struct source_options *options) {
     if (!count)
         return 0;
     const char **skip = memory_new(count + 1, sizeof *skip);
-    options->skip = skip;
+    options->table.skip = skip;
     for (size_t i = 0; i < count; i++) {
         const char *name = json_string_value(json_array_get(array, i));
         if (!name)
@@ -142,7 +144,7 @@ static char *read_label(const json_t *source, const struct model_layout *layout,
         return NULL; /* the table tells it */
     if (label)
         return memory_copy_string(label);
-    if (options->skip || !layout->features)
+    if (options->table.skip || !layout->features)
         return NULL;
     uint64_t last = layout->feature_id[layout->features - 1];
     return memory_format("%llu", (unsigned long long)last + 1);
@@ -166,30 +168,30 @@ int score_options(const struct model *model, struct source_options *options) {
         return code;
     }
     options->format = (enum source_format)format;
-    options->header = (enum csv_header)header;
-    options->delimiter = read_text(source, "delimiter");
-    options->decimal = read_text(source, "decimal");
-    options->quote = (enum csv_quote)quote;
-    options->folders = (enum csv_folders)folders;
-    options->comment = read_text(source, "comment");
+    options->syntax.header = (enum csv_header)header;
+    options->syntax.delimiter = read_text(source, "delimiter");
+    options->syntax.decimal = read_text(source, "decimal");
+    options->syntax.quote = (enum csv_quote)quote;
+    options->folders.which = (enum csv_folders)folders;
+    options->syntax.comment = read_text(source, "comment");
     json_int_t columns = json_integer_value(json_object_get(source, "columns"));
-    options->separator = model->layout.separator;
-    options->table = model->layout.table;
-    options->by_model = true;
-    options->numbers_only = !options->table;
-    options->columns = columns > 0 && columns <= UINT32_MAX ? (uint32_t)columns : 0;
-    options->label = read_label(source, &model->layout, options);
+    options->label.separator = model->layout.separator;
+    options->table.known = model->layout.table;
+    options->table.by_model = true;
+    options->table.numbers_only = !options->table.known;
+    options->table.columns = columns > 0 && columns <= UINT32_MAX ? (uint32_t)columns : 0;
+    options->label.column = read_label(source, &model->layout, options);
     return 0;
 }
 
 void score_options_release(struct source_options *options) {
-    for (const char *const *name = options->skip; name && *name; name++)
+    for (const char *const *name = options->table.skip; name && *name; name++)
         free((void *)*name);
-    free((void *)options->skip);
-    free((void *)options->label);
-    free((void *)options->delimiter);
-    free((void *)options->decimal);
-    free((void *)options->comment);
+    free((void *)options->table.skip);
+    free((void *)options->label.column);
+    free((void *)options->syntax.delimiter);
+    free((void *)options->syntax.decimal);
+    free((void *)options->syntax.comment);
     *options = (struct source_options){0};
 }
 

@@ -67,8 +67,8 @@ bool offsets_needed_beside(const struct model_layout *layout, enum row_property 
 static int check_option(const struct model_layout *layout, const char *path,
                         const struct source_options *options, enum row_property property) {
     const char *name = rules[property].name, *files = rules[property].files;
-    bool file = source_property_file(options, property) != NULL;
-    bool given = file || source_property_column(options, property);
+    bool file = options->property.file[property] != NULL;
+    bool given = file || options->property.column[property];
     char text[COLUMN_TEXT];
     const char *column = column_of(layout, property, text);
     if (given && !layout->needs[property])

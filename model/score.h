@@ -11,6 +11,7 @@
 
 #include "data/pack/pack.h"
 #include "data/set/holdout.h"
+#include "data/source/paths.h"
 #include "model/model.h"
 
 /* No confusion matrix is kept of more classes than the first number; more than the second are not

@@ -18,6 +18,7 @@
 #include "model/margins.h"
 #include "model/offsets.h"
 #include "model/terms.h"
+#include "data/source/input.h"
 #include "base/text.h"
 
 struct scored_row {
@@ -360,7 +361,7 @@ int score_files(const struct model *model, char *const *paths, const struct sour
         lines_write_header(scorer.lines);
     }
     struct source_options reading = *options;
-    reading.ignores_weights = !figures;
+    reading.property.ignores_weights = !figures;
     scorer.bad_lines_max = reading.bad_lines_max;
     return scorer_finish(&scorer, read_files(&scorer, paths, beside, &reading, threads), figures);
 }

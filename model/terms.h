@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "data/source/source.h"
+#include "data/source/rows.h"
 #include "model/model.h"
 
 /* Zeroed memory has none. Release with terms_release(). */

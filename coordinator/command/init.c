@@ -212,7 +212,7 @@ static void put_seen(const struct proposal *proposal, uint32_t i, FILE *file) {
         fputs(", empty", file);
         return;
     }
-    if (column->name && source_has_folder(&proposal->reading, column->name)) {
+    if (column->name && source_has_folder(&proposal->reading.folders, column->name)) {
         fputs(", the value of each file's folder", file);
         return;
     }
@@ -347,19 +347,19 @@ static void put_table(const struct proposal *proposal, FILE *file) {
     fputs("\ncsv {\n", file);
     if (!named)
         fputs("    header = no\n", file);
-    if (proposal->reading.header == CSV_HEADER_YES)
+    if (proposal->reading.syntax.header == CSV_HEADER_YES)
         fputs("    header = yes\n", file);
     if (profile->report.label_column) {
         fputs("    label = ", file);
         put_column(profile, profile->report.label_column - 1, file);
         fputs("\n", file);
     }
-    put_text_key("delimiter", proposal->reading.delimiter, file);
-    put_text_key("decimal", proposal->reading.decimal, file);
-    if (proposal->reading.missing) {
+    put_text_key("delimiter", proposal->reading.syntax.delimiter, file);
+    put_text_key("decimal", proposal->reading.syntax.decimal, file);
+    if (proposal->reading.table.missing) {
         fputs("    missing = { ", file);
-        for (const char *const *word = proposal->reading.missing; *word; word++) {
-            fputs(word > proposal->reading.missing ? ", " : "", file);
+        for (const char *const *word = proposal->reading.table.missing; *word; word++) {
+            fputs(word > proposal->reading.table.missing ? ", " : "", file);
             key_print_text(*word, file);
         }
         fputs(" }\n", file);
@@ -367,8 +367,8 @@ static void put_table(const struct proposal *proposal, FILE *file) {
     put_amounts(proposal, file);
     put_columns(proposal, "numbers", USE_AS_NUMBER, file);
     put_columns(proposal, "categories", USE_AS_CATEGORY, file);
-    const char *format = proposal->reading.date_format ? proposal->reading.date_format
-                                                       : date_formats_first(proposal->dates);
+    const char *format = proposal->reading.table.date_format ? proposal->reading.table.date_format
+                                                             : date_formats_first(proposal->dates);
     put_columns(proposal, "dates", USE_AS_DATE, file);
     put_text_key("date_format", format && strcmp(format, DATE_FORMAT_ISO) != 0 ? format : NULL,
                  file);
@@ -402,7 +402,7 @@ static void put_row_keys(const struct proposal *proposal, FILE *file) {
 /* Counts are of what was exposed to them: twice as long, twice as many. */
 static void put_exposure(const struct proposal *proposal, FILE *file) {
     const uint32_t exposure = proposal->profile.report.table ? proposal_exposure(proposal) : 0;
-    if (!exposure || proposal->reading.exposure)
+    if (!exposure || proposal->reading.property.column[ROW_EXPOSURE])
         return;
     const bool counts = !strcmp(proposal->objective, "poisson");
     fputs(counts ? "exposure  = "
@@ -581,7 +581,8 @@ static int find_file(struct proposal *proposal, const char *entry, char ***paths
     for (bool lacks = true; lacks && (*paths)[number]; number += lacks) {
         lacks = false;
         source_beside_name(beside, number, &proposal->reading);
-        for (const struct source_folder *of = proposal->reading.folder; of && of->name; of++)
+        for (const struct source_folder *of = proposal->reading.folders.column; of && of->name;
+             of++)
             lacks |= !*of->value;
     }
     number = (*paths)[number] ? number : 0;
@@ -593,10 +594,11 @@ static int find_file(struct proposal *proposal, const char *entry, char ***paths
 
 int command_init(const struct options *options) {
     char *entry = address_shown(options->operands[0]), **paths = NULL;
-    struct proposal proposal = {.data = entry,
-                                .reading = {.trim = true, .ngrams = 1, .lowercase = true},
-                                .settings = options->settings,
-                                .settings_count = options->settings_count};
+    struct proposal proposal = {
+        .data = entry,
+        .reading = {.table.trim = true, .words.ngrams = 1, .words.lowercase = true},
+        .settings = options->settings,
+        .settings_count = options->settings_count};
     struct source_beside beside = {0};
     char *path = options->output ? memory_copy_string(options->output) : job_path(entry);
     int code = job_set_reading(options->settings, options->settings_count, READING_FOR_JOB,

@@ -16,6 +16,7 @@
 #include "coordinator/command/print.h"
 #include "coordinator/job/job.h"
 #include "model/output_columns.h"
+#include "data/source/input.h"
 #include "model/score.h"
 
 /* A model, and how it was trained to read data. */
@@ -188,7 +189,7 @@ int command_predict(const struct options *options) {
     predicting.output.columns = columns;
     if (!code)
         code = check_not_data(options->output, scoring.paths);
-    scoring.reading.label_optional = true;
+    scoring.reading.label.optional = true;
     scoring.reading.hands_out_bad = true;
     if (!code)
         code = output_file_write(options->output, write_predictions, &predicting);

@@ -51,7 +51,7 @@ static bool may_be_labels(const struct profile *profile) {
  * end the lines, nor sentences or names, nor count the rows, as the index that pandas puts last. */
 static int look_for_labels(struct proposal *proposal) {
     const struct profile *profile = &proposal->profile;
-    const bool told = proposal->reading.label;
+    const bool told = proposal->reading.label.column;
     int code = proposal_read_names(proposal);
     const bool table = source_is_table(profile->report.format); /* others have no such choice */
     while (!code && !told && table && profile->report.label_column > 1 && !may_be_labels(profile)) {
@@ -60,8 +60,8 @@ static int look_for_labels(struct proposal *proposal) {
             label--;
         if (profile->report.table->column[label - 1].kind == COLUMN_SKIPPED) /* as an index is */
             break;
-        free((void *)proposal->reading.label);
-        proposal->reading.label = memory_format("%u", label);
+        free((void *)proposal->reading.label.column);
+        proposal->reading.label.column = memory_format("%u", label);
         code = proposal_look(proposal);
     }
     return code;
@@ -85,7 +85,7 @@ static int look_at_labels(struct proposal *proposal) {
     }
     if (code || !texts || texts > words || texts == profile->label_count)
         return code;
-    proposal->reading.missing = table_missing_words;
+    proposal->reading.table.missing = table_missing_words;
     return proposal_look(proposal);
 }
 
@@ -389,9 +389,9 @@ static void warn_of_texts(const struct proposal *proposal, uint32_t i) {
 
 int proposal_make(struct proposal *proposal) {
     int code = proposal_find_label(proposal);
-    proposal->named_label = proposal->reading.label;
-    proposal->reading.label_optional = true; /* rows without one are counted */
-    proposal->reading.surveys = true;
+    proposal->named_label = proposal->reading.label.column;
+    proposal->reading.label.optional = true; /* rows without one are counted */
+    proposal->reading.table.surveys = true;
     if (!code)
         code = look_at_labels(proposal);
     if (!code)

@@ -37,11 +37,11 @@ int proposal_find_label(struct proposal *proposal) {
     struct table *table = NULL;
     int code = source_columns(proposal->data, &proposal->reading, false, &table, NULL);
     for (size_t k = 0; table && k < sizeof label_names / sizeof *label_names; k++)
-        for (uint32_t i = 0; i < table->columns && !proposal->reading.label; i++)
+        for (uint32_t i = 0; i < table->columns && !proposal->reading.label.column; i++)
             if (table->column[i].name && !strcasecmp(table->column[i].name, label_names[k]) &&
                 !is_coordinate(table, i) &&
-                !source_has_folder(&proposal->reading, table->column[i].name))
-                proposal->reading.label = memory_copy_string(table->column[i].name);
+                !source_has_folder(&proposal->reading.folders, table->column[i].name))
+                proposal->reading.label.column = memory_copy_string(table->column[i].name);
     table_free(table);
     return code;
 }
@@ -72,7 +72,7 @@ static bool is_exported_word(const char *text) {
 }
 
 bool proposal_has_commas(const struct proposal *proposal) {
-    return proposal->reading.decimal && *proposal->reading.decimal == ',';
+    return proposal->reading.syntax.decimal && *proposal->reading.syntax.decimal == ',';
 }
 
 /* ---- lists of columns and words ---- */
@@ -183,7 +183,7 @@ struct survey {
 static void propose_words(struct proposal *proposal, const struct survey *survey) {
     const struct profile *profile = &proposal->profile;
     const char *const *base =
-        proposal->reading.missing ? proposal->reading.missing : table_missing_words;
+        proposal->reading.table.missing ? proposal->reading.table.missing : table_missing_words;
     uint32_t found = 0;
     for (uint32_t i = 0; i < profile->columns; i++)
         found += profile->column[i].odd_count;
@@ -192,7 +192,7 @@ static void propose_words(struct proposal *proposal, const struct survey *survey
     bool more = false;
     for (; *base; base++) {
         bool is_label = false;
-        for (uint32_t i = 0; i < profile->label_count && !proposal->reading.missing; i++)
+        for (uint32_t i = 0; i < profile->label_count && !proposal->reading.table.missing; i++)
             is_label |= profile->label[i].text && !strcmp(profile->label[i].text, *base);
         if (!is_label)
             list[count++] = memory_copy_string(*base);
@@ -213,7 +213,7 @@ static void propose_words(struct proposal *proposal, const struct survey *survey
         }
     }
     if (more)
-        replace_list(&proposal->own_missing, list, &proposal->reading.missing);
+        replace_list(&proposal->own_missing, list, &proposal->reading.table.missing);
     else
         names_free((char **)(void *)list);
 }
@@ -292,7 +292,7 @@ void proposal_forget(struct proposal *proposal) {
 /* Takes the columns of numbers for texts, of which all are read, and settles what columns are. */
 static int settle_columns(struct proposal *proposal, struct survey *survey) {
     struct table *table = NULL;
-    const char *const *given = proposal->reading.categories;
+    const char *const *given = proposal->reading.table.categories;
     const enum log_level level = log_level_now;
     log_level_now = LOG_ERROR;
     int code = source_columns(proposal->data, &proposal->reading, true, &table, NULL);
@@ -306,18 +306,18 @@ static int settle_columns(struct proposal *proposal, struct survey *survey) {
         survey->numbers[i] = table->column[i].kind == COLUMN_NUMBER && table->column[i].found &&
                              !table->column[i].is_part;
     const char **all = with_columns(given, table, survey->numbers);
-    proposal->reading.categories = all;
+    proposal->reading.table.categories = all;
     code = proposal_look(proposal);
-    proposal->reading.categories = given;
+    proposal->reading.table.categories = given;
     names_free((char **)(void *)all);
     if (!code && proposal->profile.report.names_doubtful &&
-        proposal->reading.header == CSV_HEADER_AUTO) { /* so it was no row with odd texts */
+        proposal->reading.syntax.header == CSV_HEADER_AUTO) { /* so it was no row with odd texts */
         table_free(table);
         free(survey->numbers);
         free(survey->amounts);
         *survey = (struct survey){0}; /* the caller releases it, whatever comes next */
         proposal_forget(proposal);
-        proposal->reading.header = CSV_HEADER_YES;
+        proposal->reading.syntax.header = CSV_HEADER_YES;
         code = proposal_find_label(proposal);
         return code ? code : settle_columns(proposal, survey);
     }
@@ -330,10 +330,10 @@ static int settle_columns(struct proposal *proposal, struct survey *survey) {
     }
     if (!code) {
         replace_list(&proposal->own_categories, with_columns(given, table, proposal->mixed),
-                     &proposal->reading.categories);
+                     &proposal->reading.table.categories);
         replace_list(&proposal->own_amounts,
-                     with_columns(proposal->reading.amounts, table, survey->amounts),
-                     &proposal->reading.amounts);
+                     with_columns(proposal->reading.table.amounts, table, survey->amounts),
+                     &proposal->reading.table.amounts);
     }
     table_free(table);
     return code;
@@ -394,7 +394,7 @@ static bool has_commas(const struct profile *profile) {
 static int refuse_commas(const struct proposal *proposal) {
     const struct profile *profile = &proposal->profile;
     char name[COLUMN_TEXT];
-    for (uint32_t i = 0; i < profile->columns && !proposal->reading.decimal; i++) {
+    for (uint32_t i = 0; i < profile->columns && !proposal->reading.syntax.decimal; i++) {
         const struct table_column *column = &profile->report.table->column[i];
         const struct column_profile *seen = &profile->column[i];
         if (column->kind == COLUMN_CATEGORY && column->found && seen->cells &&
@@ -413,24 +413,25 @@ static int refuse_commas(const struct proposal *proposal) {
  * points. */
 static int look_at_cells(struct proposal *proposal) {
     const struct source_options given = proposal->reading;
-    const bool may_have_commas =
-        !given.decimal && (!given.delimiter || strchr(";t|", *given.delimiter));
+    const bool may_have_commas = !given.syntax.decimal && (!given.syntax.delimiter ||
+                                                           strchr(";t|", *given.syntax.delimiter));
     int code = read_cells(proposal);
     const bool tried = !code && proposal->profile.columns && may_have_commas;
     if (!tried || !has_commas(&proposal->profile))
         return code ? code : refuse_commas(proposal);
     static const char *const delimiters[] = {";", "tab", "|"};
     for (size_t i = 0; i < sizeof delimiters / sizeof *delimiters; i++) {
-        if (given.delimiter && strcmp(given.delimiter, delimiters[i]) != 0)
+        if (given.syntax.delimiter && strcmp(given.syntax.delimiter, delimiters[i]) != 0)
             continue;
         proposal_forget(proposal);
         proposal->reading = given;
-        proposal->reading.decimal = ",";
-        proposal->reading.delimiter = delimiters[i];
+        proposal->reading.syntax.decimal = ",";
+        proposal->reading.syntax.delimiter = delimiters[i];
         code = read_cells(proposal);
-        proposal->reading.delimiter = given.delimiter;
+        proposal->reading.syntax.delimiter = given.syntax.delimiter;
         if (!code) {
-            proposal->reading.decimal = memory_copy_string(","); /* owned, as if it was given */
+            proposal->reading.syntax.decimal =
+                memory_copy_string(","); /* owned, as if it was given */
             return 0;
         }
         error_clear();
@@ -481,7 +482,7 @@ int proposal_read_names(struct proposal *proposal) {
     int code = look_past_repeats(proposal);
     if (code || !proposal->profile.report.names_doubtful)
         return code;
-    proposal->reading.header = CSV_HEADER_YES;
+    proposal->reading.syntax.header = CSV_HEADER_YES;
     proposal_forget(proposal);
     code = proposal_find_label(proposal);
     return code ? code : look_past_repeats(proposal);

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "data/source/paths.h"
 #include "data/source/source.h"
 #include "model/response.h"
 #include "numeric/vector.h"

@@ -110,12 +110,12 @@ struct own_keys {
 
 static struct own_keys own_keys_of(const struct job *job, enum row_property property) {
     const struct own_keys all[ROW_NUMBERS] = {
-        [ROW_WEIGHT] = {"csv.weight", "weights", job->source.weight, job->weights,
-                        job->test_weights, job->holdout_weights},
-        [ROW_OFFSET] = {"offset", "offsets", job->source.offset, job->offsets, job->test_offsets,
-                        job->holdout_offsets},
-        [ROW_EXPOSURE] = {"exposure", "exposures", job->source.exposure, job->exposures,
-                          job->test_exposures, job->holdout_exposures}};
+        [ROW_WEIGHT] = {"csv.weight", "weights", job->source.property.column[ROW_WEIGHT],
+                        job->weights, job->test_weights, job->holdout_weights},
+        [ROW_OFFSET] = {"offset", "offsets", job->source.property.column[ROW_OFFSET], job->offsets,
+                        job->test_offsets, job->holdout_offsets},
+        [ROW_EXPOSURE] = {"exposure", "exposures", job->source.property.column[ROW_EXPOSURE],
+                          job->exposures, job->test_exposures, job->holdout_exposures}};
     return all[property];
 }
 
@@ -133,7 +133,7 @@ int job_check_columns(const struct job *job) {
                              "%s in a file of their own use `%s`",
                              job->file, own.column_key, own.files_key, own.files_key);
     }
-    if (job->source.cluster)
+    if (job->source.property.column[ROW_CLUSTER])
         return error_set(ERROR_CONFIG,
                          "%s: key `summary_cluster`: the data is not a table, and has no such "
                          "columns; remove it, or give the data as a table",
@@ -357,7 +357,7 @@ static const char *no_errors(const struct job *job) {
 }
 
 static int check_summary(const struct job *job) {
-    if (job->source.cluster && !job->summary)
+    if (job->source.property.column[ROW_CLUSTER] && !job->summary)
         return error_set(ERROR_CONFIG,
                          "%s: key `summary_cluster`: without `summary` there are no errors; set "
                          "summary = model or robust, or remove the key",
@@ -461,8 +461,8 @@ void job_warn_of_unused(const struct job *job) {
             "it only with poisson, gamma and tweedie, so it is probably not meant with %s; for "
             "numbers of trials use csv.weight, otherwise see `offset`",
             job->file, objective_name(job->objective));
-    bool text = job->source.text && *job->source.text;
-    warn_unless(job, "csv.category_least", !job->source.hash_bits || text, "with `csv.hash`");
+    bool text = job->source.table.text && *job->source.table.text;
+    warn_unless(job, "csv.category_least", !job->source.table.hash_bits || text, "with `csv.hash`");
     warn_unless(job, "csv.text_values", text, "without `csv.text`");
     warn_unless(job, "csv.ngrams", text, "without `csv.text`");
     warn_unless(job, "csv.lowercase", text, "without `csv.text`");

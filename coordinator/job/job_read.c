@@ -149,7 +149,7 @@ static int complete(struct job *job) {
         assert(!code);
     }
     if (objective_of(job->objective)->labels == LABEL_LISTS)
-        job->source.separator = job->separator[0]; /* so much of reading depends on it */
+        job->source.label.separator = job->separator[0]; /* so much of reading depends on it */
     code = job_check(job);
     if (!code)
         job_warn_of_unused(job);
@@ -208,10 +208,19 @@ int job_read_state(const char *path, const char *const *settings, uint32_t setti
 /* How columns become features is in a model, and nothing else can be said of them afterwards. */
 static bool is_settled_by_model(const struct key *key) {
 #define AT(member) offsetof(struct job, source.member)
-    static const size_t settled[] = {AT(numbers),     AT(categories), AT(text),    AT(ngrams),
-                                     AT(lowercase),   AT(word_least), AT(letters), AT(dates),
-                                     AT(date_format), AT(missing),    AT(trim),    AT(hash_bits),
-                                     AT(cluster)};
+    static const size_t settled[] = {AT(table.numbers),
+                                     AT(table.categories),
+                                     AT(table.text),
+                                     AT(words.ngrams),
+                                     AT(words.lowercase),
+                                     AT(words.least),
+                                     AT(words.letters),
+                                     AT(table.dates),
+                                     AT(table.date_format),
+                                     AT(table.missing),
+                                     AT(table.trim),
+                                     AT(table.hash_bits),
+                                     AT(property.column[ROW_CLUSTER])};
 #undef AT
     for (size_t i = 0; i < sizeof settled / sizeof *settled; i++)
         if (key->offset == settled[i])

@@ -19,6 +19,7 @@
 #include "coordinator/job/tiling.h"
 #include "coordinator/run/state_folder.h"
 #include "data/set/holdout.h"
+#include "data/source/input.h"
 #include "data/text/number.h"
 
 static unsigned threads_here(void) {
@@ -140,15 +141,15 @@ static int pack_next(const struct packing *packing, const struct source_options 
     reading.may_be_empty = options->may_be_empty && !reading.streams;
     const struct source_shape *shape = packing->shape;
     if (shape && !shape->table) { /* the first file, whose table those after it get */
-        reading.order = order_for(&reading, options->order, path);
+        reading.table.order = order_for(&reading, options->table.order, path);
     } else {
         if (shape) {
-            reading.table = shape->table;
-            reading.label = NULL;
+            reading.table.known = shape->table;
+            reading.label.column = NULL;
         }
         shorter = dataset_table_for(&reading, path);
         if (shorter)
-            reading.table = shorter;
+            reading.table.known = shorter;
     }
     assert(list->count <= number);
     int code = pack_one(&reading, packing->folder, path, &list->packs[list->count]);
@@ -193,7 +194,7 @@ static int merge(const struct job *job, const char *folder, const struct pack_li
     struct set_options options = {.labels = objective_of(job->objective)->labels,
                                   .positive = job->positive,
                                   .order = (const char *const *)job->order,
-                                  .separator = job->source.separator,
+                                  .separator = job->source.label.separator,
                                   .class_weight = (const char *const *)job->class_weight,
                                   .holdout = job_holdout_share(job),
                                   .fold = fold_of(job, fold),
@@ -382,7 +383,7 @@ static int pack_data(const struct packing *packing, const struct source_options 
         code = job_check_columns(job);
     if (!code && shape->format != FORMAT_AUTO && !source_is_table(shape->format))
         job_warn_of_csv(job, source_format_names[shape->format]);
-    if (!code && shape->table && options->adds_columns)
+    if (!code && shape->table && options->table.adds_columns)
         code = dataset_check_lists(job, shape->table);
     if (!code && shape->table)
         code = dataset_check_crosses(job, shape->table, NULL);
@@ -397,13 +398,13 @@ static int pack_files(const struct job *job, const struct table *order, const ch
                       struct source_shape *shape) {
     struct source_options data = job->source;
     dataset_choose_missing(&data, names_count(paths->data));
-    data.order = order;
+    data.table.order = order;
     struct packing packing = {folder, &paths->beside_data, shape};
     int code = pack_data(&packing, &data, job, paths->data, &packs->data);
     struct source_options alike = source_options_alike(&data, shape);
-    alike.adds_columns = false;
-    alike.order = NULL;
-    alike.cluster = NULL; /* errors are those of training rows */
+    alike.table.adds_columns = false;
+    alike.table.order = NULL;
+    alike.property.column[ROW_CLUSTER] = NULL; /* errors are those of training rows */
     packing = (struct packing){folder, &paths->beside_holdout, NULL};
     if (!code)
         code = pack_all(&packing, &alike, paths->holdout, &packs->held_out);

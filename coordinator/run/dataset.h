@@ -5,6 +5,7 @@
 #include "coordinator/job/job.h"
 #include "data/pack/pack.h"
 #include "data/set/set.h"
+#include "data/source/paths.h"
 #include "model/score.h"
 
 /* Makes the state folder if it is missing. ERROR_CREATE, ERROR_PERMISSION. */

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/source/input.h"
 #include "coordinator/run/dataset.h"
 
 static int find_by(int (*search)(const char *, const char *const *, char ***),
@@ -114,7 +115,7 @@ static int check_input(const struct job *job, const struct dataset_paths *paths)
 
 int dataset_find(const struct job *job, const struct table *order, struct dataset_paths *paths) {
     struct source_options options = job->source;
-    options.order = order;
+    options.table.order = order;
     *paths = (struct dataset_paths){0};
     int code = find_files(job, "data", job->data, &paths->data);
     if (!code)
@@ -146,9 +147,10 @@ void dataset_paths_release(struct dataset_paths *paths) {
 }
 
 void dataset_choose_missing(struct source_options *options, unsigned files) {
-    if (options->missing_columns == MISSING_COLUMNS_AUTO && files > 1)
-        options->missing_columns = MISSING_COLUMNS_MISSING;
-    options->adds_columns = options->missing_columns == MISSING_COLUMNS_MISSING && files > 1;
+    if (options->table.missing_columns == MISSING_COLUMNS_AUTO && files > 1)
+        options->table.missing_columns = MISSING_COLUMNS_MISSING;
+    options->table.adds_columns =
+        options->table.missing_columns == MISSING_COLUMNS_MISSING && files > 1;
 }
 
 /* The number of the last column of that name, from 1; 0: there is none. */
@@ -180,9 +182,9 @@ static uint32_t columns_needed(const struct table *table, const struct table *fi
 }
 
 struct table *dataset_table_for(const struct source_options *options, const char *path) {
-    const struct table *table = options->table;
+    const struct table *table = options->table.known;
     struct table *file = NULL, *shorter = NULL;
-    if (options->missing_columns != MISSING_COLUMNS_MISSING || !table || options->streams)
+    if (options->table.missing_columns != MISSING_COLUMNS_MISSING || !table || options->streams)
         return NULL;
     bool any_added = false; /* columns that the first file lacks come and go at the end */
     for (uint32_t i = 0; table_is_named(table) && i < table->columns; i++)
@@ -190,11 +192,11 @@ struct table *dataset_table_for(const struct source_options *options, const char
     if (!any_added)
         return NULL;
     struct source_options names = *options;
-    names.table = NULL;
+    names.table.known = NULL;
     if (source_columns(path, &names, false, &file, NULL))
         error_clear(); /* it is left to whoever packs the file */
     if (file && table_is_named(file)) {
-        uint32_t needed = columns_needed(table, file, options->adds_columns);
+        uint32_t needed = columns_needed(table, file, options->table.adds_columns);
         shorter = needed < table->columns ? table_copy_first(table, needed) : NULL;
     }
     table_free(file);
@@ -218,12 +220,12 @@ static const char *unknown_of(const char *const *list, const struct table *table
 int dataset_check_lists(const struct job *job, const struct table *table) {
     const struct {
         const char *key, *const *list;
-    } lists[] = {{"csv.skip", job->source.skip},
-                 {"csv.numbers", job->source.numbers},
-                 {"csv.categories", job->source.categories},
-                 {"csv.text", job->source.text},
-                 {"csv.dates", job->source.dates},
-                 {"csv.amounts", job->source.amounts}};
+    } lists[] = {{"csv.skip", job->source.table.skip},
+                 {"csv.numbers", job->source.table.numbers},
+                 {"csv.categories", job->source.table.categories},
+                 {"csv.text", job->source.table.text},
+                 {"csv.dates", job->source.table.dates},
+                 {"csv.amounts", job->source.table.amounts}};
     for (size_t i = 0; i < sizeof lists / sizeof *lists && table_is_named(table); i++) {
         const char *unknown = unknown_of(lists[i].list, table);
         struct nearest nearest = {.text = unknown};
@@ -320,9 +322,9 @@ static int check_files(const struct source_options *options, char *const *paths,
         if (!source_is_stream(*path)) {
             source_beside_name(beside, (uint32_t)(path - paths), &reading);
             reading.may_be_empty = true;
-            reading.table = *table;
+            reading.table.known = *table;
             if (*table)
-                reading.label = NULL; /* the table tells it */
+                reading.label.column = NULL; /* the table tells it */
             code = source_columns(*path, &reading, kinds, &file, &empty);
         }
         all_empty &= empty;
@@ -346,11 +348,11 @@ int dataset_check_columns(const struct job *job, const struct dataset_paths *pat
     *table = NULL;
     dataset_choose_missing(&options, names_count(paths->data));
     int code = check_files(&options, paths->data, &paths->beside_data, true, table);
-    if (!code && *table && options.adds_columns)
+    if (!code && *table && options.table.adds_columns)
         code = dataset_check_lists(job, *table);
-    options.adds_columns = false;
-    if (*table && table_is_named(*table) && options.header == CSV_HEADER_AUTO)
-        options.header = CSV_HEADER_YES;
+    options.table.adds_columns = false;
+    if (*table && table_is_named(*table) && options.syntax.header == CSV_HEADER_AUTO)
+        options.syntax.header = CSV_HEADER_YES;
     if (!code && *table)
         code = check_files(&options, paths->holdout, &paths->beside_holdout, false, table);
     if (!code && *table)

@@ -110,7 +110,7 @@ static void describe_model(struct training *run) {
         .table = info->table,
         .classes = info->classes,
         .class_names = info->class_names,
-        .separator = session->job->source.separator,
+        .separator = session->job->source.label.separator,
         .needs = {[ROW_OFFSET] = job_has(session->job, ROW_OFFSET),
                   [ROW_EXPOSURE] = job_has(session->job, ROW_EXPOSURE)},
     };
@@ -181,7 +181,9 @@ int training_shape(struct training *run) {
     if (!layout_parameters(&run->parameters))
         return refuse_size(run);
     const uint64_t sums = job_inverts(session->job) ? layout_parameters(&run->parameters) : 1;
-    code = session->job->source.cluster ? clusters_check(run->set, session->job->file, sums) : 0;
+    code = session->job->source.property.column[ROW_CLUSTER]
+               ? clusters_check(run->set, session->job->file, sums)
+               : 0;
     if (!code)
         code = training_check_columns(run);
     if (code)

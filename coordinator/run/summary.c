@@ -128,7 +128,7 @@ double *summary_ridge(const struct training *run) {
 }
 
 static int find_clusters(const struct training *run, struct cluster_errors *errors) {
-    if (!run->session->job->source.cluster)
+    if (!run->session->job->source.property.column[ROW_CLUSTER])
         return 0;
     double *parameters, *ridge = summary_ridge(run);
     int code = summary_parameters(run, &parameters);
@@ -256,7 +256,7 @@ static int summarise_all(struct training *run) {
         .sampling = sampling,
         .robust = robust,
         .clustered = clustered,
-        .cluster = run->session->job->source.cluster,
+        .cluster = run->session->job->source.property.column[ROW_CLUSTER],
         .clusters = errors.clusters,
         .single_rows = errors.single_rows,
         .aliased = aliased,

@@ -124,8 +124,9 @@ json_t *weights_json(const struct set_info *data, const struct job *job) {
     if (!data->weighted)
         return json_null();
     json_t *object = json_pack("{s:f}", "sum", data->weight_total);
-    if (job->source.weight)
-        json_object_set_new(object, "column", text_to_json(job->source.weight));
+    if (job->source.property.column[ROW_WEIGHT])
+        json_object_set_new(object, "column",
+                            text_to_json(job->source.property.column[ROW_WEIGHT]));
     add_texts(object, "files", job->weights);
     add_texts(object, "classes", job->class_weight);
     return object;

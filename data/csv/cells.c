@@ -22,22 +22,8 @@ const char *row_describe_column(const struct format *format, uint32_t column,
 
 /* ---- numbers with a decimal comma ---- */
 
-bool csv_plain_number(bool decimal_comma, char *cell, double *value) {
-    if (!decimal_comma)
-        return number_of_text(cell, value);
-    char *comma = strchr(cell, ',');
-    if (strchr(cell, '.')) /* it may part thousands */
-        return false;
-    if (comma)
-        *comma = '.';
-    bool is_number = number_of_text(cell, value);
-    if (comma)
-        *comma = ',';
-    return is_number;
-}
-
 bool csv_number(const struct format *format, bool amounts, char *cell, double *value) {
-    return csv_plain_number(format->decimal_comma, cell, value) ||
+    return number_of_decimal(format->decimal_comma, cell, value) ||
            (amounts && number_of_amount(cell, format->decimal_comma ? ',' : '.', value));
 }
 
@@ -72,7 +58,7 @@ static bool reject_cell(const struct table_row *row, uint32_t column, const char
                             "%s holds \"%.40s\", which is no number where csv.decimal = \",\": if "
                             "its points part thousands, list the column in csv.amounts",
                             name, cell);
-    if (row->format->options->by_model && !first)
+    if (row->format->options->table.by_model && !first)
         return batch_reject(row->batch, row->number,
                             "%s holds \"%.40s\", which is not a finite number, as those are that "
                             "the model was trained on; an empty cell is a missing number",
@@ -90,7 +76,7 @@ bool csv_is_missing(const struct format *format, const char *cell, size_t length
     for (uint32_t i = 0; i < format->words; i++)
         if (format->missing[i].length == length && !memcmp(format->missing[i].text, cell, length))
             return true;
-    return length == 0 && !format->options->numbers_only;
+    return length == 0 && !format->options->table.numbers_only;
 }
 
 /* ---- labels ---- */
@@ -103,7 +89,7 @@ static bool take_label(struct table_row *row, uint32_t column, char *cell) {
             row->batch, row->number, "%s: the label has a line break in it",
             row_describe_column(format, column, name)); /* they are printed one a line */
     row->label = NAN;
-    if (format->options->separator) {
+    if (format->options->label.separator) {
         row->label_text = cell;
         return true;
     }
@@ -115,13 +101,13 @@ static bool take_label(struct table_row *row, uint32_t column, char *cell) {
     }
     row->label = NAN;
     /* A text is a label that is missing only if the job says so: "none" may be a class. */
-    const char *const *words = format->options->missing;
+    const char *const *words = format->options->table.missing;
     if (*cell && !(words && *words && csv_is_missing(format, cell, strlen(cell)))) {
         row->label_text = cell;
         return true;
     }
     row_describe_column(format, column, name);
-    return format->options->label_optional ||
+    return format->options->label.optional ||
            (*cell ? batch_reject(row->batch, row->number,
                                  "%s: the label is missing: \"%.40s\" is one of csv.missing", name,
                                  cell)
@@ -178,9 +164,9 @@ static char *trim_blanks(char *cell, size_t *length) {
  * clusters, too: where none are asked for, it says nothing. */
 static bool take_cluster(struct table_row *row, uint32_t column, char *cell) {
     size_t length = strlen(cell);
-    if (row->format->options->trim)
+    if (row->format->options->table.trim)
         cell = trim_blanks(cell, &length);
-    if (!row->format->options->cluster)
+    if (!row->format->options->property.column[ROW_CLUSTER])
         return true;
     if (!length || csv_is_missing(row->format, cell, length))
         return reject_property(row, column, "", ROW_CLUSTER);
@@ -194,7 +180,7 @@ bool category_of(const struct format *format, uint32_t column, char *cell,
     size_t length = strlen(cell);
     if (format->table->trim)
         cell = trim_blanks(cell, &length);
-    if (length > CATEGORY_BYTES_MAX && format->options->surveys)
+    if (length > CATEGORY_BYTES_MAX && format->options->table.surveys)
         cell[length = CATEGORY_BYTES_MAX] = '\0';
     category->length = length;
     if (length > CATEGORY_BYTES_MAX)
@@ -390,12 +376,12 @@ bool row_try_number(struct table_row *row, uint32_t column, double number) {
     enum column_kind kind = row->format->column[column].kind;
     if (kind == COLUMN_LABEL && fabs(number) >= 0x1p53) /* its text may be a code */
         return false;
-    if (kind == COLUMN_LABEL && !options->separator) {
+    if (kind == COLUMN_LABEL && !options->label.separator) {
         row->label = number + 0.0; /* −0 is 0 */
         return true;
     }
     enum row_property property = property_of(kind);
-    if (property == ROW_WEIGHT && options->ignores_weights)
+    if (property == ROW_WEIGHT && options->property.ignores_weights)
         return true;
     return property < ROW_NUMBERS && property_is_valid(property, number) &&
            take_valid(row, property, number);
@@ -422,7 +408,7 @@ bool row_take(struct table_row *row, uint32_t column, char *cell) {
     case COLUMN_EXPOSURE: {
         const enum row_property property = property_of(kind);
         double number;
-        if (property == ROW_WEIGHT && row->format->options->ignores_weights)
+        if (property == ROW_WEIGHT && row->format->options->property.ignores_weights)
             return true;
         if (!csv_number(row->format, row->format->column[column].amounts, cell, &number) ||
             !property_is_valid(property, number))

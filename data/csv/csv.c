@@ -102,7 +102,7 @@ static bool take_cell(struct csv_line *line, uint32_t column) {
     const struct format *format = line->row.format;
     enum column_kind kind = format->column[column].kind;
     bool whole = (kind == COLUMN_CATEGORY && !format->table->trim) ||
-                 (kind == COLUMN_CLUSTER && !format->options->trim);
+                 (kind == COLUMN_CLUSTER && !format->options->table.trim);
     char *cell = whole ? whole_cell(line) : csv_cell(&line->at, line->end, &format->rule);
     return cell ? row_take(&line->row, column, cell) : reject_quote(line, column);
 }
@@ -175,7 +175,7 @@ bool csv_parse_line(const struct format *format, struct batch *batch, char *text
         return batch_reject(batch, number,
                             "the header line is repeated here, as in concatenated files; "
                             "remove it");
-    if (last > number && format->options->quote == CSV_QUOTE_AUTO &&
+    if (last > number && format->options->syntax.quote == CSV_QUOTE_AUTO &&
         swallows_rows(format, text, end))
         return batch_reject(
             batch, number,

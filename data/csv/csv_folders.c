@@ -15,7 +15,8 @@
 /* Whether the table, as far as it says what columns are, has one of this name, or its cells go
  * along with rows. */
 static bool is_wanted(const struct source_options *options, const char *name) {
-    bool found = !options->table || options->adds_columns || table_has_name(options->table, name);
+    bool found = !options->table.known || options->table.adds_columns ||
+                 table_has_name(options->table.known, name);
     for (const char *const *carried = options->carried; carried && *carried; carried++)
         found |= !strcmp(*carried, name);
     return found;
@@ -23,10 +24,10 @@ static bool is_wanted(const struct source_options *options, const char *name) {
 
 void csv_find_folders(struct format *format, struct csv_cells *first) {
     const struct source_options *options = format->options;
-    const struct source_folder *folder = options->folder;
+    const struct source_folder *folder = options->folders.column;
     uint32_t count = 0;
     assert(format->own == first->count && !format->folder);
-    if (!folder || (options->table && !table_is_named(options->table)))
+    if (!folder || (options->table.known && !table_is_named(options->table.known)))
         return;
     while (folder[count].name)
         count++;
@@ -47,14 +48,14 @@ void csv_find_folders(struct format *format, struct csv_cells *first) {
 int csv_take_folders(struct format *format, struct csv_cells *first) {
     const struct source_options *options = format->options;
     if (!format->header) {
-        if (format->folders && !options->table && !options->numbers_only)
+        if (format->folders && !options->table.known && !options->table.numbers_only)
             log_info("%s: the folder %.100s=%.100s is no column, since those of the file have no "
                      "names: no line names them",
                      first->path, format->folder->of->name, format->folder->of->value);
         format->folders = first->folders = 0;
     }
-    if (format->folders && options->folders_differ)
-        return error_set(ERROR_DATA, "%s", options->folders_differ);
+    if (format->folders && options->folders.differ)
+        return error_set(ERROR_DATA, "%s", options->folders.differ);
     format->columns = first->count += first->folders;
     return 0;
 }

@@ -30,7 +30,7 @@ static bool is_nameless_first(const struct csv_cells *first, uint32_t column) {
 }
 
 bool csv_is_index(const struct format *format, const struct csv_cells *first, uint32_t column) {
-    return format->header && !format->options->numbers_only &&
+    return format->header && !format->options->table.numbers_only &&
            ((format->is_index && column < format->own && format->is_index[column]) ||
             is_name_of_index(first->cell[column]) || is_nameless_first(first, column));
 }

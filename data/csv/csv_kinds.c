@@ -127,8 +127,9 @@ static int check_commas(const struct format *format, const char *path,
                         const struct cell_counts *counts, uint32_t column) {
     const struct source_options *options = format->options;
     char name[COLUMN_TEXT];
-    if (!counts->commas || counts->commas < counts->texts || options->decimal || options->surveys ||
-        format->kind == FORMAT_JSONL || (column == format->label && options->separator))
+    if (!counts->commas || counts->commas < counts->texts || options->syntax.decimal ||
+        options->table.surveys || format->kind == FORMAT_JSONL ||
+        (column == format->label && options->label.separator))
         return 0;
     if (number_is_thousands(counts->comma))
         return error_set(ERROR_DATA,

@@ -16,20 +16,20 @@
 #include "data/text/date.h"
 #include "data/text/number.h"
 
-static bool comma_is_decimal(const struct source_options *options) {
-    return options->decimal && !strcmp(options->decimal, ",");
+static bool comma_is_decimal(const struct text_syntax *syntax) {
+    return syntax->decimal && !strcmp(syntax->decimal, ",");
 }
 
-struct record_rule csv_rule(const struct source_options *options) {
+struct record_rule csv_rule(const struct text_syntax *syntax) {
     struct record_rule rule = {.delimiters = ",;\t|"};
-    if (options->delimiter) {
-        bool tab = !strcmp(options->delimiter, "tab");
-        rule = (struct record_rule){.delimiters = {tab ? '\t' : *options->delimiter}};
-    } else if (comma_is_decimal(options)) {
+    if (syntax->delimiter) {
+        bool tab = !strcmp(syntax->delimiter, "tab");
+        rule = (struct record_rule){.delimiters = {tab ? '\t' : *syntax->delimiter}};
+    } else if (comma_is_decimal(syntax)) {
         rule = (struct record_rule){.delimiters = ";\t|,"};
     }
-    rule.comment = options->comment ? *options->comment : '\0';
-    rule.plain_quotes = options->quote == CSV_QUOTE_NONE;
+    rule.comment = syntax->comment ? *syntax->comment : '\0';
+    rule.plain_quotes = syntax->quote == CSV_QUOTE_NONE;
     return rule;
 }
 
@@ -62,12 +62,14 @@ static bool is_named_for_tabs(const char *path) {
  * stand between the labels of a row. */
 static char find_delimiter(const struct source_options *options, const char *path, const char *line,
                            size_t length) {
-    const struct record_rule rule = csv_rule(options);
-    if (!options->delimiter && is_named_for_tabs(path) && record_has(&rule, line, length, '\t'))
+    const struct record_rule rule = csv_rule(&options->syntax);
+    if (!options->syntax.delimiter && is_named_for_tabs(path) &&
+        record_has(&rule, line, length, '\t'))
         return '\t';
     for (const char *delimiter = rule.delimiters; *delimiter; delimiter++) {
-        bool decimal = *delimiter == ',' && !options->decimal && options->separator != ';' &&
-                       record_has(&rule, line, length, ';') && has_decimal_commas(line, length);
+        bool decimal = *delimiter == ',' && !options->syntax.decimal &&
+                       options->label.separator != ';' && record_has(&rule, line, length, ';') &&
+                       has_decimal_commas(line, length);
         if (!decimal && record_has(&rule, line, length, *delimiter))
             return *delimiter;
     }
@@ -255,22 +257,24 @@ static bool list_has_name(const char *const *list) {
 }
 
 /* Whether the column of a property is told by its name. */
-static bool names_property(const struct source_options *options) {
+static bool names_property(const struct property_options *options) {
     bool named = false;
     for (enum row_property i = 0; i < ROW_PROPERTIES; i++) {
-        const char *column = source_property_column(options, i);
+        const char *column = options->column[i];
         named |= column && !csv_is_number(column);
     }
     return named;
 }
 
 static bool asks_for_names(const struct source_options *options) {
-    if (options->table)
+    const struct table_options *table = &options->table;
+    if (table->known)
         return false;
-    return (options->label && !csv_is_number(options->label)) || list_has_name(options->skip) ||
-           names_property(options) || list_has_name(options->numbers) ||
-           list_has_name(options->categories) || list_has_name(options->text) ||
-           list_has_name(options->dates) || list_has_name(options->amounts);
+    return (options->label.column && !csv_is_number(options->label.column)) ||
+           list_has_name(table->skip) || names_property(&options->property) ||
+           list_has_name(table->numbers) || list_has_name(table->categories) ||
+           list_has_name(table->text) || list_has_name(table->dates) ||
+           list_has_name(table->amounts);
 }
 
 /* Whether the line stands again among rows of other texts: that of names does, where files were put
@@ -278,23 +282,23 @@ static bool asks_for_names(const struct source_options *options) {
 static bool stands_again(const struct csv_cells *first, const struct text_line *behind,
                          const struct format *format) {
     uint64_t copies;
-    return !format->options->table && first->count > 1 &&
+    return !format->options->table.known && first->count > 1 &&
            !csv_recurs(format, first, behind, &copies) && copies;
 }
 
 static bool is_header(const struct csv_cells *first, const struct text_line *second,
                       const struct text_line *behind, const struct format *format) {
     const struct source_options *options = format->options;
-    if (options->header != CSV_HEADER_AUTO)
-        return options->header == CSV_HEADER_YES;
+    if (options->syntax.header != CSV_HEADER_AUTO)
+        return options->syntax.header == CSV_HEADER_YES;
     if (asks_for_names(options))
         return true;
     bool names = are_names(first);
-    if (options->table) { /* its columns are named: all, or most where some may be missing */
+    if (options->table.known) { /* its columns are named: all, or most where some may be missing */
         struct csv_cells all = *first;
         all.count += all.folders;
-        uint32_t used, named = csv_count_named(options->table, &all, &used);
-        bool may_lack = options->missing_columns == MISSING_COLUMNS_MISSING;
+        uint32_t used, named = csv_count_named(options->table.known, &all, &used);
+        bool may_lack = options->table.missing_columns == MISSING_COLUMNS_MISSING;
         if (used && (named == used || (may_lack && names && 2 * named >= used)))
             return true;
     }
@@ -307,7 +311,7 @@ static bool is_header(const struct csv_cells *first, const struct text_line *sec
 
 /* The table whose numbers the columns of this file take, or NULL. */
 static const struct table *order_of(const struct format *format) {
-    const struct table *order = format->options->order;
+    const struct table *order = format->options->table.order;
     return order && format->header && table_is_named(order) ? order : NULL;
 }
 
@@ -317,7 +321,7 @@ static uint32_t last_label(const struct format *format, const struct csv_cells *
     bool other = true;
     while (other && label) {
         other = csv_is_index(format, first, label);
-        for (const char *const *name = format->options->text; name && *name; name++)
+        for (const char *const *name = format->options->table.text; name && *name; name++)
             other |= csv_find_column(first, format->header, *name) == label;
         label -= other;
     }
@@ -327,16 +331,16 @@ static uint32_t last_label(const struct format *format, const struct csv_cells *
 static int find_label(struct format *format, const struct csv_cells *first) {
     const struct source_options *options = format->options;
     const struct table *order = order_of(format);
-    const char *label = options->label;
+    const char *label = options->label.column;
     if (!label && order)
         label = csv_label_before(order, first); /* it need not be the last any more */
     format->label =
         label ? csv_find_column(first, format->header, label) : last_label(format, first);
-    if (format->label == first->count && !options->label_optional)
-        return csv_no_column(first, format->header, "take the label from", options->label);
+    if (format->label == first->count && !options->label.optional)
+        return csv_no_column(first, format->header, "take the label from", options->label.column);
     if (format->label < first->count)
         format->table->column[format->label].kind = COLUMN_LABEL;
-    return csv_check_count(format, first, options->columns);
+    return csv_check_count(format, first, options->table.columns);
 }
 
 /* The key that lists the columns of a kind. */
@@ -360,7 +364,7 @@ static const char *key_of(enum column_kind kind) {
 static int refuse_two_kinds(const struct format *format, const struct csv_cells *first,
                             const char *name, enum column_kind kind, enum column_kind other) {
     const char *here = key_of(kind), *there = key_of(other);
-    if (other == COLUMN_LABEL && !format->options->label)
+    if (other == COLUMN_LABEL && !format->options->label.column)
         return error_set(
             ERROR_DATA,
             "%s:%llu: column \"%s\" is listed in %s, and is the label, since it is the "
@@ -371,28 +375,32 @@ static int refuse_two_kinds(const struct format *format, const struct csv_cells 
                      first->path, (unsigned long long)first->number, name, there, here);
 }
 
+static int refuse_to_skip_label(const struct format *format, const struct csv_cells *first,
+                                const char *name) {
+    return error_set(ERROR_DATA,
+                     "%s:%llu: column \"%s\" cannot be left out by csv.skip: it is the label%s",
+                     first->path, (unsigned long long)first->number, name,
+                     format->options->label.column
+                         ? ""
+                         : ", since it is the last; name that of the labels with csv.label");
+}
+
 /* Gives the columns of a list their kind; no other list may have given them another. */
 static int set_kinds(struct format *format, const struct csv_cells *first, const char *const *list,
                      enum column_kind kind, const char *what, bool *known) {
     for (const char *const *name = list; name && *name; name++) {
-        uint32_t column = format->options->table && csv_is_number(*name)
+        uint32_t column = format->options->table.known && csv_is_number(*name)
                               ? first->count
                               : csv_find_column(first, format->header, *name);
         /* It may be a column of another file. Numbers are those of the first. */
-        if (column == first->count && format->options->adds_columns &&
-            (format->options->table || !csv_is_number(*name)))
+        if (column == first->count && format->options->table.adds_columns &&
+            (format->options->table.known || !csv_is_number(*name)))
             continue;
         if (column == first->count)
             return csv_no_column(first, format->header, what, *name);
         struct table_column *here = &format->table->column[column];
-        if (kind == COLUMN_SKIPPED && column == format->label && !format->options->label_optional)
-            return error_set(
-                ERROR_DATA,
-                "%s:%llu: column \"%s\" cannot be left out by csv.skip: it is the label%s",
-                first->path, (unsigned long long)first->number, *name,
-                format->options->label
-                    ? ""
-                    : ", since it is the last; name that of the labels with csv.label");
+        if (kind == COLUMN_SKIPPED && column == format->label && !format->options->label.optional)
+            return refuse_to_skip_label(format, first, *name);
         if (known[column] && here->kind != kind && kind != COLUMN_SKIPPED)
             return refuse_two_kinds(format, first, *name, kind, here->kind);
         if (here->kind != COLUMN_SKIPPED)
@@ -406,7 +414,7 @@ static int set_kinds(struct format *format, const struct csv_cells *first, const
 static int set_property(struct format *format, const struct csv_cells *first,
                         enum row_property property, bool *known) {
     const struct property_rule *rule = &property_rules[property];
-    const char *name = source_property_column(format->options, property);
+    const char *name = format->options->property.column[property];
     uint32_t column = csv_find_column(first, format->header, name);
     if (column == first->count)
         return csv_no_property(first, format->header, property, name);
@@ -419,7 +427,7 @@ static int set_property(struct format *format, const struct csv_cells *first,
     if (known[column])
         return error_set(ERROR_DATA, "%s:%llu: column \"%s\" cannot be %s: it is %s%s", first->path,
                          (unsigned long long)first->number, name, rule->key, what,
-                         here->kind == COLUMN_LABEL && !format->options->label
+                         here->kind == COLUMN_LABEL && !format->options->label.column
                              ? ", since it is the last; name that of the labels with csv.label"
                              : "");
     here->kind = rule->kind;
@@ -430,12 +438,12 @@ static int set_property(struct format *format, const struct csv_cells *first,
 /* Marks the columns whose numbers, or labels, weights, offsets and exposures, are amounts. */
 static int set_amounts(struct format *format, const struct csv_cells *first, bool *known) {
     const struct source_options *options = format->options;
-    for (const char *const *name = options->amounts; name && *name; name++) {
-        const bool elsewhere = options->table && csv_is_number(*name);
+    for (const char *const *name = options->table.amounts; name && *name; name++) {
+        const bool elsewhere = options->table.known && csv_is_number(*name);
         const uint32_t column =
             elsewhere ? first->count : csv_find_column(first, format->header, *name);
-        if (column == first->count && options->adds_columns &&
-            (options->table || !csv_is_number(*name)))
+        if (column == first->count && options->table.adds_columns &&
+            (options->table.known || !csv_is_number(*name)))
             continue;
         if (column == first->count)
             return csv_no_column(first, format->header, "read as an amount", *name);
@@ -474,28 +482,29 @@ static void tell_of_categories(const struct format *format, const char *path) {
 int csv_find_kinds(struct format *format, const struct csv_cells *first,
                    const struct text_line *text, bool *known) {
     const struct source_options *options = format->options;
-    int code = set_kinds(format, first, options->skip, COLUMN_SKIPPED, "leave out", known);
+    const struct table_options *table = &options->table;
+    int code = set_kinds(format, first, table->skip, COLUMN_SKIPPED, "leave out", known);
     if (!code)
-        code = set_kinds(format, first, options->numbers, COLUMN_NUMBER, "read as a number", known);
+        code = set_kinds(format, first, table->numbers, COLUMN_NUMBER, "read as a number", known);
     if (!code)
-        code = set_kinds(format, first, options->categories, COLUMN_CATEGORY, "read as a category",
+        code = set_kinds(format, first, table->categories, COLUMN_CATEGORY, "read as a category",
                          known);
     if (!code)
-        code = set_kinds(format, first, options->text, COLUMN_WORDS, "read as a text", known);
+        code = set_kinds(format, first, table->text, COLUMN_WORDS, "read as a text", known);
     if (!code)
-        code = set_kinds(format, first, options->dates, COLUMN_DATE, "read as a date", known);
-    for (enum row_property i = 0; i < ROW_PROPERTIES && !code && !options->table; i++)
-        if (source_property_column(options, i))
+        code = set_kinds(format, first, table->dates, COLUMN_DATE, "read as a date", known);
+    for (enum row_property i = 0; i < ROW_PROPERTIES && !code && !table->known; i++)
+        if (options->property.column[i])
             code = set_property(format, first, i, known);
     if (!code)
         code = set_amounts(format, first, known);
-    if (!code && !options->numbers_only)
+    if (!code && !table->numbers_only)
         csv_leave_out_index(format, first, known);
-    if (!code && !options->numbers_only)
+    if (!code && !table->numbers_only)
         code = csv_kinds_find(format, first->path, text, known);
     if (!code)
         tell_of_categories(format, first->path);
-    if (!code && !options->numbers_only && !options->table)
+    if (!code && !table->numbers_only && !table->known)
         csv_tell_of_folders(format, first->path);
     return code;
 }
@@ -513,24 +522,25 @@ static void keep_words(struct format *format) {
 static int make_table(struct format *format, const struct csv_cells *first,
                       const struct text_line *text) {
     const struct source_options *options = format->options;
-    const char *const *words = options->missing && *options->missing ? options->missing
-                               : options->numbers_only               ? NULL
-                                                                     : table_missing_words;
+    const char *const *words = options->table.missing && *options->table.missing
+                                   ? options->table.missing
+                               : options->table.numbers_only ? NULL
+                                                             : table_missing_words;
     format->table = table_new(first->count);
-    format->table->trim = options->trim;
-    format->table->hash = options->hash_bits;
-    if (options->text && *options->text) {
-        format->table->text = (struct table_text){options->ngrams ? options->ngrams : 1,
-                                                  options->word_least,
-                                                  options->lowercase,
+    format->table->trim = options->table.trim;
+    format->table->hash = options->table.hash_bits;
+    if (options->table.text && *options->table.text) {
+        format->table->text = (struct table_text){options->words.ngrams ? options->words.ngrams : 1,
+                                                  options->words.least,
+                                                  options->words.lowercase,
                                                   "",
                                                   0,
                                                   0};
         snprintf(format->table->text.letters, sizeof format->table->text.letters, "%s",
-                 options->letters ? options->letters : "");
+                 options->words.letters ? options->words.letters : "");
     }
-    if (options->date_format && strcmp(options->date_format, DATE_FORMAT_ISO) != 0)
-        format->table->date_format = memory_copy_string(options->date_format);
+    if (options->table.date_format && strcmp(options->table.date_format, DATE_FORMAT_ISO) != 0)
+        format->table->date_format = memory_copy_string(options->table.date_format);
     if (words)
         table_set_missing(format->table, words);
     keep_words(format);
@@ -608,8 +618,8 @@ static int lay_out_columns(struct format *format, const struct csv_cells *first,
     format->columns = first->count;
     format->column = memory_new(first->count, sizeof *format->column);
     int code;
-    if (format->options->table) {
-        format->table = table_copy(format->options->table);
+    if (format->options->table.known) {
+        format->table = table_copy(format->options->table.known);
         keep_words(format);
         code = csv_match(format, first, text);
     } else {
@@ -668,8 +678,8 @@ static bool may_be_names(const struct format *format, const struct csv_cells *fi
 static void warn_of_names(struct format *format, const struct csv_cells *first, bool among_numbers,
                           const struct text_line *behind) {
     const struct source_options *options = format->options;
-    if (options->header != CSV_HEADER_AUTO || options->table || options->numbers_only ||
-        format->header)
+    if (options->syntax.header != CSV_HEADER_AUTO || options->table.known ||
+        options->table.numbers_only || format->header)
         return;
     uint64_t copies;
     if (!among_numbers && (!are_names(first) || csv_recurs(format, first, behind, &copies)))
@@ -692,7 +702,7 @@ int format_of_names(struct format *format, const struct source_options *options,
     struct csv_cells first = {.count = count, .cell = (char **)names};
     *format = (struct format){.options = options,
                               .kind = FORMAT_CSV,
-                              .decimal_comma = comma_is_decimal(options),
+                              .decimal_comma = comma_is_decimal(&options->syntax),
                               .header = names != NULL};
     format->own = count;
     int code = lay_out_columns(format, &first, NULL);
@@ -730,7 +740,7 @@ static int check_first_line(const struct format *format, const struct csv_cells 
         at = behind ? behind + 1 : NULL;
     }
     if (!alike || lines < 2 || first->count < 2 || (lines == 2 && first->count == 2) ||
-        format->options->quote != CSV_QUOTE_AUTO)
+        format->options->syntax.quote != CSV_QUOTE_AUTO)
         return 0;
     return error_set(ERROR_DATA,
                      "%s:%llu: a quoted name takes in lines that have the columns of a row: take "
@@ -748,9 +758,9 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
     format->delimiter =
         json ? ',' : find_delimiter(format->options, path, line->text, line->length);
     /* Parquet and JSON are written for this, with quotes and without comments. */
-    format->rule = json ? (struct record_rule){0} : csv_rule(format->options);
+    format->rule = json ? (struct record_rule){0} : csv_rule(&format->options->syntax);
     memcpy(format->rule.delimiters, (char[]){format->delimiter, '\0'}, 2);
-    format->decimal_comma = !json && comma_is_decimal(format->options);
+    format->decimal_comma = !json && comma_is_decimal(&format->options->syntax);
     int code = json ? 0 : check_separator_line(path, line_number, line);
     if (!code)
         code = split_cells(&first, line, &format->rule);

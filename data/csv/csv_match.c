@@ -196,7 +196,7 @@ static int skip_column(struct format *format, const struct csv_cells *first, uin
     struct table_column *column = &format->table->column[number];
     char name[COLUMN_TEXT];
     table_describe(format->table, number, name);
-    if (format->options->missing_columns != MISSING_COLUMNS_MISSING)
+    if (format->options->table.missing_columns != MISSING_COLUMNS_MISSING)
         return lacks(format->table, first, column->name ? column->name : name);
     column->kind = COLUMN_SKIPPED;
     column->place = COLUMN_NOWHERE;
@@ -227,7 +227,7 @@ static int skip_absent_columns(struct format *format, const struct csv_cells *fi
 static const char *match_label(struct format *format, struct column_match *match,
                                const struct csv_cells *first) {
     const struct table *table = format->table;
-    const char *asked = format->options->label;
+    const char *asked = format->options->label.column;
     uint32_t label = table_find_kind(table, COLUMN_LABEL), at = NOWHERE;
     if (asked)
         at = csv_find_column(first, true, asked);
@@ -245,7 +245,7 @@ static const char *match_label(struct format *format, struct column_match *match
 static int match_property(const struct format *format, struct column_match *match,
                           const struct csv_cells *first, enum row_property property) {
     const struct table *table = format->table;
-    const char *asked = source_property_column(format->options, property);
+    const char *asked = format->options->property.column[property];
     uint32_t known = table_find_kind(table, property_rules[property].kind), at = NOWHERE;
     bool there = known < table->columns;
     if (asked && (!there || !csv_is_number(asked)))
@@ -344,7 +344,7 @@ static int match_used(const struct format *format, struct column_match *match,
         if (!here && !lacking && table_reads(column))
             lacking = column->name;
     }
-    bool may_lack_all = format->options->missing_columns == MISSING_COLUMNS_MISSING;
+    bool may_lack_all = format->options->table.missing_columns == MISSING_COLUMNS_MISSING;
     return found || !lacking || may_lack_all ? 0 : lacks(table, first, lacking);
 }
 
@@ -354,10 +354,10 @@ static int match_by_name(struct format *format, struct column_match *match,
     const char *label = match_label(format, match, first);
     int properties = match_properties(format, match, first);
     int code = match_used(format, match, first);
-    if (!code && format->label == first->count && !format->options->label_optional)
+    if (!code && format->label == first->count && !format->options->label.optional)
         code = csv_no_column(first, true, "take the label from", label);
     code = code ? code : properties;
-    if (!code && format->options->adds_columns)
+    if (!code && format->options->table.adds_columns)
         code = add_columns(format, match, first, text);
     if (!code)
         tell_of_others(match, first);
@@ -400,16 +400,17 @@ static int match_by_position(struct format *format, const struct csv_cells *firs
     int code = csv_check_count(format, first, match_places(format, first));
     if (code)
         return code;
-    if (format->label == first->count && !options->label_optional)
+    if (format->label == first->count && !options->label.optional)
         return csv_no_column(first, false, "take the label from", "label");
-    if (options->label && label < first->count &&
-        csv_find_column(first, format->header, options->label) != label)
+    if (options->label.column && label < first->count &&
+        csv_find_column(first, format->header, options->label.column) != label)
         return error_set(ERROR_DATA,
                          "%s:%llu: without names the label must stand where it stood in the data "
                          "that was trained on, in column %u, and not in column \"%s\"",
-                         first->path, (unsigned long long)first->number, label + 1, options->label);
+                         first->path, (unsigned long long)first->number, label + 1,
+                         options->label.column);
     for (enum row_property i = 0; i < ROW_PROPERTIES; i++) {
-        const char *asked = source_property_column(options, i);
+        const char *asked = options->property.column[i];
         if (asked && place_of_kind(table, property_rules[i].kind) >= first->count)
             return csv_no_property(first, false, i, asked);
     }

@@ -46,7 +46,7 @@ static uint32_t count_of_name(const struct table *table, const char *name) {
  * the first out, where both may be meant. */
 static bool one_is_skipped(const struct format *format, const char *name, uint32_t one,
                            uint32_t other) {
-    for (const char *const *skip = format->options->skip; skip && *skip; skip++)
+    for (const char *const *skip = format->options->table.skip; skip && *skip; skip++)
         if (!strcmp(*skip, name))
             return false;
     return format->column[one].kind == COLUMN_SKIPPED ||
@@ -54,7 +54,7 @@ static bool one_is_skipped(const struct format *format, const char *name, uint32
 }
 
 void csv_warn_of_twins(const struct format *format, const struct csv_cells *first) {
-    const struct table *known = format->options->table;
+    const struct table *known = format->options->table.known;
     uint32_t one = 0, other = 0;
     if (!format->header || !find_twins(first, &one, &other) ||
         one_is_skipped(format, first->cell[one], one, other) ||

@@ -123,7 +123,7 @@ static int check_libsvm(const struct source_options *options, const struct recor
     enum source_format seen = guess(rule, false, line->text, line->length);
     double label;
     const char *end = line->length ? number_parse(line->text, &label) : line->text;
-    if (options->bad_lines_max || options->separator || seen == FORMAT_LIBSVM ||
+    if (options->bad_lines_max || options->label.separator || seen == FORMAT_LIBSVM ||
         (end && end <= line->text + line->length && strchr(" \t\r\n", *end)))
         return 0;
     return error_set(ERROR_DATA,
@@ -136,7 +136,8 @@ static int check_libsvm(const struct source_options *options, const struct recor
 static int find_layout(struct format *format, const char *path, uint64_t number,
                        const struct text_line *first, const struct text_line *second,
                        const struct text_line *behind) {
-    bool libsvm = format->options->table && has_pairs(first->text, first->text + first->length);
+    bool libsvm =
+        format->options->table.known && has_pairs(first->text, first->text + first->length);
     int code = csv_layout_find(format, path, number, first, second, behind);
     if (code != ERROR_DATA || !libsvm)
         return code;
@@ -153,16 +154,16 @@ int format_find(struct format *format, const char *path, char *text, size_t leng
     int code = check_line_ends(path, text, length);
     if (code)
         return code;
-    const struct record_rule rule = csv_rule(options), lines = {0};
+    const struct record_rule rule = csv_rule(&options->syntax), lines = {0};
     uint64_t number = 0, ignored = 0;
     /* What table the columns are of is known, and may come in either format. */
-    const bool table = options->table && source_is_table(format->kind);
+    const bool table = options->table.known && source_is_table(format->kind);
     char *at = text;
     size_t left = length;
     struct text_line telling = next_line(&rule, &at, &left, true, &ignored);
     if (format->kind == FORMAT_AUTO || table)
-        format->kind = guess(&rule, table || (options->dates && *options->dates), telling.text,
-                             telling.length);
+        format->kind = guess(&rule, table || (options->table.dates && *options->table.dates),
+                             telling.text, telling.length);
     else if (format->kind == FORMAT_LIBSVM && (code = check_libsvm(options, &rule, path, &telling)))
         return code;
     if (format->kind == FORMAT_JSONL)
@@ -310,13 +311,13 @@ static bool parse_list(const struct format *format, struct batch *batch, char **
     bool sound = true;
     struct bytes part;
     bytes_init(&part);
-    while (sound && list_next(&list, format->options->separator, &part))
+    while (sound && list_next(&list, format->options->label.separator, &part))
         sound = number_of_text((const char *)part.data, &value);
     bytes_release(&part);
     return sound || batch_reject(batch, number,
                                  "the label \"%.*s\" is no list of finite numbers with \"%c\" "
                                  "between them",
-                                 QUOTED, first, format->options->separator);
+                                 QUOTED, first, format->options->label.separator);
 }
 
 /* What else a file may be whose first line begins with no label of LIBSVM. */
@@ -326,7 +327,7 @@ static const char *first_line_hint(const struct source_options *options, const c
     for (const char *at = line; *at; at++)
         if ((unsigned char)*at < ' ' && *at != '\t')
             return ": this is no text, but a file of some other kind";
-    if (options->delimiter)
+    if (options->syntax.delimiter)
         return "; where the first line does not have what csv.delimiter says, the file is taken "
                "for LIBSVM: without this key, commas, semicolons and the like are found";
     if (strchr(line, ' '))
@@ -357,7 +358,7 @@ static bool parse_label(const struct format *format, struct batch *batch, const 
         return true;
     }
     bool missing = first[strcspn(first, ": \t")] == ':';
-    if (missing && format->options->label_optional) {
+    if (missing && format->options->label.optional) {
         *label = NAN;
         return true;
     }
@@ -437,8 +438,9 @@ bool libsvm_parse_line(const struct format *format, struct batch *batch, char *l
     double label = NAN;
     const char *first = p;
     char *at = line + (p - line);
-    bool has_label = format->options->separator ? parse_list(format, batch, &at, number, &text)
-                                                : parse_label(format, batch, &p, number, &label);
+    bool has_label = format->options->label.separator
+                         ? parse_list(format, batch, &at, number, &text)
+                         : parse_label(format, batch, &p, number, &label);
     if (!has_label)
         return false;
     if (text)

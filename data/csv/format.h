@@ -8,6 +8,7 @@
 
 #include "data/source/batch.h"
 #include "data/source/blocks.h"
+#include "data/source/rows.h"
 #include "data/source/source.h"
 
 #define CSV_COLUMNS_MAX (1u << 24)
@@ -96,7 +97,7 @@ struct text_line {
 };
 
 /* How records are written, as far as options tell. */
-struct record_rule csv_rule(const struct source_options *options);
+struct record_rule csv_rule(const struct text_syntax *syntax);
 
 /* The rest of format_find() for CSV: of the first two lines that are not empty, where the second
  * has length 0 if it is not there, and of the text behind the first. */
@@ -141,9 +142,6 @@ int csv_kinds_find(struct format *format, const char *path, const struct text_li
 
 /* Whether a cell stands for nothing: it is empty, or one of the words. */
 bool csv_is_missing(const struct format *format, const char *cell, size_t length);
-
-/* Reads a cell that is a number as a whole; the cell stays as it is. */
-bool csv_plain_number(bool decimal_comma, char *cell, double *value);
 
 /* Reads a cell that is a number as a whole, or an amount if the column's numbers are written so;
  * the cell stays as it is. */

@@ -315,25 +315,40 @@ static uint64_t add_keys(struct json_columns *columns, struct batch *batch, cons
     return read;
 }
 
-/* Adds columns that are known although the first lines lack them. A job that tells of several files
+/* Adds the columns of one option that it names and no folder gives. */
+static void add_named(struct json_columns *columns, const struct folder_options *folders,
+                      const char *const *names) {
+    for (; names && *names; names++)
+        if (!csv_is_number(*names) && !source_has_folder(folders, *names))
+            text_dictionary_add(&columns->keys, *names);
+}
+
+/* Adds columns that are known although the first lines lack them. A job that lists several files
  * may name columns of others. */
 static void add_known(struct json_columns *columns, const struct source_options *options) {
-    const struct table *table = options->table;
-    if (!table && !options->adds_columns) {
-        const char *const *const lists[] = {options->numbers, options->categories, options->text,
-                                            options->dates,   options->amounts,    options->skip};
-        for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
-            const char *const *names = lists[i];
-            for (; names && *names; names++)
-                if (!csv_is_number(*names) && !source_has_folder(options, *names))
-                    text_dictionary_add(&columns->keys, *names);
-        }
+    const struct table_options *named = &options->table;
+    const struct table *table = named->known;
+    const char *const *const lists[] = {named->numbers, named->categories, named->text,
+                                        named->dates,   named->amounts,    named->skip};
+    for (size_t i = 0; !table && !named->adds_columns && i < sizeof lists / sizeof *lists; i++)
+        add_named(columns, &options->folders, lists[i]);
+    if (!table || named->missing_columns != MISSING_COLUMNS_MISSING || !table_is_named(table))
+        return;
+    for (uint32_t i = 0; i < table->columns; i++)
+        if (table_reads(&table->column[i]) && !table->column[i].is_part &&
+            !source_has_folder(&options->folders, table->column[i].name))
+            text_dictionary_add(&columns->keys, table->column[i].name);
+}
+
+/* Writes a name as a cell of CSV in quotes. */
+static void write_quoted(struct bytes *sample, const char *name) {
+    bytes_put_u8(sample, '"');
+    for (; *name; name++) {
+        if (*name == '"')
+            bytes_put_u8(sample, '"');
+        bytes_put_u8(sample, (uint8_t)*name);
     }
-    if (table && options->missing_columns == MISSING_COLUMNS_MISSING)
-        for (uint32_t i = 0; table_is_named(table) && i < table->columns; i++)
-            if (table_reads(&table->column[i]) && !table->column[i].is_part &&
-                !source_has_folder(options, table->column[i].name))
-                text_dictionary_add(&columns->keys, table->column[i].name);
+    bytes_put_u8(sample, '"');
 }
 
 /* Writes the keys, and below them the lines that tell what kinds the columns have. */
@@ -345,14 +360,7 @@ static void write_sample(const struct json_columns *columns, struct batch *batch
     for (uint32_t i = 0; i < count; i++) {
         if (i)
             bytes_put_u8(sample, ',');
-        const char *name = text_dictionary_get(&columns->keys, i);
-        bytes_put_u8(sample, '"');
-        for (; *name; name++) {
-            if (*name == '"')
-                bytes_put_u8(sample, '"');
-            bytes_put_u8(sample, (uint8_t)*name);
-        }
-        bytes_put_u8(sample, '"');
+        write_quoted(sample, text_dictionary_get(&columns->keys, i));
     }
     bytes_put_u8(sample, '\n');
     reserve_tokens(columns, batch);
@@ -381,7 +389,7 @@ static int no_keys(const char *path, const struct batch *batch) {
 
 int json_lines_find(struct format *format, const char *path, const char *text, size_t length) {
     const struct source_options *options = format->options;
-    const struct table *table = options->table;
+    const struct table *table = options->table.known;
     if (table && !table_is_named(table))
         return error_set(ERROR_DATA,
                          "%s: the columns of the data that was trained on have no names, which the "
@@ -390,8 +398,8 @@ int json_lines_find(struct format *format, const char *path, const char *text, s
     struct json_columns *columns = format->keys = memory_new(1, sizeof *columns);
     struct batch batch;
     struct bytes sample;
-    columns->whole = options->skip;
-    for (const char *const *name = options->skip; name && *name; name++)
+    columns->whole = options->table.skip;
+    for (const char *const *name = options->table.skip; name && *name; name++)
         columns->flat |= csv_is_number(*name);
     batch_init(&batch);
     bytes_init(&sample);
@@ -412,7 +420,7 @@ int json_lines_find(struct format *format, const char *path, const char *text, s
                                rest = {behind + 1, (size_t)(end - behind - 1)};
         code = csv_layout_find(format, path, 1, &names, &rest, &rest);
     }
-    columns->ignores = table && !options->adds_columns;
+    columns->ignores = table && !options->table.adds_columns;
     batch_release(&batch);
     bytes_release(&sample);
     return code;

@@ -414,25 +414,25 @@ static int read_rows(const struct pack *pack, bool texts, source_take *take, voi
     to.of_feature = texts ? find_origins(pack) : NULL;
     int code = 0;
     for (uint32_t b = 0; b < pack->facts->blocks && !code; b++) {
-        struct pack_rows rows = pack_rows(pack, b);
-        code =
-            take(context, &(struct source_rows){
-                              .count = rows.rows,
-                              .first_line = pack->block[b].first_row + 1,
-                              .start = unpack_starts(&to.start, &rows),
-                              .id = unpack_ids(&to.id, &rows, pack->id),
-                              .column = unpack_columns(&to.column, &rows, pack->column),
-                              .origin = unpack_origins(&to, &rows),
-                              .alike = !rows.feature,
-                              .value = unpack_values(&to.value, &rows),
-                              .position = rows.position,
-                              .label = rows.label,
-                              .weight = rows.weight,
-                              .offset = rows.offset,
-                              .cluster = rows.cluster,
-                              .hash = rows.hash,
-                              .label_text = unpack_texts(&to.label_text, &rows, pack->label_text),
-                          });
+        const struct pack_rows rows = pack_rows(pack, b);
+        const struct source_rows block = {
+            .count = rows.rows,
+            .first_line = pack->block[b].first_row + 1,
+            .start = unpack_starts(&to.start, &rows),
+            .id = unpack_ids(&to.id, &rows, pack->id),
+            .column = unpack_columns(&to.column, &rows, pack->column),
+            .origin = unpack_origins(&to, &rows),
+            .alike = !rows.feature,
+            .value = unpack_values(&to.value, &rows),
+            .position = rows.position,
+            .label = rows.label,
+            .weight = rows.weight,
+            .offset = rows.offset,
+            .cluster = rows.cluster,
+            .hash = rows.hash,
+            .label_text = unpack_texts(&to.label_text, &rows, pack->label_text),
+        };
+        code = take(context, &block);
     }
     bytes_release(&to.start);
     bytes_release(&to.id);

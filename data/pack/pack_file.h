@@ -11,6 +11,7 @@
 #include "base/rows.h"
 #include "data/pack/container.h"
 #include "data/pack/pack.h"
+#include "data/source/rows.h"
 
 /* Raise it whenever a file of the old version would be read wrongly or lacks something: packs are
  * made again from their sources. */

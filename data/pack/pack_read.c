@@ -16,6 +16,7 @@
 #include "data/remote/address.h"
 #include "data/source/blocks.h"
 #include "data/source/input.h"
+#include "data/source/paths.h"
 
 static void hash_text(struct hash_stream *stream, const char *text) {
     const char *there = text ? text : "\1";
@@ -28,64 +29,79 @@ static void hash_texts(struct hash_stream *stream, const char *const *text) {
     hash_text(stream, NULL);
 }
 
-/* Every option that shapes what a pack holds. */
-static uint64_t hash_options(const struct source_options *options) {
-    struct hash_stream *stream = hash_stream_new();
-    uint64_t numbers[] = {options->format,
-                          options->header,
-                          options->bad_lines_max,
-                          options->label_optional,
-                          options->columns,
-                          options->trim,
-                          options->numbers_only,
-                          options->hash_bits,
-                          options->weights != NULL,
-                          options->labels != NULL,
-                          options->table && options->adds_columns};
+static void hash_words(struct hash_stream *stream, const struct word_options *words) {
+    uint32_t numbers[] = {words->ngrams, words->lowercase,
+                          words->least ? words->least : WORD_LEAST};
     hash_stream_add(stream, numbers, sizeof numbers);
-    hash_text(stream, options->label);
-    hash_text(stream, options->weight);
-    hash_texts(stream, options->skip);
-    hash_texts(stream, options->numbers);
-    hash_texts(stream, options->categories);
-    hash_texts(stream, options->missing);
-    char *table = options->table ? table_text(options->table) : NULL;
-    hash_text(stream, table);
-    free(table);
-    hash_text(stream, source_quote_names[options->quote]);
-    hash_text(stream, options->comment);
-    hash_text(stream, options->delimiter);
-    hash_text(stream, options->decimal);
-    hash_texts(stream, options->text);
-    if (options->text && *options->text) {
-        uint32_t words[] = {options->ngrams, options->lowercase,
-                            options->word_least ? options->word_least : WORD_LEAST};
-        hash_stream_add(stream, words, sizeof words);
-        hash_text(stream, options->letters ? options->letters : "");
-    }
-    hash_texts(stream, options->dates);
-    if (options->dates && *options->dates)
-        hash_text(stream, options->date_format);
-    hash_texts(stream, options->amounts);
-    for (const struct source_folder *folder = options->folder; folder && folder->name; folder++) {
+    hash_text(stream, words->letters ? words->letters : "");
+}
+
+static void hash_folders(struct hash_stream *stream, const struct source_folder *folder) {
+    for (; folder && folder->name; folder++) {
         hash_text(stream, folder->name);
         hash_text(stream, folder->value);
         hash_stream_add(stream, &folder->texts, sizeof folder->texts);
     }
-    if (options->separator)
-        hash_stream_add(stream, &options->separator, sizeof options->separator);
-    for (enum row_property i = ROW_OFFSET; i < ROW_PROPERTIES; i++) {
-        bool file = source_property_file(options, i) != NULL;
-        hash_text(stream, source_property_column(options, i));
-        hash_stream_add(stream, &file, sizeof file);
-    }
-    /* Only what an order says, and its units: its kinds and means do not count. */
-    for (uint32_t i = 0; options->order && !options->table && i < options->order->columns; i++) {
-        const struct table_column *column = &options->order->column[i];
+}
+
+/* Only the names of an order and its units count, not its kinds and means. */
+static void hash_order(struct hash_stream *stream, const struct table *order) {
+    for (uint32_t i = 0; i < order->columns; i++) {
+        const struct table_column *column = &order->column[i];
         hash_text(stream, column->name);
         if (column->unit)
             hash_stream_add(stream, &column->unit, sizeof column->unit);
     }
+}
+
+/* Every option that shapes what a pack holds. The sequence is a part of the format: another one
+ * would make all packs anew. */
+static uint64_t hash_options(const struct source_options *options) {
+    const struct table_options *table = &options->table;
+    const struct text_syntax *syntax = &options->syntax;
+    struct hash_stream *stream = hash_stream_new();
+    uint64_t numbers[] = {options->format,
+                          syntax->header,
+                          options->bad_lines_max,
+                          options->label.optional,
+                          table->columns,
+                          table->trim,
+                          table->numbers_only,
+                          table->hash_bits,
+                          options->property.file[ROW_WEIGHT] != NULL,
+                          options->label.file != NULL,
+                          table->known && table->adds_columns};
+    hash_stream_add(stream, numbers, sizeof numbers);
+    hash_text(stream, options->label.column);
+    hash_text(stream, options->property.column[ROW_WEIGHT]);
+    hash_texts(stream, table->skip);
+    hash_texts(stream, table->numbers);
+    hash_texts(stream, table->categories);
+    hash_texts(stream, table->missing);
+    char *known = table->known ? table_text(table->known) : NULL;
+    hash_text(stream, known);
+    free(known);
+    hash_text(stream, source_quote_names[syntax->quote]);
+    hash_text(stream, syntax->comment);
+    hash_text(stream, syntax->delimiter);
+    hash_text(stream, syntax->decimal);
+    hash_texts(stream, table->text);
+    if (table->text && *table->text)
+        hash_words(stream, &options->words);
+    hash_texts(stream, table->dates);
+    if (table->dates && *table->dates)
+        hash_text(stream, table->date_format);
+    hash_texts(stream, table->amounts);
+    hash_folders(stream, options->folders.column);
+    if (options->label.separator)
+        hash_stream_add(stream, &options->label.separator, sizeof options->label.separator);
+    for (enum row_property i = ROW_OFFSET; i < ROW_PROPERTIES; i++) {
+        bool file = options->property.file[i] != NULL;
+        hash_text(stream, options->property.column[i]);
+        hash_stream_add(stream, &file, sizeof file);
+    }
+    if (table->order && !table->known)
+        hash_order(stream, table->order);
     char text[HASH128_TEXT];
     hash_stream_text(stream, text);
     hash_stream_free(stream);
@@ -130,14 +146,15 @@ static int look_at_source(const char *source, const struct source_options *optio
         known->path_hash = hash64(source, strlen(source));
     else
         code = look_at_file(source, &known->stamp, &known->path_hash);
-    if (!code && options->weights)
-        code = look_at_file(options->weights, &known->weights_stamp, &known->path_hash);
-    if (!code && options->labels)
-        code = look_at_file(options->labels, &known->labels_stamp, &known->path_hash);
+    if (!code && options->property.file[ROW_WEIGHT])
+        code = look_at_file(options->property.file[ROW_WEIGHT], &known->weights_stamp,
+                            &known->path_hash);
+    if (!code && options->label.file)
+        code = look_at_file(options->label.file, &known->labels_stamp, &known->path_hash);
     for (enum row_property i = ROW_OFFSET; i < ROW_NUMBERS && !code; i++)
-        if (source_property_file(options, i))
-            code = look_at_file(source_property_file(options, i),
-                                &known->beside[i - ROW_OFFSET].stamp, &known->path_hash);
+        if (options->property.file[i])
+            code = look_at_file(options->property.file[i], &known->beside[i - ROW_OFFSET].stamp,
+                                &known->path_hash);
     return code;
 }
 
@@ -217,10 +234,10 @@ static int find_pack(const char *packs, const char *source, const struct source_
     if (!code && likeness == MAYBE) {
         code = input_hash_file(source, hashes.source);
         for (enum row_property i = 0; i < ROW_PROPERTIES && !code; i++)
-            if (source_property_file(options, i))
-                code = input_hash_file(source_property_file(options, i), hashes.property[i]);
-        if (!code && options->labels)
-            code = input_hash_file(options->labels, hashes.labels);
+            if (options->property.file[i])
+                code = input_hash_file(options->property.file[i], hashes.property[i]);
+        if (!code && options->label.file)
+            code = input_hash_file(options->label.file, hashes.labels);
         pack_fingerprint_make(&hashes, known->options_hash, fingerprint);
     }
     *pack = likeness == UNLIKE || code ? NULL : reuse_pack(packs, fingerprint);
@@ -294,8 +311,8 @@ int pack_of_source(const char *packs, const char *source, const struct source_op
     if (code)
         return code;
     /* A file that may not lack a column, and does, is read again: that gives the error. */
-    if (*pack && options->missing_columns != MISSING_COLUMNS_MISSING &&
-        lacks_column(*pack, options->table)) {
+    if (*pack && options->table.missing_columns != MISSING_COLUMNS_MISSING &&
+        lacks_column(*pack, options->table.known)) {
         pack_close(*pack);
         *pack = NULL;
     }

@@ -12,6 +12,7 @@
 #include "base/memory.h"
 #include "data/pack/pack_file.h"
 #include "data/source/dictionary.h"
+#include "data/source/input.h"
 
 struct pack_writer {
     const char *source;

@@ -96,10 +96,10 @@ static bool put_rows(const struct parquet_reader *reader, const struct parquet_b
 /* Writes the first rows; none where the columns are known. */
 static int put_head(struct parquet_reader *reader, struct bytes *text) {
     const struct source_options *options = &reader->options;
-    bool comma = options->decimal && !strcmp(options->decimal, ","), more = true;
+    bool comma = options->syntax.decimal && !strcmp(options->syntax.decimal, ","), more = true;
     struct parquet_block *block = parquet_block_new();
     int code = 0;
-    while (!code && more && (!options->table || options->adds_columns)) {
+    while (!code && more && (!options->table.known || options->table.adds_columns)) {
         code = parquet_block_take(reader, block, ROWS_AT_ONCE);
         more = block->rows > 0;
         if (!code && more)
@@ -142,10 +142,11 @@ static void take_durations(struct parquet_reader *reader, const struct format *f
         if (!column->duration || format->column[i].kind == COLUMN_SKIPPED)
             continue;
         const uint32_t number = format->column[i].number;
-        const bool is_new = !options->table || number >= options->table->columns;
+        const bool is_new = !options->table.known || number >= options->table.known->columns;
         /* The unit that the table of other files, or of the model before, has for a column; 0:
          * none. */
-        const struct table *known = options->table ? options->table : options->order;
+        const struct table *known =
+            options->table.known ? options->table.known : options->table.order;
         uint32_t unit = known && number < known->columns ? known->column[number].unit : 0;
         if (is_new)
             format->table->column[number].unit = unit = unit ? unit : column->duration;

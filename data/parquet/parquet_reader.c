@@ -91,12 +91,12 @@ int parquet_reader_end(struct parquet_reader *reader) {
 /* ---- opening ---- */
 
 static int check_options(const struct parquet_reader *reader) {
-    if (reader->options.labels)
+    if (reader->options.label.file)
         return error_set(
             ERROR_DATA,
             "%s is Parquet, which has its labels in its rows: it goes without the file "
             "of labels, %s",
-            reader->blocks->path, reader->options.labels);
+            reader->blocks->path, reader->options.label.file);
     return 0;
 }
 
@@ -142,10 +142,10 @@ int parquet_reader_open(struct blocks *data, const struct source_options *option
     /* As text the table has a header, and commas between its cells. */
     reader->options = *options;
     reader->options.format = FORMAT_CSV;
-    reader->options.header = CSV_HEADER_YES;
-    reader->options.delimiter = ",";
-    reader->options.quote = CSV_QUOTE_DOUBLE;
-    reader->options.comment = NULL;
+    reader->options.syntax.header = CSV_HEADER_YES;
+    reader->options.syntax.delimiter = ",";
+    reader->options.syntax.quote = CSV_QUOTE_DOUBLE;
+    reader->options.syntax.comment = NULL;
     pthread_mutex_init(&reader->mutex, NULL);
     pthread_cond_init(&reader->changed, NULL);
     return open_file(reader, format);

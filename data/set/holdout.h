@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "data/pack/pack.h"
+#include "data/source/rows.h"
 #include "data/source/source.h"
 
 /* The hash of raw row `row` of `rows`, which have hashes, as those of packs do. */

@@ -536,6 +536,16 @@ static void forget_piece(struct set *set, size_t number) {
     atomic_store_explicit(&set->verified[number], VERIFIED_NOT, memory_order_relaxed);
 }
 
+/* Forgets the heads of tiles that are not in memory any more: they lie apart from the tiles. */
+static void look_at_heads(struct set *set, uint32_t first, uint32_t end) {
+    for (uint32_t i = first; i < end; i++) {
+        const uint32_t number = i % set->info.chunks;
+        const struct piece head = chunk_piece(set, number);
+        if (!is_in_memory(piece_at(set, &head, verified_of(set, number)), head.bytes))
+            forget_piece(set, number);
+    }
+}
+
 int set_look(struct set *set, uint32_t first, uint32_t count) {
     const uint32_t there = set->info.strip_columns ? set_tiles(&set->info) : set->info.chunks;
     int code = look_at_file(set);
@@ -547,21 +557,13 @@ int set_look(struct set *set, uint32_t first, uint32_t count) {
         const struct piece begin = piece_numbered(set, i);
         uint64_t stop;
         next = find_run(set, i, end, &stop);
-        if (is_in_memory(piece_at(set, &begin, verified_of(set, begin.number)),
-                         stop - begin.offset))
-            continue;
-        for (uint32_t k = i; k < next; k++)
+        const bool there_still = is_in_memory(piece_at(set, &begin, verified_of(set, begin.number)),
+                                              stop - begin.offset);
+        for (uint32_t k = i; !there_still && k < next; k++)
             forget_piece(set, piece_numbered(set, k).number);
     }
-    if (set->tile) {
-        /* Heads lie apart from their tiles. */
-        for (uint32_t i = first; i < end; i++) {
-            const uint32_t number = i % set->info.chunks;
-            const struct piece head = chunk_piece(set, number);
-            if (!is_in_memory(piece_at(set, &head, verified_of(set, number)), head.bytes))
-                forget_piece(set, number);
-        }
-    }
+    if (set->tile)
+        look_at_heads(set, first, end);
     return 0;
 }
 

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/memory.h"
+#include "data/source/rows.h"
 #include "data/source/source.h"
 #include "data/table/words.h"
 #include "data/text/number.h"

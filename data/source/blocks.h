@@ -1,5 +1,5 @@
 /* Splits the text of a source into blocks of whole lines, or records, or its bytes into blocks of
- * any size; and reads the files of weights, offsets and exposures beside it. */
+ * any size. */
 #ifndef DML_DATA_SOURCE_BLOCKS_H
 #define DML_DATA_SOURCE_BLOCKS_H
 
@@ -84,44 +84,5 @@ void blocks_skip(struct blocks *blocks, size_t length);
 
 /* Adds the next `length` bytes to batch->text, or fewer at the end. */
 int blocks_take(struct blocks *blocks, struct batch *batch, size_t length);
-
-/* ---- what rows have of their own: weights, offsets, exposures ---- */
-
-/* How a property is called, and told. */
-struct property_rule {
-    const char *name;      /* "weight" */
-    const char *key;       /* of the job, that names its column */
-    const char *allowed;   /* which numbers it may be */
-    enum column_kind kind; /* of its column */
-};
-extern const struct property_rule property_rules[ROW_PROPERTIES];
-
-/* The property that a column of this kind has; ROW_PROPERTIES: none. */
-enum row_property property_of(enum column_kind kind);
-
-/* Whether a number is such a property of a row: finite, and as property_rules has it. */
-bool property_is_valid(enum row_property property, double number);
-
-/* What the property adds to an offset. */
-double property_offset(enum row_property property, double number);
-
-/* A file has one number a line, for the lines of a data file in their order, as the tools of LIBSVM
- * take weights; plain, .gz or .zst. Lines of blanks do not count, here as in the data; a malformed
- * line of the data has its number, too. */
-
-struct property_file; /* opaque; used by one thread at a time */
-
-/* Opens the file of a property of `data`. Both paths must outlive it. Errors as of source_read().
- */
-int property_file_open(const char *path, const char *data, enum row_property property,
-                       struct property_file **file);
-void property_file_close(struct property_file *file); /* harmless on NULL */
-
-/* Gives the rows of the next block of the data their numbers. ERROR_DATA if there are too few, or
- * one is not valid. */
-int property_file_take(struct property_file *file, struct batch *batch);
-
-/* Ends the reading, behind the last row: no number may be left. Notes hash and stamp. */
-int property_file_end(struct property_file *file, struct source_report *report);
 
 #endif

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "data/source/rows.h"
 #include "data/source/source.h"
 
 #define DICTIONARY_NONE UINT32_MAX

@@ -350,11 +350,11 @@ enum { TEXTS = sizeof texts / sizeof *texts };
  * blanks between them may be a text, the only cell of a row without its label. */
 static bool is_allowed(const struct source_options *options,
                        bool (*is)(const char *, const char *)) {
-    return (is == is_labels && options->separator) ||
+    return (is == is_labels && options->label.separator) ||
            (options->bad_lines_max && (is == is_labels || is == is_from_zero)) ||
-           (is == is_numbers && options->table && options->table->columns <= 2) ||
-           (is == is_vowpal && options->delimiter) ||
-           (is == is_slashed && options->comment && *options->comment == '/');
+           (is == is_numbers && options->table.known && options->table.known->columns <= 2) ||
+           (is == is_vowpal && options->syntax.delimiter) ||
+           (is == is_slashed && options->syntax.comment && *options->syntax.comment == '/');
 }
 
 /* Counts of the lines at the beginning of a file those that are of each format. */

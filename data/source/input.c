@@ -82,6 +82,15 @@ struct source_stamp input_stamp_of(const struct stat *status) {
     };
 }
 
+bool source_is_input(const char *path) {
+    return strcmp(path, "-") == 0;
+}
+
+bool source_is_stream(const char *path) {
+    struct stat status;
+    return source_is_input(path) || (stat(path, &status) == 0 && S_ISFIFO(status.st_mode));
+}
+
 const char *source_name(const char *path) {
     return source_is_input(path) ? "standard input" : path;
 }

@@ -10,6 +10,15 @@
 #include "base/hash.h"
 #include "data/source/source.h"
 
+/* Whether a path means standard input: it is "-". */
+bool source_is_input(const char *path);
+
+/* Whether what a path leads to can be read once: it is that, or a pipe. */
+bool source_is_stream(const char *path);
+
+/* How messages name a path: that of standard input has no name of a file. */
+const char *source_name(const char *path);
+
 struct input; /* opaque; used by one thread at a time */
 
 /* Opens a regular file, or the object behind an address as it is shown (data/remote/address.h);

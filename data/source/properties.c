@@ -1,6 +1,6 @@
 /* What properties of rows are. They are apart from the files that have them, since who only trains
  * reads no files of others. */
-#include "data/source/blocks.h"
+#include "data/source/properties.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,12 +1,14 @@
 /* Properties of rows in files beside the data. */
-#include "data/source/blocks.h"
+#include "data/source/properties.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/source/blocks.h"
 #include "data/source/input.h"
+#include "data/source/paths.h"
 #include "data/text/number.h"
 
 struct property_file {

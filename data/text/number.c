@@ -137,6 +137,20 @@ bool number_of_text(const char *text, double *value) {
     return end && *end == '\0';
 }
 
+bool number_of_decimal(bool decimal_comma, char *text, double *value) {
+    if (!decimal_comma)
+        return number_of_text(text, value);
+    char *comma = strchr(text, ',');
+    if (strchr(text, '.')) /* it may part thousands */
+        return false;
+    if (comma)
+        *comma = '.';
+    bool is_number = number_of_text(text, value);
+    if (comma)
+        *comma = ',';
+    return is_number;
+}
+
 void number_format(double value, char text[NUMBER_TEXT]) {
     for (int digits = 15; digits <= 17; digits++) {
         snprintf(text, NUMBER_TEXT, "%.*g", digits, value);

@@ -21,6 +21,10 @@ const char *number_parse(const char *at, double *value);
 /* Reads a text that is a number as a whole; false if it is not. */
 bool number_of_text(const char *text, double *value);
 
+/* As number_of_text(); with `decimal_comma` a comma stands for the point, and a text with a point
+ * is no number, as it may separate thousands. The text stays as it is. */
+bool number_of_decimal(bool decimal_comma, char *text, double *value);
+
 /* Whether a text looks like a number with a decimal comma. */
 bool number_has_decimal_comma(const char *text);
 

@@ -57,8 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         return 0;
     size_t label_bytes = data[1] < length - 2 ? data[1] : length - 2;
     struct source_options options = {.format = data[0] & 4 ? FORMAT_NPY : FORMAT_AUTO,
-                                     .labels = data[0] & 8 ? labels : NULL,
-                                     .label_optional = true,
+                                     .label.file = data[0] & 8 ? labels : NULL,
+                                     .label.optional = true,
                                      .bad_lines_max = data[0] & 16 ? UINT64_MAX : 0};
     int beside = file_of(data + 2, label_bytes, data[0] & 1, labels);
     int file = file_of(data + 2 + label_bytes, length - 2 - label_bytes, data[0] & 2, path);

@@ -37,20 +37,20 @@ static struct source_options options_of(uint8_t bits) {
     static const char *const some[] = {"a", NULL}, *const others[] = {"2", NULL},
                              *const dates[] = {"b", "d", NULL}, *const words[] = {"-", "", NULL};
     return (struct source_options){.format = FORMAT_CSV,
-                                   .header = (enum csv_header)(bits % 3),
-                                   .trim = bits & 4,
-                                   .hash_bits = bits & 8 ? 5 : 0,
-                                   .numbers_only = (bits & 48) == 48,
-                                   .categories = bits & 16 ? some : NULL,
-                                   .text = bits & 4 ? others : NULL,
-                                   .ngrams = bits & 3,
-                                   .lowercase = bits & 8,
-                                   .skip = bits & 32 ? others : NULL,
-                                   .weight = bits & 64 ? "w" : NULL,
-                                   .dates = bits & 64 ? dates : NULL,
-                                   .date_format = bits & 128 ? "epoch" : NULL,
-                                   .missing = bits & 128 ? words : NULL,
-                                   .label_optional = bits & 1,
+                                   .syntax.header = (enum csv_header)(bits % 3),
+                                   .table.trim = bits & 4,
+                                   .table.hash_bits = bits & 8 ? 5 : 0,
+                                   .table.numbers_only = (bits & 48) == 48,
+                                   .table.categories = bits & 16 ? some : NULL,
+                                   .table.text = bits & 4 ? others : NULL,
+                                   .words.ngrams = bits & 3,
+                                   .words.lowercase = bits & 8,
+                                   .table.skip = bits & 32 ? others : NULL,
+                                   .property.column[ROW_WEIGHT] = bits & 64 ? "w" : NULL,
+                                   .table.dates = bits & 64 ? dates : NULL,
+                                   .table.date_format = bits & 128 ? "epoch" : NULL,
+                                   .table.missing = bits & 128 ? words : NULL,
+                                   .label.optional = bits & 1,
                                    .bad_lines_max = UINT64_MAX};
 }
 
@@ -65,10 +65,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
         return 0;
     check_stored(table);
     const uint8_t *other = behind ? behind + 1 : text;
-    options.table = table;
+    options.table.known = table;
     fuzz_parse(other, (size_t)(end - other), &options, NULL);
-    options.table = NULL;
-    options.order = table;
+    options.table.known = NULL;
+    options.table.order = table;
     fuzz_parse(other, (size_t)(end - other), &options, &numbered);
     if (numbered) {
         check_stored(numbered);

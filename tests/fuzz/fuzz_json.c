@@ -64,18 +64,18 @@ static struct source_options options_of(uint8_t bits) {
     static const char *const some[] = {"a", NULL}, *const others[] = {"2", NULL},
                              *const dates[] = {"b", NULL};
     return (struct source_options){.format = bits & 1 ? FORMAT_JSONL : FORMAT_AUTO,
-                                   .trim = bits & 2,
-                                   .hash_bits = bits & 4 ? 5 : 0,
-                                   .numbers_only = (bits & 48) == 48,
-                                   .categories = bits & 16 ? some : NULL,
-                                   .text = bits & 8 ? others : NULL,
-                                   .skip = bits & 32 ? others : NULL,
-                                   .weight = bits & 64 ? "w" : NULL,
-                                   .dates = bits & 128 ? dates : NULL,
+                                   .table.trim = bits & 2,
+                                   .table.hash_bits = bits & 4 ? 5 : 0,
+                                   .table.numbers_only = (bits & 48) == 48,
+                                   .table.categories = bits & 16 ? some : NULL,
+                                   .table.text = bits & 8 ? others : NULL,
+                                   .table.skip = bits & 32 ? others : NULL,
+                                   .property.column[ROW_WEIGHT] = bits & 64 ? "w" : NULL,
+                                   .table.dates = bits & 128 ? dates : NULL,
                                    .carried = bits & 2 ? others : NULL,
-                                   .missing_columns =
+                                   .table.missing_columns =
                                        bits & 4 ? MISSING_COLUMNS_MISSING : MISSING_COLUMNS_ERROR,
-                                   .label_optional = bits & 8,
+                                   .label.optional = bits & 8,
                                    .bad_lines_max = UINT64_MAX};
 }
 
@@ -87,7 +87,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     check_object((const char *)text, (const char *)(behind ? behind : end));
     fuzz_parse(text, (size_t)((behind ? behind : end) - text), &options, &table);
     if (behind && table) {
-        options.table = table;
+        options.table.known = table;
         fuzz_parse(behind + 1, (size_t)(end - behind - 1), &options, NULL);
     }
     table_free(table);

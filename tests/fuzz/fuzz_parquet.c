@@ -62,15 +62,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     if (!length)
         return 0;
     struct source_options options = {.format = FORMAT_PARQUET,
-                                     .label = "1",
-                                     .label_optional = *data & 1,
+                                     .label.column = "1",
+                                     .label.optional = *data & 1,
                                      .bad_lines_max = *data & 2 ? UINT64_MAX : 0,
-                                     .trim = *data & 4,
+                                     .table.trim = *data & 4,
                                      .carried = *data & 8 ? carried : NULL,
-                                     .categories = *data & 16 ? categories : NULL,
-                                     .hash_bits = *data & 32 ? 4 : 0};
+                                     .table.categories = *data & 16 ? categories : NULL,
+                                     .table.hash_bits = *data & 32 ? 4 : 0};
     if (*data & 16)
-        options.label = NULL;
+        options.label.column = NULL;
     int file = memfd_create("fuzz", MFD_CLOEXEC);
     if (file < 0 || write(file, data + 1, length - 1) != (ssize_t)(length - 1))
         abort();

@@ -108,7 +108,8 @@ __attribute__((unused)) static struct pack *fixture_pack(const char *name, uint6
         fprintf(file, "%llu\n", (unsigned long long)(row % 5 + 1));
     assert_int_equal(fclose(file), 0);
     snprintf(path, sizeof path, "weights-%s", name);
-    const struct source_options reading = {.weights = weighted ? fixture_text(path, lines) : NULL};
+    const struct source_options reading = {.property.file[ROW_WEIGHT] =
+                                               weighted ? fixture_text(path, lines) : NULL};
     snprintf(path, sizeof path, "rows-%s", name);
     if (pack_of_source(fixture_path("packs"), fixture_text(path, text), &reading, 2, &pack, &made))
         fail_msg("%s", error_text());

@@ -82,7 +82,7 @@ static void assert_error(const char *path, const struct source_options *options,
     bytes_release(&text);
 }
 
-static const struct source_options unlabelled = {.label_optional = true};
+static const struct source_options unlabelled = {.label.optional = true};
 
 static void assert_refused(const char *path, const char *words) {
     assert_error(path, &unlabelled, words);
@@ -102,7 +102,7 @@ static void the_dimensions_beyond_the_first_of_idx_are_flattened(void **state) {
     (void)state;
     const char *images = BYTES("images", 0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4,
                                5, 6, 7, 8, 255, 0, 9, 10);
-    struct source_options options = {.labels = labels_of(2)};
+    struct source_options options = {.label.file = labels_of(2)};
     const char *text = "5: 1 2 3 4 5 6\n0: 7 8 255 0 9 10\n";
     struct source_report report = assert_read(images, &options, text);
     assert_int_equal(report.format, FORMAT_IDX);
@@ -158,7 +158,7 @@ static void later_versions_of_npy_have_a_longer_header(void **state) {
 static void labels_may_be_floats_of_the_other_format(void **state) {
     (void)state;
     const float labels[] = {-0.5f, 2};
-    struct source_options options = {.labels = npy("labels.npy", "<f4", "(2, 1)", labels, 8)};
+    struct source_options options = {.label.file = npy("labels.npy", "<f4", "(2, 1)", labels, 8)};
     assert_read(BYTES("x", 0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 1, 7, 8), &options, "-0.5: 7\n2: 8\n");
 }
 
@@ -271,7 +271,7 @@ static void bytes_behind_the_last_row_are_refused(void **state) {
 
 static void a_file_of_another_format_than_told_is_refused(void **state) {
     (void)state;
-    struct source_options options = {.format = FORMAT_IDX, .label_optional = true};
+    struct source_options options = {.format = FORMAT_IDX, .label.optional = true};
     assert_error(npy("x", "|u1", "(1,)", "\1", 1), &options,
                  "x is not an IDX file, as `format` says or the data is that was trained on: it "
                  "begins with 93 4e 55 4d 50 59, as a .npy file");
@@ -290,13 +290,13 @@ static void a_number_that_is_not_finite_is_a_bad_row(void **state) {
     const char *path = npy("x", "<f8", "(3, 2)", wide, sizeof wide);
     assert_refused(path, "x:1: number 2 of this row is nan, which is not finite");
     const uint8_t labels[] = {7, 8, 9};
-    struct source_options options = {.labels = npy("labels", "|u1", "(3,)", labels, 3),
+    struct source_options options = {.label.file = npy("labels", "|u1", "(3,)", labels, 3),
                                      .bad_lines_max = 2};
     assert_read(path, &options, "9: 5 6\n");
     options.bad_lines_max = 1;
     assert_error(path, &options, "x:2: number 2 of this row is inf");
     const double bad[] = {0, 0, -INFINITY};
-    options.labels = npy("bad", "<f8", "(3,)", bad, sizeof bad);
+    options.label.file = npy("bad", "<f8", "(3,)", bad, sizeof bad);
     options.bad_lines_max = 0;
     assert_error(npy("y", "|u1", "(3,)", labels, 3), &options, "y:3: its label in ");
 }
@@ -304,29 +304,29 @@ static void a_number_that_is_not_finite_is_a_bad_row(void **state) {
 static void labels_that_do_not_fit_are_refused(void **state) {
     (void)state;
     const char *x = BYTES("x", 0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 1, 7, 8);
-    struct source_options options = {.labels = labels_of(3)};
+    struct source_options options = {.label.file = labels_of(3)};
     assert_error(x, &options, "labels has 3 labels, but ");
     assert_error(x, &options, "x has 2 rows");
-    options.labels = x;
+    options.label.file = x;
     assert_read(x, &options, "7: 7\n8: 8\n");
-    options.labels = npy("two", "|u1", "(2, 2)", "\1\2\3\4", 4);
+    options.label.file = npy("two", "|u1", "(2, 2)", "\1\2\3\4", 4);
     assert_error(x, &options, "two has 2 numbers a row; a label is one");
-    options.labels = npy("cut", "|u1", "(2,)", "\1", 1);
+    options.label.file = npy("cut", "|u1", "(2,)", "\1", 1);
     assert_error(x, &options, "cut is truncated");
-    options.labels = npy("long", "|u1", "(2,)", "\1\1\1", 3);
+    options.label.file = npy("long", "|u1", "(2,)", "\1\1\1", 3);
     assert_error(x, &options, "long goes on behind its 2 rows");
-    options.labels = fixture_text("text", "1\n2\n");
+    options.label.file = fixture_text("text", "1\n2\n");
     assert_error(x, &options, "text is neither an IDX nor a .npy file");
     assert_error(fixture_text("csv", "1,2\n"), &options, "csv is text, which has its labels in");
     assert_error(x, &(struct source_options){0}, "in the key `labels`");
-    options.labels = labels_of(2);
-    options.separator = ',';
+    options.label.file = labels_of(2);
+    options.label.separator = ',';
     assert_error(x, &options, "its labels are single numbers");
 }
 
 static void rows_of_another_width_than_trained_on_are_refused(void **state) {
     (void)state;
-    struct source_options options = {.label_optional = true, .columns = 4};
+    struct source_options options = {.label.optional = true, .table.columns = 4};
     assert_error(BYTES("x", 0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 2, 7, 8), &options,
                  "a row has 2 numbers, and 3 are trained on");
 }
@@ -336,7 +336,7 @@ static void rows_of_another_width_than_trained_on_are_refused(void **state) {
 static void a_pack_is_made_again_when_its_labels_change(void **state) {
     (void)state;
     const char *x = BYTES("x", 0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 1, 7, 8);
-    struct source_options options = {.labels = fixture_path("labels")};
+    struct source_options options = {.label.file = fixture_path("labels")};
     const char *packs = fixture_path("packs");
     struct pack *pack;
     bool made;
@@ -354,7 +354,7 @@ static void a_pack_is_made_again_when_its_labels_change(void **state) {
 /* ---- sets ---- */
 
 static struct pack *pack_it(const char *path, const char *labels) {
-    struct source_options options = {.labels = labels};
+    struct source_options options = {.label.file = labels};
     struct pack *pack;
     bool made;
     if (pack_of_source(fixture_path("packs"), path, &options, 2, &pack, &made))

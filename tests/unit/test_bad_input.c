@@ -2,6 +2,7 @@
 #include <sys/stat.h>
 #include <zstd.h>
 
+#include "data/source/rows.h"
 #include "tests/unit/suites.h"
 #include "tests/unit/data_fixture.h"
 #include "data/remote/request.h"
@@ -68,7 +69,7 @@ static void csv_cells_that_are_no_numbers_are_refused(void **state) {
     (void)state;
     assert_refused("a,b,y\n1,2,0\n1,red,0\n", "bad:3: column 2 (b) holds \"red\"");
     assert_refused("a,b,y\n1,2,0\n1,1e400,0\n", "bad:3: column 2 (b) holds \"1e400\"");
-    static const struct source_options numbers = {.numbers_only = true};
+    static const struct source_options numbers = {.table.numbers_only = true};
     assert_error(fixture_text("bad", "a,b,y\n1,,0\n"), &numbers, ERROR_DATA,
                  "bad:2: column 2 (b) is empty");
     assert_refused("1,2,0\n1,2,\n", "bad:2: column 3: the label is empty");
@@ -79,11 +80,11 @@ static void unknown_csv_columns_are_refused(void **state) {
     (void)state;
     const char *path = fixture_text("bad", "a,b,y\n1,2,0\n");
     const char *const skip[] = {"z", NULL};
-    struct source_options options = {.label = "w"};
+    struct source_options options = {.label.column = "w"};
     assert_error(path, &options, ERROR_DATA, "bad:1: there is no column \"w\"");
-    options = (struct source_options){.skip = skip};
+    options = (struct source_options){.table.skip = skip};
     assert_error(path, &options, ERROR_DATA, "bad:1: there is no column \"z\"");
-    options = (struct source_options){.label = "4"};
+    options = (struct source_options){.label.column = "4"};
     assert_error(path, &options, ERROR_DATA, "bad:1: there is no column \"4\"");
 }
 

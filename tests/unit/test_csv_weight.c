@@ -31,9 +31,9 @@ static const double three[] = {0.5, 300, 0};
 static void the_column_is_given_by_name_or_by_number(void **state) {
     (void)state;
     const char *text = "a,w,b,y\n1,0.5,2,x\n3,\"3e2\",4,y\n5, 0 ,6,x\n";
-    struct source_options options = {.weight = "w"};
+    struct source_options options = {.property.column[ROW_WEIGHT] = "w"};
     assert_weights(text, &options, three);
-    options.weight = "2";
+    options.property.column[ROW_WEIGHT] = "2";
     assert_weights(text, &options, three);
     assert_weights(strchr(text, '\n') + 1, &options, three);
     struct pack *pack = packed(text, &options);
@@ -54,7 +54,7 @@ static void assert_refused(const char *text, const struct source_options *option
 static void a_cell_that_is_no_weight_is_a_bad_line(void **state) {
     (void)state;
     static const char *const cells[] = {"x", "-1", "nan", "inf", "1e308", "?", "1e999"};
-    struct source_options options = {.weight = "w"};
+    struct source_options options = {.property.column[ROW_WEIGHT] = "w"};
     for (size_t i = 0; i < sizeof cells / sizeof *cells; i++) {
         char text[100], words[100];
         snprintf(text, sizeof text, "a,w,y\n1,2,0\n2,%s,1\n3,1,0\n", cells[i]);
@@ -75,40 +75,41 @@ static void a_cell_that_is_no_weight_is_a_bad_line(void **state) {
 static void a_column_has_one_meaning(void **state) {
     (void)state;
     const char *text = "a,b,w,y\n1,1,2,0\n2,2,1,1\n3,1,1,1\n", *const list[] = {"w", NULL};
-    struct source_options options = {.weight = "v"};
+    struct source_options options = {.property.column[ROW_WEIGHT] = "v"};
     assert_refused(text, &options, "there is no column \"v\" to take the weight from");
-    options.weight = "y";
+    options.property.column[ROW_WEIGHT] = "y";
     assert_refused(text, &options, "is the label, since it is the last; name that of the labels");
-    options.label = "w";
-    options.weight = "w";
+    options.label.column = "w";
+    options.property.column[ROW_WEIGHT] = "w";
     assert_refused(text, &options, "\"w\" cannot be csv.weight: it is the label");
-    options = (struct source_options){.weight = "w", .skip = list};
+    options = (struct source_options){.property.column[ROW_WEIGHT] = "w", .table.skip = list};
     assert_refused(text, &options, "\"w\" cannot be csv.weight: it is left out by csv.skip");
-    options = (struct source_options){.weight = "3", .numbers = list};
+    options = (struct source_options){.property.column[ROW_WEIGHT] = "3", .table.numbers = list};
     assert_refused(text, &options, "\"3\" cannot be csv.weight: it is a feature");
 }
 
 /* Other files are read by the table of the first. */
 static void other_files_may_have_it_elsewhere_or_not_at_all(void **state) {
     (void)state;
-    struct source_options options = {.weight = "w"};
+    struct source_options options = {.property.column[ROW_WEIGHT] = "w"};
     struct pack *first = packed("a,w,b,y\n1,0.5,2,x\n3,3e2,4,y\n5,0,6,x\n", &options);
     struct source_report report;
     pack_report(first, &report);
     pack_close(first);
-    options = (struct source_options){.table = report.table};
+    options = (struct source_options){.table.known = report.table};
     assert_weights("w,y,b,a\n0.5,x,1,2\n300,y,1,2\n0,x,1,2\n", &options, three);
     assert_weights("7,0.5,1,x\n7,300,1,y\n7,0,1,x\n", &options, three);
     struct pack *without = packed("y,b,a\nx,1,2\ny,1,2\n", &options);
     assert_null(pack_rows(without, 0).weight);
     pack_close(without);
-    options.ignores_weights = true;
+    options.property.ignores_weights = true;
     without = packed("w,y,b,a\n,x,1,2\n300,y,1,2\n-1,x,1,2\n", &options);
     assert_null(pack_rows(without, 0).weight);
     pack_close(without);
-    options = (struct source_options){.table = report.table, .weight = "w"};
+    options =
+        (struct source_options){.table.known = report.table, .property.column[ROW_WEIGHT] = "w"};
     assert_refused("y,b,a\nx,1,2\ny,1,2\n", &options, "no column \"w\" to take the weight from");
-    options.weight = "v";
+    options.property.column[ROW_WEIGHT] = "v";
     assert_weights("v,y,b,a\n0.5,x,1,2\n300,y,1,2\n0,x,1,2\n", &options, three);
     source_report_release(&report);
 }
@@ -123,11 +124,11 @@ static int take_hashes(void *context, const struct source_rows *rows) {
 static void a_row_is_held_out_whatever_it_weighs(void **state) {
     (void)state;
     uint64_t one[2], other[2];
-    struct source_options options = {.weight = "w"};
+    struct source_options options = {.property.column[ROW_WEIGHT] = "w"};
     struct pack *pack = packed("a,b,w,y\n1,2,7,x\n3,4,8,y\n", &options);
     assert_int_equal(pack_read(pack, take_hashes, one), 0);
     pack_close(pack);
-    options = (struct source_options){.skip = (const char *const[]){"w", NULL}};
+    options = (struct source_options){.table.skip = (const char *const[]){"w", NULL}};
     pack = packed("a,b,w,y\n1,2,7,x\n3,4,8,y\n", &options);
     assert_int_equal(pack_read(pack, take_hashes, other), 0);
     pack_close(pack);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "data/remote/pattern.h"
+#include "data/source/paths.h"
 #include "tests/unit/data_fixture.h"
 
 static void a_deep_pattern_passes_any_number_of_visible_folders(void **state) {
@@ -131,7 +132,7 @@ static void links_are_followed_but_not_in_a_circle(void **state) {
 /* The folders of a path, as NAME=VALUE, each with a semicolon behind it. */
 static void assert_folders(const char *base, const char *path, const char *expected) {
     char *paths[] = {(char *)path, NULL}, *found = memory_copy_string("");
-    const struct source_options options = {.folders = CSV_FOLDERS_AUTO};
+    const struct source_options options = {.folders.which = CSV_FOLDERS_AUTO};
     struct source_beside beside = {0};
     source_find_folders(base, paths, &options, false, &beside);
     for (const struct source_folder *folder = beside.folder[0]; folder->name; folder++) {

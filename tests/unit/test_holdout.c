@@ -66,11 +66,16 @@ static void the_hash_of_a_row_is_of_what_stands_and_not_of_what_is_read(void **s
                                         "{\"id\":7,\"town\":\"red\",\"n\":null,\"y\":1}\n"
                                         "{\"id\":4,\"town\":\"blue\",\"n\":2,\"y\":0}\n"};
     const struct source_options ways[] = {
-        {.numbers = NULL},         {.skip = LIST("id")},
-        {.skip = LIST("id", "n")}, {.categories = LIST("id")},
-        {.weight = "id"},          {.label = "town"},
-        {.hash_bits = 8},          {.text = LIST("town"), .ngrams = 2},
-        {.missing = LIST("red")},  {.trim = true},
+        {.table.numbers = NULL},
+        {.table.skip = LIST("id")},
+        {.table.skip = LIST("id", "n")},
+        {.table.categories = LIST("id")},
+        {.property.column[ROW_WEIGHT] = "id"},
+        {.label.column = "town"},
+        {.table.hash_bits = 8},
+        {.table.text = LIST("town"), .words.ngrams = 2},
+        {.table.missing = LIST("red")},
+        {.table.trim = true},
     };
     (void)state;
     for (size_t k = 0; k < 2; k++) {

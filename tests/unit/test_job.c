@@ -88,9 +88,9 @@ static void what_is_not_said_has_its_default(void **state) {
     assert_string_equal(job->folder, folder);
     assert_null(job->test[0]);
     assert_int_equal(job->source.format, FORMAT_AUTO);
-    assert_int_equal(job->source.header, CSV_HEADER_AUTO);
-    assert_null(job->source.label);
-    assert_null(job->source.skip[0]);
+    assert_int_equal(job->source.syntax.header, CSV_HEADER_AUTO);
+    assert_null(job->source.label.column);
+    assert_null(job->source.table.skip[0]);
     assert_null(job->positive);
     assert_int_equal(job->source.bad_lines_max, 0);
     assert_int_equal(job->objective, OBJECTIVE_LOGISTIC);
@@ -129,9 +129,9 @@ static void every_kind_of_value_is_read(void **state) {
     assert_null(job->data[2]);
     assert_string_equal(job->test[0], "t");
     assert_int_equal(job->source.format, FORMAT_CSV);
-    assert_int_equal(job->source.header, CSV_HEADER_YES);
-    assert_string_equal(job->source.label, "age");
-    assert_string_equal(job->source.skip[1], "3");
+    assert_int_equal(job->source.syntax.header, CSV_HEADER_YES);
+    assert_string_equal(job->source.label.column, "age");
+    assert_string_equal(job->source.table.skip[1], "3");
     assert_string_equal(job->positive, "M");
     assert_true(job->l2.value == 1e-6 && !job->intercept);
     assert_int_equal(job->history, 20);
@@ -338,8 +338,8 @@ static void set_goes_over_the_file(void **state) {
     assert_string_equal(job->data[0], "x y");
     assert_string_equal(job->data[1], "z");
     assert_null(job->data[2]);
-    assert_string_equal(job->source.label, "3");
-    assert_string_equal(job->source.skip[1], "2");
+    assert_string_equal(job->source.label.column, "3");
+    assert_string_equal(job->source.table.skip[1], "2");
     assert_string_equal(job->name, "two words");
     assert_string_equal(job->state, "there");
     job_free(job);
@@ -375,7 +375,7 @@ static void a_set_without_a_value_restores_the_default(void **state) {
     assert_true(job->l2.automatic);
     assert_null(job->scratch);
     assert_null(job->hosts[0]);
-    assert_null(job->source.label);
+    assert_null(job->source.label.column);
     assert_string_not_equal(job->name, "n");
     assert_true(key_is_default(key_find("history"), job));
     assert_false(job_gives(job, "l2"));

@@ -41,7 +41,7 @@ static int take(void *context, const struct source_rows *rows) {
 }
 
 static int read_code(const char *path, char separator, struct bytes *texts) {
-    const struct source_options options = {.separator = separator};
+    const struct source_options options = {.label.separator = separator};
     struct source_report report = {0};
     bytes_init(texts);
     int code = source_read(path, &options, 2, take, texts, &report);
@@ -86,7 +86,7 @@ static void a_list_that_is_not_of_numbers_is_no_label_of_libsvm(void **state) {
 /* ---- sets ---- */
 
 static struct pack *pack_of(const char *name, const char *text, char separator) {
-    const struct source_options reading = {.separator = separator};
+    const struct source_options reading = {.label.separator = separator};
     struct pack *pack;
     bool made;
     if (pack_of_source(fixture_path("packs"), fixture_text(name, text), &reading, 2, &pack, &made))

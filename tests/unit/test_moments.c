@@ -47,7 +47,8 @@ static struct set *made_set(const char *name, bool dense, double holdout) {
         fprintf(file, "%.17g\n", weight[i]);
     assert_int_equal(fclose(file), 0);
     snprintf(weights, sizeof weights, "%s.weights", name);
-    const struct source_options reading = {.weights = fixture_bytes(weights, text, length)};
+    const struct source_options reading = {.property.file[ROW_WEIGHT] =
+                                               fixture_bytes(weights, text, length)};
     free(text);
     assert_int_equal(pack_of_source(fixture_path("packs"), path, &reading, 2, &pack, &made), 0);
     const struct set_options options = {

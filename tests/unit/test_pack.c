@@ -71,7 +71,7 @@ static void values_and_labels_are_those_of_the_text(void **state) {
 static void texts_that_all_have_the_same_words_are_packed(void **state) {
     (void)state;
     static const char *const text[] = {"review", NULL};
-    const struct source_options options = {.text = text, .lowercase = true};
+    const struct source_options options = {.table.text = text, .words.lowercase = true};
     struct bytes lines;
     bytes_init(&lines);
     bytes_append(&lines, "review,y\n", 9);
@@ -102,7 +102,8 @@ static void an_unchanged_source_is_not_packed_again(void **state) {
 
 static int pack_weighted(const char *source, const char *weights, uint64_t bad_lines,
                          struct pack **pack, bool *made) {
-    struct source_options options = {.weights = weights, .bad_lines_max = bad_lines};
+    struct source_options options = {.property.file[ROW_WEIGHT] = weights,
+                                     .bad_lines_max = bad_lines};
     return pack_of_source(fixture_path("packs"), source, &options, 2, pack, made);
 }
 
@@ -126,10 +127,10 @@ static void rows_have_the_weights_of_their_file(void **state) {
 static void rows_have_the_offsets_and_the_logarithms_of_exposures_of_their_files(void **state) {
     (void)state;
     const char *source = fixture_text("shifted", "1 1:1\nx 2:1\n-1 2:1\n1 1:2\n");
-    struct source_options options = {.offsets =
-                                         fixture_text("shifted.offsets", "0.5\n7\n-3e2\n0\n"),
-                                     .exposures = fixture_text("shifted.exposures", "1\n1\n1\n4\n"),
-                                     .bad_lines_max = 1};
+    struct source_options options = {
+        .property.file[ROW_OFFSET] = fixture_text("shifted.offsets", "0.5\n7\n-3e2\n0\n"),
+        .property.file[ROW_EXPOSURE] = fixture_text("shifted.exposures", "1\n1\n1\n4\n"),
+        .bad_lines_max = 1};
     struct pack *pack;
     bool made;
     assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made), 0);
@@ -140,15 +141,15 @@ static void rows_have_the_offsets_and_the_logarithms_of_exposures_of_their_files
     assert_true(fabs(rows.offset[2] - 1.3862943611198906) < 1e-15);
     pack_close(pack);
     /* Another file of them is another pack; none is one without room for them. */
-    options.exposures = fixture_text("other.exposures", "1\n1\n1\n5\n");
+    options.property.file[ROW_EXPOSURE] = fixture_text("other.exposures", "1\n1\n1\n5\n");
     assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made), 0);
     assert_true(made);
     pack_close(pack);
-    options.exposures = fixture_text("zero.exposures", "1\n1\n0\n5\n");
+    options.property.file[ROW_EXPOSURE] = fixture_text("zero.exposures", "1\n1\n0\n5\n");
     assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made),
                      ERROR_DATA);
     assert_non_null(strstr(error_text(), "zero.exposures:3: \"0\" is no exposure"));
-    options.offsets = options.exposures = NULL;
+    options.property.file[ROW_OFFSET] = options.property.file[ROW_EXPOSURE] = NULL;
     assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made), 0);
     assert_false(pack->facts->offset);
     assert_null(pack_rows(pack, 0).offset);
@@ -310,7 +311,7 @@ static void other_options_make_another_pack(void **state) {
     (void)state;
     const char *source = fixture_text("options.csv", "1,2\n3,4\n");
     pack_close(pack_it(source, true));
-    struct source_options options = {.label = "1"};
+    struct source_options options = {.label.column = "1"};
     struct pack *pack;
     bool made;
     assert_int_equal(pack_of_source(fixture_path("packs"), source, &options, 2, &pack, &made), 0);
@@ -423,8 +424,9 @@ static void nothing_that_was_in_memory_comes_into_a_pack(void **state) {
     static const uint8_t images[] = {0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 1, 7, 8};
     char *weights = memory_copy_string(fixture_text("of-three", "1\n0.5\n2\n")),
          *offsets = memory_copy_string(fixture_text("shifts", "1\n2\n3\n"));
-    const struct source_options none = {.label_optional = true},
-                                weighted = {.weights = weights, .offsets = offsets};
+    const struct source_options none = {.label.optional = true},
+                                weighted = {.property.file[ROW_WEIGHT] = weights,
+                                            .property.file[ROW_OFFSET] = offsets};
     assert_packed_alike(fixture_bytes("images", images, sizeof images), &none);
     assert_packed_alike(fixture_text("ones-3", "1 2:1\n0 1:1 3:1\n1 3:1\n"), &plain_options);
     assert_packed_alike(fixture_text("floats-3", "1 2:2\n0 1:1 3:1\n1 3:1\n"), &weighted);

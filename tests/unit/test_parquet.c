@@ -1,5 +1,6 @@
 /* Parquet is read as the CSV of the same table is, and what is not read, or damaged, is named.
  * tests/unit/parquet/fixtures.py makes the files of tests/unit/parquet/ by pyarrow. */
+#include "data/source/rows.h"
 #include "tests/unit/suites.h"
 #include "base/random.h"
 #include "data/text/date.h"
@@ -93,25 +94,31 @@ static const char *const files[] = {"dictionary.parquet", "plain.parquet", "enco
 static void the_rows_are_those_of_the_csv(void **state) {
     const char *const *dates = LIST("day", "stamp"), *const *some = LIST("double", "wide", "day");
     const struct source_options ways[] = {
-        {.label = "y"},
-        {.label = "y", .dates = dates, .trim = true},
-        {.label = "kind", .bad_lines_max = 99, .skip = NULL},
-        {.label = "y",
+        {.label.column = "y"},
+        {.label.column = "y", .table.dates = dates, .table.trim = true},
+        {.label.column = "kind", .bad_lines_max = 99, .table.skip = NULL},
+        {.label.column = "y",
          .bad_lines_max = 99,
-         .weight = "uint32",
-         .cluster = "uint64",
-         .skip = LIST("truth")},
-        {.label = "truth",
-         .label_optional = true,
-         .offset = "int8",
-         .skip = some,
+         .property.column[ROW_WEIGHT] = "uint32",
+         .property.column[ROW_CLUSTER] = "uint64",
+         .table.skip = LIST("truth")},
+        {.label.column = "truth",
+         .label.optional = true,
+         .property.column[ROW_OFFSET] = "int8",
+         .table.skip = some,
          .bad_lines_max = 99},
-        {.label = "y",
-         .categories = LIST("cents", "wide", "half", "int8", "sum", "price", "day"),
-         .hash_bits = 9},
-        {.label = "y", .text = LIST("kind", "code"), .ngrams = 2, .lowercase = true},
-        {.label = "y", .carried = LIST("kind", "cents", "sum", "float", "stamp", "y", "truth")},
-        {.label = "y", .missing = LIST("-72", "005", "true"), .numbers = LIST("code", "fixed")},
+        {.label.column = "y",
+         .table.categories = LIST("cents", "wide", "half", "int8", "sum", "price", "day"),
+         .table.hash_bits = 9},
+        {.label.column = "y",
+         .table.text = LIST("kind", "code"),
+         .words.ngrams = 2,
+         .words.lowercase = true},
+        {.label.column = "y",
+         .carried = LIST("kind", "cents", "sum", "float", "stamp", "y", "truth")},
+        {.label.column = "y",
+         .table.missing = LIST("-72", "005", "true"),
+         .table.numbers = LIST("code", "fixed")},
     };
     (void)state;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++)
@@ -138,17 +145,26 @@ static void folders_give_the_columns_of_a_table_that_has_them(void **state) {
                                              {0}};
     const char *written = table_with(",month,town,none,from", ",07,\"a, \"\"b\"\"\",,2024-03-01");
     const struct source_options ways[] = {
-        {.label = "y"},
-        {.label = "y", .numbers_only = false, .hash_bits = 9, .categories = LIST("month", "none")},
-        {.label = "town", .weight = "month", .dates = LIST("from"), .skip = LIST("none")},
-        {.label = "month", .text = LIST("town"), .cluster = "from", .skip = LIST("kind")},
-        {.label = "y", .carried = LIST("town", "kind", "none"), .missing = LIST("07")},
+        {.label.column = "y"},
+        {.label.column = "y",
+         .table.numbers_only = false,
+         .table.hash_bits = 9,
+         .table.categories = LIST("month", "none")},
+        {.label.column = "town",
+         .property.column[ROW_WEIGHT] = "month",
+         .table.dates = LIST("from"),
+         .table.skip = LIST("none")},
+        {.label.column = "month",
+         .table.text = LIST("town"),
+         .property.column[ROW_CLUSTER] = "from",
+         .table.skip = LIST("kind")},
+        {.label.column = "y", .carried = LIST("town", "kind", "none"), .table.missing = LIST("07")},
     };
     (void)state;
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         struct source_options given = ways[i];
         char *expected = rows_of(written, &given);
-        given.folder = folders;
+        given.folders.column = folders;
         for (size_t k = 0; k <= FILES; k++) {
             char *found = rows_of(stored_file(k < FILES ? files[k] : "table.csv"), &given);
             assert_string_equal(found, expected);
@@ -157,23 +173,23 @@ static void folders_give_the_columns_of_a_table_that_has_them(void **state) {
         free(expected);
     }
     folders[0].name = (char[]){"int8"};
-    const struct source_options twice = {.label = "y", .folder = folders};
+    const struct source_options twice = {.label.column = "y", .folders.column = folders};
     assert_refused(stored_file("plain.parquet"), &twice, ":1: column 6 (int8) has another value");
     assert_refused(stored_file("table.csv"), &twice, ":2: column 6 (int8) has another value");
 }
 
 static void a_known_table_is_found_in_the_file(void **state) {
     struct table *table;
-    const struct source_options first = {.label = "y", .dates = LIST("day", "stamp")};
+    const struct source_options first = {.label.column = "y", .table.dates = LIST("day", "stamp")};
     (void)state;
     assert_int_equal(source_columns(stored_file("plain.parquet"), &first, true, &table, NULL), 0);
-    const struct source_options next = {.format = FORMAT_CSV, .table = table};
+    const struct source_options next = {.format = FORMAT_CSV, .table.known = table};
     assert_same_rows(stored_file("table.csv"), stored_file("dictionary.parquet"), &next);
     table_free(table);
 }
 
 static void bad_rows_have_their_numbers(void **state) {
-    const struct source_options options = {.label = "y", .numbers = LIST("kind")};
+    const struct source_options options = {.label.column = "y", .table.numbers = LIST("kind")};
     (void)state;
     assert_refused(stored_file("plain.parquet"), &options,
                    "plain.parquet:1: column 12 (kind) holds \"kind \"7\", or other\"");
@@ -186,7 +202,7 @@ static char *bytes_of(const char *path, size_t *length) {
 }
 
 static void compressed_as_a_whole_it_is_read_too(void **state) {
-    const struct source_options options = {.label = "y"};
+    const struct source_options options = {.label.column = "y"};
     size_t length;
     char *content = bytes_of(stored_file("encoded0.parquet"), &length);
     const char *path = fixture_path("whole.parquet.gz");
@@ -199,7 +215,7 @@ static void compressed_as_a_whole_it_is_read_too(void **state) {
 }
 
 static void a_text_may_begin_as_parquet_does(void **state) {
-    const struct source_options options = {.label = "y"};
+    const struct source_options options = {.label.column = "y"};
     (void)state;
     char *rows = rows_of(fixture_text("text", "PAR1,y\n1,0\n2,1\n"), &options);
     assert_non_null(strstr(rows, "2 rows"));
@@ -286,9 +302,9 @@ static void levels_are_bits_and_runs_of_one(void **state) {
 /* ---- what is refused ---- */
 
 static void what_is_not_read_is_named(void **state) {
-    const struct source_options options = {.label = "y"};
-    const struct source_options skipped = {.label = "y", .skip = LIST("list")};
-    const struct source_options labels = {.labels = stored_file("few.csv")};
+    const struct source_options options = {.label.column = "y"};
+    const struct source_options skipped = {.label.column = "y", .table.skip = LIST("list")};
+    const struct source_options labels = {.label.file = stored_file("few.csv")};
     const struct source_options wanted = {.format = FORMAT_PARQUET};
     (void)state;
     assert_refused(stored_file("brotli.parquet"), &options,
@@ -391,7 +407,7 @@ static const char *small_file(uint32_t unpacked, uint32_t stored, uint32_t rows,
 
 static void a_page_has_no_more_rows_than_its_group(void **state) {
     const struct source_options options = {
-        .numbers_only = true, .label = "z", .label_optional = true};
+        .table.numbers_only = true, .label.column = "z", .label.optional = true};
     struct bytes file;
     (void)state;
     bytes_init(&file);
@@ -405,7 +421,7 @@ static void a_page_has_no_more_rows_than_its_group(void **state) {
 /* So does pyarrow write it: the dictionary of a column of nulls has no entries. */
 static void a_column_of_nulls_may_have_an_empty_dictionary(void **state) {
     const struct source_options options = {
-        .label = "z", .label_optional = true, .numbers = LIST("y")};
+        .label.column = "z", .label.optional = true, .table.numbers = LIST("y")};
     struct bytes file;
     (void)state;
     bytes_init(&file);
@@ -423,7 +439,7 @@ static void a_column_of_nulls_may_have_an_empty_dictionary(void **state) {
  * bit, where a value may be null, or of none. */
 static void pages_may_have_levels_that_say_nothing(void **state) {
     const struct source_options options = {
-        .label = "z", .label_optional = true, .numbers = LIST("y")};
+        .label.column = "z", .label.optional = true, .table.numbers = LIST("y")};
     (void)state;
     for (int optional = 0; optional < 2; optional++) {
         struct bytes file;
@@ -447,14 +463,15 @@ static void pages_may_have_levels_that_say_nothing(void **state) {
 }
 
 static void groups_without_rows_are_passed_over(void **state) {
-    const struct source_options options = {.label = "y"};
+    const struct source_options options = {.label.column = "y"};
     (void)state;
     assert_same_rows(stored_file("few.csv"), stored_file("groups.parquet"), &options);
 }
 
 /* The index of pandas: what its metadata name, by whatever name. */
 static void an_index_is_neither_a_feature_nor_the_label(void **state) {
-    const struct source_options plain = {0}, id = {.numbers = LIST("id")}, named = {.label = "id"};
+    const struct source_options plain = {0}, id = {.table.numbers = LIST("id")},
+                                named = {.label.column = "id"};
     struct table *table;
     (void)state;
     assert_int_equal(source_columns(stored_file("index.parquet"), &plain, true, &table, NULL), 0);
@@ -499,10 +516,12 @@ static struct hashes hashes_of(const char *path, struct source_options options) 
 /* However values are stored, and whatever is read of them; a column that is not read has no part.
  */
 static void the_hash_of_a_row_is_of_all_its_cells(void **state) {
-    const struct source_options label = {.label = "y"},
-                                other = {.label = "y", .skip = LIST("kind", "double", "day")},
-                                one = {.label = "n"}, of = {.label = "x", .skip = LIST("n")},
-                                nested = {.label = "y", .skip = LIST("list")};
+    const struct source_options label = {.label.column = "y"},
+                                other = {.label.column = "y",
+                                         .table.skip = LIST("kind", "double", "day")},
+                                one = {.label.column = "n"},
+                                of = {.label.column = "x", .table.skip = LIST("n")},
+                                nested = {.label.column = "y", .table.skip = LIST("list")};
     (void)state;
     const struct hashes plain = hashes_of(stored_file("plain.parquet"), label);
     assert_int_equal(plain.count, 40);
@@ -517,7 +536,7 @@ static void the_hash_of_a_row_is_of_all_its_cells(void **state) {
 
 static void a_page_has_no_more_than_the_limits(void **state) {
     const struct source_options options = {
-        .numbers_only = true, .label = "z", .label_optional = true};
+        .table.numbers_only = true, .label.column = "z", .label.optional = true};
     (void)state;
     struct source_report report;
     struct bytes text;
@@ -584,7 +603,7 @@ static void texts_by_their_prefixes_have_no_more_bytes_than_a_page(void **state)
 }
 
 static void an_encrypted_file_is_named(void **state) {
-    const struct source_options options = {.label = "y"};
+    const struct source_options options = {.label.column = "y"};
     size_t length;
     char *content = bytes_of(stored_file("plain.parquet"), &length);
     (void)state;
@@ -606,7 +625,7 @@ static int count_rows(void *context, const struct source_rows *rows) {
 
 static void damage_is_an_error_or_another_value(void **state) {
     const struct source_options options = {
-        .label = "y", .bad_lines_max = 99, .dates = LIST("day", "stamp")};
+        .label.column = "y", .bad_lines_max = 99, .table.dates = LIST("day", "stamp")};
     struct random random;
     (void)state;
     random_init(&random, 11);

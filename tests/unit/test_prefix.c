@@ -15,7 +15,7 @@ static struct set *made_set(const char *name, const char *text, const char *weig
     struct pack *pack;
     bool made;
     snprintf(beside, sizeof beside, "%s.weights", name);
-    const struct source_options reading = {.weights =
+    const struct source_options reading = {.property.file[ROW_WEIGHT] =
                                                weights ? fixture_text(beside, weights) : NULL};
     const char *path = fixture_text(name, text);
     assert_int_equal(pack_of_source(fixture_path("packs"), path, &reading, 2, &pack, &made), 0);

@@ -129,7 +129,8 @@ static const char *write_lines(const char *name, char line_end, unsigned stray) 
 
 static struct sum read_lines(const char *path, unsigned threads, uint64_t bad, uint64_t *rejected) {
     static const char *const skip[] = {"t", NULL};
-    struct source_options options = {.format = FORMAT_CSV, .skip = skip, .bad_lines_max = bad};
+    struct source_options options = {
+        .format = FORMAT_CSV, .table.skip = skip, .bad_lines_max = bad};
     struct source_report report;
     struct sum sum = {0};
     if (source_read(path, &options, threads, take, &sum, &report))

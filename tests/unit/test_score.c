@@ -318,21 +318,21 @@ static void reading_options_come_back_as_they_were_stored(void **state) {
     (void)state;
     static const char *const skip[] = {"id", "7", NULL};
     struct source_options stored = {.format = FORMAT_CSV,
-                                    .header = CSV_HEADER_NO,
-                                    .label = "class",
-                                    .skip = skip,
-                                    .columns = 12};
+                                    .syntax.header = CSV_HEADER_NO,
+                                    .label.column = "class",
+                                    .table.skip = skip,
+                                    .table.columns = 12};
     struct model model = {.details = json_object()};
     json_object_set_new(model.details, "source", score_options_json(&stored));
     struct source_options options;
     assert_int_equal(score_options(&model, &options), 0);
     assert_int_equal(options.format, FORMAT_CSV);
-    assert_int_equal(options.header, CSV_HEADER_NO);
-    assert_string_equal(options.label, "class");
-    assert_int_equal(options.columns, 12);
-    assert_string_equal(options.skip[0], "id");
-    assert_string_equal(options.skip[1], "7");
-    assert_null(options.skip[2]);
+    assert_int_equal(options.syntax.header, CSV_HEADER_NO);
+    assert_string_equal(options.label.column, "class");
+    assert_int_equal(options.table.columns, 12);
+    assert_string_equal(options.table.skip[0], "id");
+    assert_string_equal(options.table.skip[1], "7");
+    assert_null(options.table.skip[2]);
     score_options_release(&options);
     json_decref(model.details);
 }
@@ -343,11 +343,11 @@ static void a_label_that_was_not_named_is_behind_the_last_feature(void **state) 
     struct source_options options;
     model.details = json_object();
     assert_int_equal(score_options(&model, &options), 0);
-    assert_string_equal(options.label, "10");
+    assert_string_equal(options.label.column, "10");
     score_options_release(&options);
     json_object_set_new(model.details, "source", json_pack("{s:[s]}", "skip", "id"));
     assert_int_equal(score_options(&model, &options), 0);
-    assert_null(options.label); /* a skipped column might be there */
+    assert_null(options.label.column); /* a skipped column might be there */
     score_options_release(&options);
     json_decref(model.details);
 }
@@ -358,9 +358,9 @@ static void a_model_without_reading_options_reads_by_default(void **state) {
     struct source_options options;
     assert_int_equal(score_options(&model, &options), 0);
     assert_int_equal(options.format, FORMAT_AUTO);
-    assert_int_equal(options.header, CSV_HEADER_AUTO);
-    assert_null(options.label);
-    assert_null(options.skip);
+    assert_int_equal(options.syntax.header, CSV_HEADER_AUTO);
+    assert_null(options.label.column);
+    assert_null(options.table.skip);
     score_options_release(&options);
     json_decref(model.details);
 }

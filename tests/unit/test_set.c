@@ -450,7 +450,7 @@ static char *table_rows(unsigned count, uint64_t random) {
 
 static struct set *merge_tables(const char *const *files, uint32_t bins, unsigned threads,
                                 const char *sets) {
-    static const struct source_options reading = {.label = "y"};
+    static const struct source_options reading = {.label.column = "y"};
     const struct set_options options = {.labels = LABEL_BINARY, .bins = bins, .threads = threads};
     struct pack *packs[2];
     struct set *set;

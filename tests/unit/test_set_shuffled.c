@@ -52,8 +52,8 @@ static struct set *make(const struct wanted *wanted, const char *sets) {
     bool made;
     for (; count < FILES_MAX && wanted->path[count]; count++) {
         struct source_options reading = wanted->reading;
-        reading.labels = wanted->labels;
-        reading.weights = wanted->weights;
+        reading.label.file = wanted->labels;
+        reading.property.file[ROW_WEIGHT] = wanted->weights;
         if (pack_of_source(fixture_path("packs"), wanted->path[count], &reading, 2, &pack[count],
                            &made))
             fail_msg("%s", error_text());
@@ -240,14 +240,14 @@ static const char *table_file(const char *name, unsigned rows, unsigned columns)
 static void tables_with_what_their_rows_bring_are_shuffled(void **state) {
     (void)state;
     struct wanted wanted = {.path = {table_file("table", 1500, 5)},
-                            .reading = {.weight = "7"},
+                            .reading = {.property.column[ROW_WEIGHT] = "7"},
                             .merging = {.labels = LABEL_CLASSES, .category_least = 2}};
     assert_shuffled(&wanted);
     wanted.merging.bins = 8; /* sparse, with values that bring others */
     wanted.merging.keep_holdout = true;
     wanted.merging.holdout = 0.2;
     assert_shuffled(&wanted);
-    wanted.reading.weight = NULL;
+    wanted.reading.property.column[ROW_WEIGHT] = NULL;
     wanted.merging.class_weight = (const char *[]){CLASS_WEIGHT_BALANCED, NULL};
     assert_shuffled(&wanted);
 }
@@ -265,7 +265,7 @@ static void targets_and_lists_go_with_their_rows(void **state) {
         bytes_append(&text, line, (size_t)length);
     }
     struct wanted lists = {.path = {fixture_bytes("lists", text.data, text.length)},
-                           .reading = {.separator = ','},
+                           .reading = {.label.separator = ','},
                            .merging = {.labels = LABEL_LISTS, .separator = ','}};
     bytes_release(&text);
     assert_shuffled(&lists);

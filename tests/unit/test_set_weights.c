@@ -31,7 +31,8 @@ static int make(const struct wanted *wanted, struct set **set) {
         const char *data = fixture_text(name, wanted->text[i]);
         snprintf(name, sizeof name, "weights%u", i);
         const struct source_options reading = {
-            .weights = wanted->weights[i] ? fixture_text(name, wanted->weights[i]) : NULL};
+            .property.file[ROW_WEIGHT] =
+                wanted->weights[i] ? fixture_text(name, wanted->weights[i]) : NULL};
         if (pack_of_source(fixture_path("packs"), data, &reading, 2, &pack[i], &made))
             fail_msg("%s", error_text());
     }

@@ -1,3 +1,4 @@
+#include "data/source/paths.h"
 #include "tests/unit/suites.h"
 #include "base/file.h"
 #include "data/csv/format.h"
@@ -90,9 +91,9 @@ static void csv_columns_are_chosen_by_name_or_number(void **state) {
     (void)state;
     const char *path = fixture_text("b.csv", "id;y;u;v\nx1;M;1;2\nx2;B;3;4\n");
     const char *const by_name[] = {"id", NULL}, *const by_number[] = {"1", NULL};
-    struct source_options options = {.label = "y", .skip = by_name};
+    struct source_options options = {.label.column = "y", .table.skip = by_name};
     assert_read(path, &options, "M 3:1 4:2\nB 3:3 4:4\n");
-    options = (struct source_options){.label = "2", .skip = by_number};
+    options = (struct source_options){.label.column = "2", .table.skip = by_number};
     assert_read(path, &options, "M 3:1 4:2\nB 3:3 4:4\n");
 }
 
@@ -171,8 +172,8 @@ static void names_above_numbers_are_a_header(void **state) {
 static void a_nameless_first_column_is_an_index(void **state) {
     const char *const headers[] = {",a,b", "\"\",a,b", "Unnamed: 0,a,b", "a,b,Unnamed: 0.1",
                                    "a,b,__index_level_0__"};
-    const struct source_options other = {.label = "b",
-                                         .numbers = (const char *const[]){"1", "2", NULL}};
+    const struct source_options other = {.label.column = "b",
+                                         .table.numbers = (const char *const[]){"1", "2", NULL}};
     (void)state;
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
         const bool behind = *headers[i] == 'a';
@@ -211,11 +212,13 @@ static void a_quoted_text_takes_in_no_rows(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         for (enum csv_quote quote = CSV_QUOTE_AUTO; quote < CSV_QUOTES; quote++) {
-            struct source_options options = {.quote = quote, .header = CSV_HEADER_YES};
+            struct source_options options = {.syntax.quote = quote,
+                                             .syntax.header = CSV_HEADER_YES};
             struct source_report report;
             struct taken taken;
             bytes_init(&taken.text);
-            options.categories = (const char *const[]){"1", NULL}; /* "t and t are the same here */
+            options.table.categories =
+                (const char *const[]){"1", NULL}; /* "t and t are the same here */
             const char *path = fixture_text("q.csv", cases[i].text);
             const bool refused = quote == CSV_QUOTE_AUTO && cases[i].line;
             if (quote == CSV_QUOTE_NONE && !cases[i].line)
@@ -240,7 +243,7 @@ static void a_quoted_text_takes_in_no_rows(void **state) {
 }
 
 static void comments_are_no_rows_wherever_they_stand(void **state) {
-    const struct source_options options = {.comment = "#"};
+    const struct source_options options = {.syntax.comment = "#"};
     (void)state;
     assert_read(
         fixture_text("c.csv", "# a \"table\n#,\"\na,y\n1,0\n#\"x,\n\n#2,0\n3,1\n\"4\",0\n#"),
@@ -296,9 +299,9 @@ static void a_line_that_may_be_a_row_is_no_header(void **state) {
 
 static void rows_without_label_are_taken_when_asked_for(void **state) {
     (void)state;
-    struct source_options options = {.label_optional = true};
+    struct source_options options = {.label.optional = true};
     assert_read(fixture_text("d.txt", "1:2 3:4\n1 1:1\n"), &options, "nan 1:2 3:4\n1 1:1\n");
-    options.label = "3";
+    options.label.column = "3";
     assert_read(fixture_text("d.csv", "1,2\n3,4\n"), &options, "nan 1:1 2:2\nnan 1:3 2:4\n");
 }
 

@@ -1,4 +1,5 @@
 /* Numbers as they stand in LIBSVM text and in cells, where most are not read by number_parse(). */
+#include "data/source/rows.h"
 #include "tests/unit/suites.h"
 #include "data/source/source.h"
 
@@ -139,7 +140,7 @@ static void a_cell_is_refused_wherever_it_ends_early_or_late(void **state) {
         "",          "-",     "+",   ".",   "-.", "1x", "1.5x",     "1e",
         "1e+",       "1.2.3", "--1", "1 2", "1;", "1:", "1234567x", "123456789012345678x",
         "\"1\"\"\"", "nan",   "0x1"};
-    static const struct source_options numbers = {.numbers_only = true};
+    static const struct source_options numbers = {.table.numbers_only = true};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char text[128];
         struct source_report report;

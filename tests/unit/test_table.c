@@ -68,7 +68,7 @@ static void assert_lacks(const char *text, const struct source_options *options,
     bytes_release(&taken.text);
 }
 
-static const struct source_options usual = {.format = FORMAT_CSV, .trim = true};
+static const struct source_options usual = {.format = FORMAT_CSV, .table.trim = true};
 
 static void a_column_is_what_most_of_its_cells_are(void **state) {
     (void)state;
@@ -84,7 +84,7 @@ static void missing_cells_are_marked(void **state) {
     assert_has("a,b,y\n1,x,1\n,?,0\n2,(missing),0\nNA,,1\n5,(rare),1\n", &usual, words);
     static const char *const own[] = {"-", NULL};
     struct source_options options = usual;
-    options.missing = own;
+    options.table.missing = own;
     static const char *const others[] = {"b=?:1", "a=(missing):1", NULL};
     assert_has("a,b,y\n1,x,1\n-,?,0\n2,NA,0\n", &options, others);
     assert_lacks("a,b,y\n1,x,-\n", &options, "table:2: column 3 (y): the label is missing");
@@ -102,7 +102,7 @@ static void blanks_around_a_text_count_if_the_job_says_so(void **state) {
     static const char *const trimmed[] = {"b=x:1", "b=y z:1", NULL};
     assert_has("a,b,y\n1, x ,1\n2,\" y z\t\",0\n", &usual, trimmed);
     struct source_options options = usual;
-    options.trim = false;
+    options.table.trim = false;
     static const char *const kept[] = {"b= x :1", "b= y z\t:1", NULL};
     assert_has("a,b,y\n1, x ,1\n2,\" y z\t\",0\n", &options, kept);
 }
@@ -177,10 +177,10 @@ static void columns_of_one_name_keep_their_order(void **state) {
     struct taken taken;
     struct source_report report, other;
     assert_int_equal(read_with("a,a,y,b\n1,2,0,3\n4,5,1,6\n",
-                               &(struct source_options){.label = "y"}, &taken, &report),
+                               &(struct source_options){.label.column = "y"}, &taken, &report),
                      0);
     bytes_release(&taken.text);
-    struct source_options options = {.table = report.table};
+    struct source_options options = {.table.known = report.table};
     assert_int_equal(read_with("b,a,y,a\n3,1,0,2\n", &options, &taken, &other), 0);
     assert_string_equal((const char *)taken.text.data, "a:1 a:2 b:3 \n");
     source_report_release(&other);
@@ -192,10 +192,10 @@ static void columns_of_one_name_keep_their_order(void **state) {
 static void lists_that_contradict_each_other_are_refused(void **state) {
     (void)state;
     static const char *const a[] = {"a", NULL}, *const y[] = {"y", NULL};
-    struct source_options options = {.numbers = a, .categories = a};
+    struct source_options options = {.table.numbers = a, .table.categories = a};
     assert_lacks("a,y\n1,0\n", &options,
                  "column \"a\" is named by csv.numbers and by csv.categories");
-    options = (struct source_options){.categories = y};
+    options = (struct source_options){.table.categories = y};
     assert_lacks("a,y\n1,0\n", &options, "and is the label");
 }
 
@@ -208,13 +208,13 @@ static void numbers_with_a_decimal_comma_are_refused_or_read(void **state) {
     assert_lacks("a;y\n1;0,5\n2;0,25\n", &usual, "column 2 (y) holds texts such as \"0,5\"");
     assert_lacks("a;y\n1;0\n2;1\n3,5;1\nx;0\n", &usual, "table:4: column 1 (a) holds \"3,5\"");
     struct source_options options = usual;
-    options.decimal = ",";
+    options.syntax.decimal = ",";
     static const char *const numbers[] = {"a:1.5 b=x:1", "a:2 b=z:1", "a:-3.25 b=x:1", NULL};
     assert_has(text, &options, numbers);
     static const char *const quoted[] = {"a:1.5 ", "a:0.25 ", NULL};
     assert_has("a,y\n\"1,5\",0\n\"0,25\",1\n", &options, quoted);
     assert_lacks("a;y\n1,5;0\n2,5;1\n1.234;0\n", &options, "list the column in csv.amounts");
-    options.decimal = ".";
+    options.syntax.decimal = ".";
     static const char *const texts[] = {"a=1,5:1", "a=2:1", NULL};
     assert_has(text, &options, texts);
 }
@@ -227,9 +227,9 @@ static void the_delimiter_is_what_parts_columns(void **state) {
     static const char *const lines[] = {"a\nb:1 c:2", NULL}, *const bars[] = {"a:1 b:2", NULL};
     assert_has("\"a\nb\",c,y\n1,2,0\n", &usual, lines);
     assert_has("a|b|y\n1|2|0\n", &(struct source_options){0}, bars);
-    struct source_options options = {.delimiter = "!"};
+    struct source_options options = {.syntax.delimiter = "!"};
     assert_has("a!b!y\n1!2!0\n", &options, bars);
-    options.delimiter = "tab";
+    options.syntax.delimiter = "tab";
     static const char *const commas[] = {"a,b:1 c:2", NULL};
     assert_has("a,b\tc\ty\n1\t2\t0\n", &options, commas);
 }

@@ -1,4 +1,6 @@
 /* The columns that KEY=VALUE folders give, as Hive, Spark, Arrow, polars and DuckDB write them. */
+#include "data/source/folders.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +9,11 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/csv/format.h"
 #include "data/remote/address.h"
+#include "data/source/paths.h"
 #include "data/source/source.h"
 #include "data/text/letters.h"
+#include "data/text/number.h"
 
 #define MISSING_VALUE "__HIVE_DEFAULT_PARTITION__"
 
@@ -91,24 +94,25 @@ static bool is_in(const char *const *list, const char *name) {
 
 /* Whether options say what to do with a column of this name. */
 static bool is_named(const struct source_options *options, const char *name) {
-    const char *const *const lists[] = {options->skip, options->numbers, options->categories,
-                                        options->text, options->dates,   options->amounts};
-    bool named = options->label && !strcmp(options->label, name);
+    const char *const *const lists[] = {options->table.skip,       options->table.numbers,
+                                        options->table.categories, options->table.text,
+                                        options->table.dates,      options->table.amounts};
+    bool named = options->label.column && !strcmp(options->label.column, name);
     for (enum row_property i = 0; i < ROW_PROPERTIES; i++) {
-        const char *column = source_property_column(options, i);
+        const char *column = options->property.column[i];
         named |= column && !strcmp(column, name);
     }
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         named |= is_in(lists[i], name);
-    return named || (options->order && table_has_name(options->order, name));
+    return named || (options->table.order && table_has_name(options->table.order, name));
 }
 
 static bool is_text(const struct source_options *options, char *value) {
-    const bool comma = options->decimal && !strcmp(options->decimal, ",");
-    const bool words = options->missing && *options->missing;
+    const bool comma = options->syntax.decimal && !strcmp(options->syntax.decimal, ",");
+    const bool words = options->table.missing && *options->table.missing;
     double number;
-    return *value && !is_in(words ? options->missing : table_missing_words, value) &&
-           !csv_plain_number(comma, value, &number);
+    return *value && !is_in(words ? options->table.missing : table_missing_words, value) &&
+           !number_of_decimal(comma, value, &number);
 }
 
 /* What is known of a key of the first file. */
@@ -144,7 +148,7 @@ static void decide(const struct source_options *options, struct source_folder **
     struct key key;
     look_at_key(&key, options, of, name);
     const bool taken =
-        key.differs || options->folders == CSV_FOLDERS_ALL || is_named(options, name);
+        key.differs || options->folders.which == CSV_FOLDERS_ALL || is_named(options, name);
     if (!taken)
         log_info("the folder %.100s=%.100s is that of all files, and no column; csv.folders = all "
                  "makes it one",
@@ -190,7 +194,7 @@ static const char *find_difference(struct source_folder **of, uint32_t *one, uin
 static void decide_together(char *const *paths, const struct source_options *options,
                             struct source_beside *beside) {
     uint32_t one, other;
-    const char *key = options->missing_columns == MISSING_COLUMNS_MISSING
+    const char *key = options->table.missing_columns == MISSING_COLUMNS_MISSING
                           ? NULL
                           : find_difference(beside->folder, &one, &other);
     if (key && !beside->folders_differ)
@@ -209,7 +213,7 @@ void source_find_folders(const char *base, char *const *paths, const struct sour
                          bool trained, struct source_beside *beside) {
     const uint32_t count = names_count(paths);
     assert(!beside->folder);
-    if (options->folders == CSV_FOLDERS_NONE)
+    if (options->folders.which == CSV_FOLDERS_NONE)
         return;
     beside->folder = memory_new(count + (size_t)1, sizeof *beside->folder);
     for (uint32_t i = 0; i < count; i++) {
@@ -223,4 +227,11 @@ void source_find_folders(const char *base, char *const *paths, const struct sour
     }
     if (trained)
         decide_together(paths, options, beside);
+}
+
+bool source_has_folder(const struct folder_options *folders, const char *name) {
+    const struct source_folder *folder = folders->column;
+    while (folder && folder->name && strcmp(folder->name, name) != 0)
+        folder++;
+    return folder && folder->name;
 }

@@ -1,8 +1,6 @@
-/* The files of some data: their paths, the files beside them, and what was found out about them. */
-#include <assert.h>
+/* The files of some data: their paths, and the files beside them. */
 #include <errno.h>
 #include <glob.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,6 +15,7 @@
 #include "data/remote/pattern.h"
 #include "data/remote/remote.h"
 #include "data/source/input.h"
+#include "data/source/paths.h"
 #include "data/source/source.h"
 
 struct path_list {
@@ -37,15 +36,6 @@ static int compare_bytewise(const void *a, const void *b) {
 static bool is_regular(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
-}
-
-bool source_is_input(const char *path) {
-    return strcmp(path, "-") == 0;
-}
-
-bool source_is_stream(const char *path) {
-    struct stat status;
-    return source_is_input(path) || (stat(path, &status) == 0 && S_ISFIFO(status.st_mode));
 }
 
 /* Takes a match if it is a regular file. One that was removed meanwhile is none, but a link that
@@ -342,145 +332,16 @@ void source_beside_release(struct source_beside *beside) {
     *beside = (struct source_beside){0};
 }
 
-bool source_has_folder(const struct source_options *options, const char *name) {
-    const struct source_folder *folder = options->folder;
-    while (folder && folder->name && strcmp(folder->name, name) != 0)
-        folder++;
-    return folder && folder->name;
-}
-
-const char *source_property_column(const struct source_options *options,
-                                   enum row_property property) {
-    const char *const columns[] = {[ROW_WEIGHT] = options->weight,
-                                   [ROW_OFFSET] = options->offset,
-                                   [ROW_EXPOSURE] = options->exposure,
-                                   [ROW_CLUSTER] = options->cluster};
-    return columns[property];
-}
-
-const char *source_property_file(const struct source_options *options, enum row_property property) {
-    const char *const files[ROW_PROPERTIES] = {[ROW_WEIGHT] = options->weights,
-                                               [ROW_OFFSET] = options->offsets,
-                                               [ROW_EXPOSURE] = options->exposures};
-    return files[property];
-}
-
 static const char *path_at(char *const *paths, uint32_t number) {
     return paths && *paths ? paths[number] : NULL;
 }
 
 void source_beside_name(const struct source_beside *beside, uint32_t number,
                         struct source_options *options) {
-    options->weights = path_at(beside->property[ROW_WEIGHT], number);
-    options->offsets = path_at(beside->property[ROW_OFFSET], number);
-    options->exposures = path_at(beside->property[ROW_EXPOSURE], number);
-    options->labels = path_at(beside->labels, number);
-    options->folder = beside->folder ? beside->folder[number] : NULL;
-    options->folders_differ = beside->folders_differ;
-}
-
-/* ---- what was found out about files: for reading others alike, and for people ---- */
-
-const char *const source_format_names[] = {
-    [FORMAT_AUTO] = "auto",       [FORMAT_LIBSVM] = "libsvm", [FORMAT_CSV] = "csv",
-    [FORMAT_IDX] = "idx",         [FORMAT_NPY] = "npy",       [FORMAT_JSONL] = "jsonl",
-    [FORMAT_PARQUET] = "parquet", [FORMATS] = NULL,
-};
-
-const char *const source_quote_names[] = {
-    [CSV_QUOTE_AUTO] = "auto", [CSV_QUOTE_DOUBLE] = "double", [CSV_QUOTE_NONE] = "none", NULL};
-
-const char *const source_folders_names[] = {
-    [CSV_FOLDERS_AUTO] = "auto", [CSV_FOLDERS_ALL] = "all", [CSV_FOLDERS_NONE] = "none", NULL};
-
-static uint32_t same_or_0(uint32_t a, uint32_t b, bool first) {
-    return first || a == b ? b : 0;
-}
-
-void source_shape_release(struct source_shape *shape) {
-    table_free(shape->table);
-    shape->table = NULL;
-}
-
-void source_shape_add(struct source_shape *shape, const struct source_report *report, bool first) {
-    enum csv_header header = !source_is_table(report->format) ? CSV_HEADER_AUTO
-                             : report->column_names           ? CSV_HEADER_YES
-                                                              : CSV_HEADER_NO;
-    if (first || shape->format != report->format)
-        shape->format = first ? report->format : FORMAT_AUTO;
-    if (first || shape->header != header)
-        shape->header = first ? header : CSV_HEADER_AUTO;
-    shape->columns = same_or_0(shape->columns, report->columns, first);
-    shape->label_column = same_or_0(shape->label_column, report->label_column, first);
-    if (shape->table && report->table)
-        table_add_columns(shape->table, report->table);
-    else if (report->table)
-        shape->table = table_copy(report->table);
-    snprintf(shape->label, sizeof shape->label, "%u", shape->label_column);
-}
-
-struct source_options source_options_alike(const struct source_options *options,
-                                           const struct source_shape *shape) {
-    struct source_options alike = *options;
-    if (shape->format != FORMAT_AUTO)
-        alike.format = shape->format;
-    if (shape->header != CSV_HEADER_AUTO)
-        alike.header = shape->header;
-    alike.table = shape->table;
-    if (shape->table) {
-        /* the table tells them */
-        alike.label = alike.weight = alike.offset = alike.exposure = NULL;
-        return alike;
-    }
-    if (!alike.label && shape->label_column)
-        alike.label = shape->label;
-    alike.columns = shape->columns;
-    return alike;
-}
-
-/* ---- bad lines ---- */
-
-#define REASONS_MAX 100
-#define REASONS_SHOWN 10u
-
-static void note_reason(struct source_report *report, char *reason) {
-    uint64_t kept = report->rejected < REASONS_MAX ? report->rejected : REASONS_MAX;
-    if (kept == REASONS_MAX) {
-        free(reason);
-        return;
-    }
-    report->rejected_reasons =
-        memory_resize(report->rejected_reasons, kept + 2, sizeof *report->rejected_reasons);
-    report->rejected_reasons[kept] = reason;
-    report->rejected_reasons[kept + 1] = NULL;
-}
-
-int source_reject(struct source_report *report, const char *path, uint64_t limit, uint64_t line,
-                  const char *why) {
-    assert(report->rejected <= limit);
-    char *reason = memory_format("%s:%llu: %s", path, (unsigned long long)line, why);
-    if (report->rejected == limit) {
-        if (limit)
-            error_set(ERROR_DATA,
-                      "%s; this is one more malformed line than the %llu that "
-                      "bad_lines allows",
-                      reason, (unsigned long long)limit);
-        else
-            error_set(ERROR_DATA, "%s; bad_lines says how many such lines are skipped", reason);
-        free(reason);
-        return ERROR_DATA;
-    }
-    note_reason(report, reason);
-    report->rejected++;
-    return 0;
-}
-
-void source_warn_rejected(const char *path, uint64_t rejected, const char *const *reason,
-                          uint32_t reasons) {
-    uint32_t shown = reasons < REASONS_SHOWN ? reasons : REASONS_SHOWN;
-    for (uint32_t i = 0; i < shown; i++)
-        log_warning("skipped: %s", reason[i]);
-    if (rejected > shown)
-        log_warning("%s: skipped %llu malformed lines in all, of which the first %u are shown",
-                    path, (unsigned long long)rejected, shown);
+    options->property.file[ROW_WEIGHT] = path_at(beside->property[ROW_WEIGHT], number);
+    options->property.file[ROW_OFFSET] = path_at(beside->property[ROW_OFFSET], number);
+    options->property.file[ROW_EXPOSURE] = path_at(beside->property[ROW_EXPOSURE], number);
+    options->label.file = path_at(beside->labels, number);
+    options->folders.column = beside->folder ? beside->folder[number] : NULL;
+    options->folders.differ = beside->folders_differ;
 }
