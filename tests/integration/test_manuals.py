@@ -83,8 +83,8 @@ def keys_of_page():
     """Key to default as the page has them; None where it gives no fixed one."""
     keys = {}
     for item in re.split(r'^\.It Ic ', PAGES['dml.conf.5'].read_text(), flags=re.M)[1:]:
-        default = re.search(r'^Default:\n\.Cm (\S+)', item, re.M)
-        keys[item.split()[0]] = default and default[1].replace('\\&', '')  # which guards a comma
+        default = re.search(r'^Default: (\S+?)[.,;]?(?:\s|$)|^Default:\n\.Cm \\&(,)', item, re.M)
+        keys[item.split()[0]] = default and (default[1] or default[2])
     return keys
 
 
