@@ -228,6 +228,8 @@ def wheel(folder, **settings):
     assert made.returncode == 0, made
     with zipfile.ZipFile(folder / made.stdout.strip()) as packed:
         packed.extractall(folder / 'site')
+        for entry in packed.infolist():
+            (folder / 'site' / entry.filename).chmod(entry.external_attr >> 16)
     return made.stdout.strip(), folder / 'site'
 
 
@@ -450,11 +452,15 @@ def library_and_score(folder, site, **settings):
 
 
 @test
-def a_wheel_has_the_library_in_it(folder):
-    name, site = wheel(folder, DML_LIBRARY=BUILD / 'libdml.so.0')
+def a_wheel_has_the_library_and_the_programs_in_it(folder):
+    name, site = wheel(folder, DML_LIBRARY=BUILD / 'libdml.so.0', DML_BUILD=BUILD)
     assert 'linux' in name, name
-    train(small_job(folder))
+    expected = train(small_job(folder))['model_sha256']
     assert library_and_score(folder, site)[0] == str(site / 'dml/libdml.so.0')
+    trained = python('-c', 'import dml, sys; run = dml.train(sys.argv[1], l2=1e-3, state=sys.argv[2])\n'
+                     'print(dml._programs.find(), run.model_sha256)', small_data(folder), folder / 'wheel.state',
+                     PYTHONPATH=site, DML_BUILD=folder)
+    assert trained.stdout.split() == [str(site / 'dml/bin/dml-coordinator'), expected], trained
 
 
 @test
