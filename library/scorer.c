@@ -13,6 +13,7 @@
 #include "data/text/number.h"
 #include "library/calls.h"
 #include "library/opened.h"
+#include "model/explain.h"
 #include "model/family.h"
 #include "model/margins.h"
 #include "model/offsets.h"
@@ -32,6 +33,9 @@ struct dml_scorer {
     struct term_mapper mapper;
     struct margins *margins;
     double *prediction; /* of a row */
+
+    struct explainer *explainer; /* NULL until something is to be explained */
+    struct terms terms;          /* of the row that is explained */
 
     /* A scorer of cells has these members: */
     struct source_options options;
@@ -95,6 +99,8 @@ void dml_scorer_free(struct dml_scorer *scorer) {
         return;
     margins_free(scorer->margins);
     term_mapper_release(&scorer->mapper);
+    explainer_free(scorer->explainer);
+    terms_release(&scorer->terms);
     free(scorer->prediction);
     format_release(&scorer->format);
     score_options_release(&scorer->options);
@@ -325,8 +331,9 @@ static int add_offsets(const struct dml_rows *rows, size_t number, double *offse
 
 /* ---- rows ---- */
 
-/* Adds the row to the block of margins. */
-static int add_row(struct dml_scorer *scorer, const struct dml_rows *rows, size_t number) {
+/* Adds the terms of the row, and finds its offset. */
+static int read_row(struct dml_scorer *scorer, const struct dml_rows *rows, size_t number,
+                    struct terms *terms, double *offset) {
     uint64_t ends[2] = {0, scorer->columns};
     struct source_rows one = {.count = 1, .start = ends};
     const struct source_rows *view = &one;
@@ -346,14 +353,21 @@ static int add_row(struct dml_scorer *scorer, const struct dml_rows *rows, size_
         ends[1] = end - first;
         code = view_sparse(scorer, ends[1], rows->ids + first, rows->values + first, &one);
     }
-    double offset = !code && view->offset ? view->offset[0] : 0;
+    *offset = !code && view->offset ? view->offset[0] : 0;
     if (!code)
-        code = add_offsets(rows, number, &offset);
-    if (code)
-        return code;
-    term_mapper_row(&scorer->mapper, view, 0, margins_terms(scorer->margins));
-    margins_end_row(scorer->margins, offset);
-    return 0;
+        code = add_offsets(rows, number, offset);
+    if (!code)
+        term_mapper_row(&scorer->mapper, view, 0, terms);
+    return code;
+}
+
+/* Adds the row to the block of margins. */
+static int add_row(struct dml_scorer *scorer, const struct dml_rows *rows, size_t number) {
+    double offset;
+    int code = read_row(scorer, rows, number, margins_terms(scorer->margins), &offset);
+    if (!code)
+        margins_end_row(scorer->margins, offset);
+    return code;
 }
 
 static int check_reach(const struct dml_scorer *scorer, const double *margins) {
@@ -507,6 +521,70 @@ int dml_score(struct dml_scorer *scorer, const struct dml_rows *rows,
     if (scored)
         *scored = 0;
     CALL(score(scorer, rows, scores, scored));
+}
+
+/* ---- explanations ---- */
+
+static int explained_by(struct dml_scorer *scorer, struct dml_explained *explained) {
+    int code = scorer->explainer ? 0 : explainer_new(scorer->model, &scorer->explainer);
+    if (!code)
+        *explained = (struct dml_explained){.columns = explainer_columns(scorer->explainer),
+                                            .names = explainer_names(scorer->explainer),
+                                            .base = explainer_base(scorer->explainer)};
+    return code;
+}
+
+int dml_scorer_explained(struct dml_scorer *scorer, struct dml_explained *explained) {
+    CALL(explained_by(scorer, explained));
+}
+
+/* A row whose margin leaves the range of numbers is refused, as in scores. */
+static int explain_row(struct dml_scorer *scorer, const struct dml_rows *rows, size_t number,
+                       const struct dml_explained *explained, double *contributions) {
+    double offset;
+    scorer->terms.count = 0;
+    int code = read_row(scorer, rows, number, &scorer->terms, &offset);
+    if (code)
+        return code;
+    explainer_row(scorer->explainer, scorer->terms.feature, scorer->terms.value,
+                  scorer->terms.count, contributions);
+    const uint32_t outputs = scorer->model->layout.outputs;
+    double *margins = memory_new(outputs, sizeof *margins);
+    for (uint32_t k = 0; k < outputs; k++) {
+        margins[k] = explained->base[k] + offset;
+        for (size_t c = 0; c < explained->columns; c++)
+            margins[k] += contributions[k * explained->columns + c];
+    }
+    code = check_reach(scorer, margins);
+    free(margins);
+    return code;
+}
+
+static int explain(struct dml_scorer *scorer, const struct dml_rows *rows, double *contributions,
+                   size_t *done) {
+    struct dml_explained explained;
+    int code = check_rows(scorer, rows);
+    if (!code)
+        code = explained_by(scorer, &explained);
+    if (code)
+        return code;
+    const size_t each = scorer->model->layout.outputs * explained.columns;
+    size_t row = 0;
+    term_mapper_forget(&scorer->mapper);
+    scorer->broken = true;
+    for (; row < rows->count && !code; row += !code)
+        code = explain_row(scorer, rows, row, &explained, contributions + row * each);
+    scorer->broken = false;
+    if (done)
+        *done = row;
+    return code ? error_of_row(code, row) : 0;
+}
+
+int dml_explain(struct dml_scorer *scorer, const struct dml_rows *rows, double *contributions,
+                size_t *explained) {
+    if (explained)
+        *explained = 0;
+    CALL(explain(scorer, rows, contributions, explained));
 }
 
 /* A date's texts are never unseen: each is a date or refused. */

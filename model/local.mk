@@ -8,6 +8,7 @@ libmodel_a_SOURCES = \
 	model/response.c model/response.h \
 	model/response_fit.c \
 	model/description.c model/description.h \
+	model/explain.c model/explain.h \
 	model/export.c model/export.h \
 	model/families.c model/family.h \
 	model/importance.c model/importance.h \

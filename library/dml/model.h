@@ -188,6 +188,30 @@ DML_API int dml_score(struct dml_scorer *scorer, const struct dml_rows *rows,
 DML_API uint64_t dml_scorer_unseen(const struct dml_scorer *scorer, uint64_t *unseen,
                                    uint64_t *known);
 
+/* ---- explanations ---- */
+
+/* What dml_explain() answers with this scorer. All is the scorer's. */
+struct dml_explained {
+    /* The columns that contribute: of a table those that the model has features of, each with its
+     * levels, bins and words, and then crosses; else each feature. A name is never NULL. */
+    size_t columns;
+    const char *const *names;
+
+    /* dml_model_margins(): the margins of a row that has the mean of each feature over the training
+     * rows. */
+    const double *base;
+};
+
+/* DML_USAGE if the model cannot be explained. */
+DML_API int dml_scorer_explained(struct dml_scorer *scorer, struct dml_explained *explained);
+
+/* What each column contributes to the margins, against the means of the training rows:
+ * contributions[count × dml_model_margins() × columns]. They and the base add up to the margin less
+ * the row's offset, up to rounding. Those of networks are integrated gradients. Rows are refused as
+ * in dml_score(). */
+DML_API int dml_explain(struct dml_scorer *scorer, const struct dml_rows *rows,
+                        double *contributions, size_t *explained);
+
 #ifdef __cplusplus
 }
 #endif

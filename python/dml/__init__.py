@@ -9,6 +9,7 @@ and `predict` do, to the last bit.
     model = dml.open('adult.state')
     model.describe()['columns']
     model.predict([{'age': 39, 'workclass': 'State-gov', ...}])
+    model.explain([{'age': 39, 'workclass': 'State-gov', ...}])
 
 Rows are a list of dicts, of lists or of tuples, an array of NumPy, a DataFrame of pandas, a sparse
 matrix of SciPy, or what has Arrow's C stream interface, as tables of pyarrow, polars and DuckDB; none of
@@ -20,7 +21,7 @@ process, open its path again.
 """
 
 from dml._follow import follow
-from dml._model import Error, Model, UnseenWarning, open, version
+from dml._model import Error, Explanation, Model, UnseenWarning, open, version
 from dml._programs import JobError, Stopped
 from dml._run import Run
 from dml._train import ConvergenceWarning, TrainingWarning, resume, train
@@ -29,8 +30,8 @@ ESTIMATORS = ('LogisticRegression', 'LogisticRegressionCV', 'OrdinalClassifier',
               'LinearRegression', 'Ridge', 'RidgeCV', 'Lasso', 'LassoCV', 'ElasticNet', 'PoissonRegressor',
               'GammaRegressor', 'TweedieRegressor', 'HuberRegressor', 'QuantileRegressor')
 
-__all__ = [*ESTIMATORS, 'ConvergenceWarning', 'Error', 'JobError', 'Model', 'Run', 'Stopped', 'TrainingWarning', 'UnseenWarning',
-           'follow', 'open', 'resume', 'train', 'version']
+__all__ = [*ESTIMATORS, 'ConvergenceWarning', 'Error', 'Explanation', 'JobError', 'Model', 'Run', 'Stopped',
+           'TrainingWarning', 'UnseenWarning', 'follow', 'open', 'resume', 'train', 'version']
 
 
 def __getattr__(name):

@@ -21,6 +21,10 @@ class Scores(Structure):
                 ('labels', c_void_p)]
 
 
+class Explained(Structure):
+    _fields_ = [('columns', c_size_t), ('names', POINTER(c_char_p)), ('base', POINTER(c_double))]
+
+
 FUNCTIONS = {
     'dml_error_text': (c_char_p, []),
     'dml_version': (c_char_p, []),
@@ -34,6 +38,8 @@ FUNCTIONS = {
     'dml_scorer_free': (None, [c_void_p]),
     'dml_scorer_unseen': (c_uint64, [c_void_p, POINTER(c_uint64), POINTER(c_uint64)]),
     'dml_score': (c_int, [c_void_p, POINTER(Rows), POINTER(Scores), POINTER(c_size_t)]),
+    'dml_scorer_explained': (c_int, [c_void_p, POINTER(Explained)]),
+    'dml_explain': (c_int, [c_void_p, POINTER(Rows), POINTER(c_double), POINTER(c_size_t)]),
 }
 
 

@@ -13,7 +13,7 @@ import sys
 import threading
 import warnings
 
-from dml._library import Rows, Scores, load
+from dml._library import Explained, Rows, Scores, load
 from dml._rows import (Cells, Kind, array_of, arrow_columns, frame_cells, is_array, is_arrow, is_frame, is_series,
                        is_sparse, returns_arrays)
 
@@ -32,6 +32,25 @@ class Error(Exception):
     def __init__(self, text, code=-65, row=None):
         super().__init__(text)
         self.code, self.row = code, row
+
+
+class Explanation(collections.namedtuple('Explanation', 'contributions base columns')):
+    """What Model.explain() answers; dml-model(3) says what contributions are.
+
+    columns: the names of the columns that contribute.
+    base: the margin of a row that has the training means; a list, one a class, where rows have several margins.
+    contributions: rows × columns, or rows × margins × columns where rows have several: lists, or an array where
+    an array, a frame or a table was given. The base, a row's contributions and its offset add up to its margin."""
+
+    def frame(self, margin=None):
+        """The contributions as a DataFrame of pandas, a row for each row and a column for each column. `margin`
+        is the place of one of several margins."""
+        import pandas
+        if isinstance(self.base, float) != (margin is None):
+            raise ValueError('rows have one margin: leave `margin` out' if isinstance(self.base, float) else
+                             f'rows have {len(self.base)} margins: give the place of one')
+        return pandas.DataFrame([row if margin is None else row[margin] for row in self.contributions],
+                                columns=list(self.columns), dtype='float64')
 
 
 class UnseenWarning(UserWarning):
@@ -229,12 +248,45 @@ class Model:
         found, count = self.score(rows, columns, offsets, exposures, 'margins', width)
         return shaped(found, count, width, rows, flat=width == 1)
 
-    def score(self, rows, columns, offsets, exposures, what, width):
+    def explain(self, rows, columns=None, offsets=None, exposures=None):
+        """What each column contributes to the margins of each row, against the training means: an
+        Explanation."""
+        form = self.form_beside(rows, columns, offsets, exposures)
+        margins = self.described['margins']
+        with self.users:
+            code, explained, names, base, found = self.call_explain(form, margins)
+        check(code, explained if code == -65 else None)
+        self.warn_of_mute(form, explained)
+        count, width = form.rows.count, len(names)
+        contributions = shaped(found, count * margins, width, rows, flat=False)
+        if margins > 1:
+            contributions = contributions.reshape(count, margins, width) if is_array(contributions) else [
+                contributions[i * margins:(i + 1) * margins] for i in range(count)]
+        return Explanation(contributions, base if margins > 1 else base[0], names)
+
+    def call_explain(self, form, margins):
+        """A function of its own, as call() is. It copies what is the scorer's."""
+        scorer, explained, done = self.scorer(form), Explained(), ctypes.c_size_t()
+        code = LIBRARY.dml_scorer_explained(scorer.pointer, explained)
+        if code:
+            return code, 0, [], [], None
+        names = [name.decode(errors='replace') for name in explained.names[:explained.columns]]
+        found = (ctypes.c_double * (form.rows.count * margins * len(names)))()
+        code = LIBRARY.dml_explain(scorer.pointer, form.rows, found, done)
+        if self.described['table']:
+            self.note_unseen(scorer, form, done.value)
+        return code, done.value, names, explained.base[:margins], found
+
+    def form_beside(self, rows, columns, offsets, exposures):
         form = self.form(rows, columns)
         if offsets is not None:
             form.rows.offsets = form.keep(numbers_beside(offsets, form.rows.count, 'offsets'))
         if exposures is not None:
             form.rows.exposures = form.keep(numbers_beside(exposures, form.rows.count, 'exposures'))
+        return form
+
+    def score(self, rows, columns, offsets, exposures, what, width):
+        form = self.form_beside(rows, columns, offsets, exposures)
         kind = ctypes.c_int32 if what == 'labels' else ctypes.c_double
         found = (kind * (form.rows.count * width))()
         scores = Scores(**{what: ctypes.addressof(found)})
@@ -243,11 +295,15 @@ class Model:
         with self.users:
             code, scored = self.call(form, scores)
         check(code, scored if code == -65 else None)
+        self.warn_of_mute(form, scored, 4)
+        return found, form.rows.count
+
+    @staticmethod
+    def warn_of_mute(form, rows, level=3):
         for name, unseen in form.mute:
             warnings.warn(f'column {name}: ' + (
-                f'none of {scored} rows has a text that training had: it adds nothing to the scores' if unseen else
-                f'missing in each of {scored} rows'), UnseenWarning, 3)
-        return found, form.rows.count
+                f'none of {rows} rows has a text that training had: it adds nothing to the scores' if unseen else
+                f'missing in each of {rows} rows'), UnseenWarning, level)
 
     def call(self, form, scores):
         """A function of its own, as it must be over before close() goes on: it holds the scorer, and so the

@@ -14,7 +14,7 @@ tests_unit_model_tests_LDADD = $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NU
 check_PROGRAMS += tests/unit/score_tests
 TESTS += tests/unit/score_tests
 tests_unit_score_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
-	tests/unit/test_figures.c tests/unit/test_sample_figures.c tests/unit/test_score.c \
+	tests/unit/test_explain.c tests/unit/test_figures.c tests/unit/test_sample_figures.c tests/unit/test_score.c \
 	tests/unit/test_score_network.c tests/unit/folder_fixture.h tests/unit/score_fixture.c tests/unit/score_fixture.h
 tests_unit_score_tests_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS) $(JANSSON_CFLAGS)
 tests_unit_score_tests_LDADD = $(MODEL_LIBS) $(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) \

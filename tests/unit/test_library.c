@@ -339,6 +339,77 @@ static void a_model_is_opened_while_another_becomes_live(void **state) {
     assert_int_equal(mixed, 0);
 }
 
+/* ---- explanations ---- */
+
+/* Writes the model of a table once more, with the means 2, 4 and 0.5 of its features. */
+static void write_model_with_means(void) {
+    enum { HEADER = 400 };
+    static const double numbers[] = {1, 10, 100, 1000}, means[] = {2, 4, 0.5};
+    static const char header[] =
+        "{\"__metadata__\":{\"format\":\"dml\",\"format_version\":\"1\"},"
+        "\"weight\":{\"dtype\":\"F64\",\"shape\":[1,3],\"data_offsets\":[0,24]},"
+        "\"bias\":{\"dtype\":\"F64\",\"shape\":[1],\"data_offsets\":[24,32]},"
+        "\"feature_id\":{\"dtype\":\"U64\",\"shape\":[3],\"data_offsets\":[32,56]},"
+        "\"mean\":{\"dtype\":\"F64\",\"shape\":[3],\"data_offsets\":[56,80]}}";
+    unsigned char tensors[8 + HEADER + 80];
+    const uint64_t length = HEADER;
+    memset(tensors, ' ', sizeof tensors);
+    memcpy(tensors, &length, 8);
+    memcpy(tensors + 8, header, sizeof header - 1);
+    memcpy(tensors + 8 + HEADER, numbers, sizeof numbers);
+    memcpy(tensors + 8 + HEADER + 32, of_table_ids, 24);
+    memcpy(tensors + 8 + HEADER + 56, means, sizeof means);
+    write_file("model.safetensors", tensors, sizeof tensors);
+    write_file("model.json", of_table, strlen(of_table));
+}
+
+static void columns_contribute_their_distance_from_the_means(void **state) {
+    (void)state;
+    static const char *const names[] = {"size", "age"};
+    write_model_with_means();
+    struct dml_model *model = opened();
+    struct dml_scorer *scorer;
+    struct dml_explained explained;
+    assert_int_equal(dml_scorer_of_columns(model, 2, names, DML_MISSING_COLUMNS, &scorer), 0);
+    assert_int_equal(dml_scorer_explained(scorer, &explained), 0);
+    assert_int_equal(explained.columns, 3);
+    assert_string_equal(explained.names[0], "size");
+    assert_string_equal(explained.names[1], "age");
+    assert_string_equal(explained.names[2], "(other)"); /* its feature has no name */
+    assert_true(explained.base[0] == 1000 + 1 * 2 + 10 * 4 + 100 * 0.5);
+    const double numbers[] = {3, 1, 2, 7};
+    double found[6];
+    size_t rows;
+    assert_int_equal(
+        dml_explain(scorer, &(struct dml_rows){.count = 2, .numbers = numbers}, found, &rows), 0);
+    static const double expected[] = {1, -30, -50, 0, 30, -50};
+    assert_int_equal(rows, 2);
+    assert_memory_equal(found, expected, sizeof expected);
+    const double infinite[] = {3, 1, INFINITY, 1};
+    assert_says(
+        dml_explain(scorer, &(struct dml_rows){.count = 2, .numbers = infinite}, found, &rows),
+        DML_DATA, "rows[1]");
+    assert_int_equal(rows, 1);
+    dml_scorer_free(scorer);
+    dml_model_close(model);
+}
+
+static void a_model_without_means_is_not_explained(void **state) {
+    (void)state;
+    struct dml_model *model = opened_numbers();
+    struct dml_scorer *scorer;
+    struct dml_explained explained;
+    const double numbers[] = {1, 2, 3};
+    double found[3];
+    assert_int_equal(dml_scorer_of_ids(model, 3, of_numbers_ids, &scorer), 0);
+    assert_says(dml_scorer_explained(scorer, &explained), DML_USAGE, "does not have the means");
+    assert_says(
+        dml_explain(scorer, &(struct dml_rows){.count = 1, .numbers = numbers}, found, NULL),
+        DML_USAGE, "does not have the means");
+    dml_scorer_free(scorer);
+    dml_model_close(model);
+}
+
 SUITE(library) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_model_is_described),
@@ -349,6 +420,8 @@ SUITE(library) {
         cmocka_unit_test(cells_are_texts_or_numbers),
         cmocka_unit_test(columns_may_be_missing_where_that_is_said),
         cmocka_unit_test(a_text_that_is_too_long_is_refused_and_the_scorer_goes_on),
+        cmocka_unit_test(columns_contribute_their_distance_from_the_means),
+        cmocka_unit_test(a_model_without_means_is_not_explained),
         cmocka_unit_test(threads_share_a_model),
         cmocka_unit_test(a_model_is_opened_while_another_becomes_live),
     };
