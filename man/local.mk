@@ -8,6 +8,7 @@ dist_man_MANS += \
 	man/dml-cluster.7 \
 	man/dml-figures.7 \
 	man/dml-protocol.7 \
+	man/dml-python.7 \
 	man/dml-retrain.7 \
 	man/dml-status.7 \
 	man/dml-summaries.7 \

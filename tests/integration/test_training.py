@@ -320,6 +320,23 @@ def a_follower_takes_the_model_that_goes_live(folder):
     assert len(caught) == 1 and 'cannot be opened' in str(caught[0].message), caught
 
 
+@test
+def the_examples_of_the_manual_run(folder):
+    pandas, _, _ = needs('pandas', 'pyarrow', 'sklearn')
+    cached(folder)
+    page = (SOURCE / 'man/dml-python.7').read_text()
+    frame = pandas.DataFrame(cells())
+    names = {'frame': frame, 'rows': frame[['size', 'town']], 'y': frame['bought']}
+    examples = [part.split('.Ed')[0] for part in page.split('.Bd -literal -offset indent\n')[1:]]
+    assert len(examples) == 2
+    os.chdir(folder)
+    for example in examples:
+        exec(example, names)
+    assert dml.open('people').predict(names['rows'][:2]).shape == (2,)
+    shown = {name for name in dml.__all__ if name[0].isupper()} - {'Error', 'JobError', 'Model', 'Run', 'Stopped'}
+    assert all(name in page or name == 'UnseenWarning' for name in shown), shown
+
+
 # ---- estimators ----
 
 QUICK_CHECKS = ('check_estimators_pickle', 'check_dict_unchanged', 'check_fit_idempotent', 'check_n_features_in',
