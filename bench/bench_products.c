@@ -6,9 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/memory.h"
-#include "bench/measure.h"
+#include "base/random.h"
 #include "numeric/matrix.h"
 #include "numeric/product.h"
 #include "numeric/special.h"
@@ -17,6 +18,37 @@
 #include "objective/shape.h"
 
 enum { TURNS = 15 };
+
+/* Nanoseconds that this thread has computed so far: others may use the machine. */
+static double thread_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
+}
+
+/* The least nanoseconds of each way of doing a thing. All ways run one after the other in each
+ * turn; run() does the thing by way number `way`, from 0 on. */
+static void least_ns(size_t ways, void (*run)(void *context, size_t way), void *context,
+                     double *least) {
+    for (size_t way = 0; way < ways; way++)
+        least[way] = INFINITY;
+    for (unsigned turn = 0; turn < TURNS; turn++)
+        for (size_t way = 0; way < ways; way++) {
+            double start = thread_ns();
+            run(context, way);
+            least[way] = fmin(least[way], thread_ns() - start);
+        }
+}
+
+/* Numbers from -0.5 to 0.5, the same for every call. The caller frees them. */
+static double *random_numbers(size_t count) {
+    double *numbers = memory_new_aligned(count, sizeof *numbers);
+    struct random random;
+    random_init(&random, 1);
+    for (size_t i = 0; i < count; i++)
+        numbers[i] = random_unit(&random) - 0.5;
+    return numbers;
+}
 
 /* ---- margins and gradient of linear models ---- */
 
@@ -73,7 +105,7 @@ static void run_pass(void *context, size_t way) {
 static void compare_pass(const char *name, struct pass *pass) {
     const double operations = 2.0 * CHUNK * FEATURES * (double)pass->outputs;
     double least[1 + PEERS];
-    least_ns(TURNS, 1 + PEERS, run_pass, pass, least);
+    least_ns(1 + PEERS, run_pass, pass, least);
     printf("K = %3zu  %-8s  %5.1f GFlop/s; OpenBLAS by", pass->outputs, name,
            operations / least[0]);
     for (size_t p = 0; p < PEERS; p++)
@@ -163,7 +195,7 @@ static void compare_triangle(int features) {
                                 .sums = memory_new(n * (n + 1) / 2, sizeof *triangle.sums),
                                 .scratch = objective_scratch_new(&shape)};
     double least[2];
-    least_ns(TURNS, 2, run_triangle, &triangle, least);
+    least_ns(2, run_triangle, &triangle, least);
     const double terms = (double)n * ((double)n + 1) / 2 * TRIANGLE_ROWS;
     printf("triangle of %4d: %.2f ns a term; dsyrk %.2f, ratio %.2f%s\n", features,
            least[0] / terms, least[1] / terms, least[1] / least[0],
@@ -273,7 +305,7 @@ static void compare_products(size_t rows, bool narrow) {
         o.of.m = o.of.m ? o.of.m : rows;
         o.of.k = o.of.k ? o.of.k : rows;
         double least[2], operations = 2 * (double)o.of.m * (double)o.of.n * (double)o.of.k;
-        least_ns(TURNS, 2, run_product, &o, least);
+        least_ns(2, run_product, &o, least);
         all[0] += least[0];
         all[1] += least[1];
         printf("%4zu rows  %-6s  %-6s  %6.1f GFlop/s  OpenBLAS %6.1f  ratio %.2f\n", rows,
@@ -331,7 +363,7 @@ static void measure_activations(void) {
     struct operands o = operands_new(ELEMENTS);
     for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
         double least[FORMS];
-        least_ns(TURNS, FORMS, run_activation, &(struct applied){&activations[i], &o}, least);
+        least_ns(FORMS, run_activation, &(struct applied){&activations[i], &o}, least);
         printf("%s, ns an element: double %.2f, back %.2f; float %.2f, back %.2f\n",
                activations[i].name, least[0] / ELEMENTS, least[1] / ELEMENTS, least[2] / ELEMENTS,
                least[3] / ELEMENTS);

@@ -1,15 +1,8 @@
 # bench
 EXTRA_PROGRAMS =
 
-# Passes over rows, the history, and elementary functions.
-EXTRA_PROGRAMS += bench/bench_kernels
-bench_bench_kernels_SOURCES = bench/bench_kernels.c bench/measure.c bench/measure.h
-bench_bench_kernels_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
-CLEANFILES += bench/bench_kernels
-
 # Products of rows beside OpenBLAS's.
 EXTRA_PROGRAMS += bench/bench_products
-bench_bench_products_SOURCES = bench/bench_products.c bench/measure.c bench/measure.h
 bench_bench_products_CFLAGS = $(AM_CFLAGS) $(LAPACKE_CFLAGS)
 bench_bench_products_LDADD = $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(LAPACKE_LIBS)
 CLEANFILES += bench/bench_products
@@ -30,8 +23,7 @@ CLEANFILES += bench/scale_replicas bench/scale_pack
 # The state machines under a virtual clock.
 EXTRA_PROGRAMS += bench/efficiency
 bench_efficiency_SOURCES = bench/efficiency.c bench/efficiency_model.c bench/efficiency_model.h \
-	bench/tiny_data.c bench/tiny_data.h \
-	bench/small_ranges.c bench/small_ranges_valid.c
+	bench/tiny_data.c bench/tiny_data.h bench/small_ranges.c
 bench_efficiency_LDADD = libcluster.a $(COORDINATOR_LIBS) $(SHARD_LIBS) $(REPLICA_LIBS) $(WIRE_LIBS) \
 	$(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/efficiency
@@ -61,9 +53,8 @@ EXTRA_DIST += bench/statsmodels_fits.py bench/onnx_check.py
 
 BENCH_ENVIRONMENT = DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)'
 
-# What one thread computes, and beside OpenBLAS.
-bench: bench/bench_kernels bench/bench_products
-	bench/bench_kernels
+# What one thread computes beside OpenBLAS.
+bench: bench/bench_products
 	bench/bench_products
 
 # On a GPU alone.
