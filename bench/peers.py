@@ -2,6 +2,7 @@
 """dml beside LIBLINEAR and scikit-learn: seconds from a text file to a model within a relative gap
 of the optimum, 1e-6 or what the row says.
 
+    bench/peers.py --tables [--data FOLDER] [--work FOLDER] [ROW...]
     bench/peers.py [--turns N] [--only WORD]... [--limit SECONDS] [--long SECONDS] [--quick]
                    [--data FOLDER] [--work FOLDER] [ROW...]
 
@@ -19,6 +20,12 @@ run in turns, and the medians are compared.
     --work     where texts, tolerances, optima and the virtual environment are kept;
                bench/peers in the build folder
 
+--tables has raw tables instead, which dml and a scikit-learn pipeline (OneHotEncoder, StandardScaler, or
+TfidfVectorizer for sentences, and a linear model) fit on the same split (tables.py). For both it
+prints lines that a user writes, seconds of the whole command from text to figures on the test file,
+and those figures. Lines without letters or digits and empty ones do not count; for dml the job file
+counts, and the command that runs it.
+
 LIBLINEAR runs with -B 1, which regularises the intercept; its gap is to its own optimum. The time
 of scikit-learn counts load_svmlight_file and fit in one process, without imports; all others are
 whole commands. Run it in the build folder, like the tests.
@@ -30,26 +37,152 @@ import json
 import os
 import pathlib
 import re
+import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
-from contenders import HERE, TooLong, contenders  # noqa: E402
-from harness import BUILD, SHARED, heed_interrupts  # noqa: E402
+import tables  # noqa: E402
+from harness import BUILD, COORDINATOR, SHARED, heed_interrupts, write_job  # noqa: E402
 from problems import PEERS, Missing  # noqa: E402
 
-PACKAGES = ('numpy', 'scipy', 'scikit-learn')
+PACKAGES = ('numpy', 'scipy', 'scikit-learn', 'pandas')
+HERE = pathlib.Path(__file__).resolve().parent
+
+# ---- the contenders: how a run is made at a tolerance, how long it took and where its model is ----
+
+# Few columns: newton-cholesky forms the Hessian, and the dual of LIBLINEAR is of no use.
+NARROW = ('a9a', 'ijcnn1', 'dense')
+PRIMAL, DUAL = 0, 7  # LIBLINEAR's solvers of logistic regression
 
 
-def environment(work, packages=PACKAGES):
+def ladder(first, before=''):
+    """Tolerances from loose to tight, each a tenth of the one before."""
+    return [f'{before}1e-{k}' for k in range(first, 11)]
+
+
+class TooLong(Exception):
+    """A run was stopped: it took longer than the limit."""
+
+
+def timed(command, limit):
+    """(seconds of the whole command, its standard output, its standard error)."""
+    start = time.monotonic()
+    try:
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
+                              timeout=limit, stdin=subprocess.DEVNULL)
+    except subprocess.TimeoutExpired:
+        raise TooLong from None
+    seconds = time.monotonic() - start
+    assert done.returncode == 0, f'{command}\n{done.stdout}\n{done.stderr}'
+    return seconds, done.stdout, done.stderr
+
+
+class Dml:
+    """The whole command, packs and state folder made anew each time. Where its time went, in
+    seconds, is in `parts` after a run."""
+
+    name, kind, bias_regularised = 'dml', 'dml', False
+    ladders = [ladder(2, 'gradient_tolerance='), ladder(2, 'loss_tolerance='),
+               ladder(5, 'gap_tolerance=')]
+
+    def fits(self, problem):
+        return True
+
+    def run(self, problem, text, folder, tolerance, limit):
+        key, value = tolerance.split('=')
+        alone = {} if key == 'gap_tolerance' else {'gradient_tolerance': 0, 'loss_tolerance': 0}
+        job = write_job(folder, name='dml', **{**problem.settings, 'data': [text]}, max_steps=5000,
+                        **{**alone, key: float(value)})
+        state = folder / 'dml.state'
+        shutil.rmtree(state, ignore_errors=True)
+        begin_ms = time.time() * 1e3
+        seconds, output, errors = timed([COORDINATOR, 'run', job, '--json', '--fresh'], limit)
+        self.parts = parts_of(state, errors, begin_ms, seconds)
+        model = json.loads(output.splitlines()[-1])['model']
+        return seconds, model if pathlib.Path(model).is_absolute() else folder / model
+
+
+def parts_of(state, errors, begin_ms, seconds):
+    """Seconds of each part of a run: from what it logs, and from the times in its database. Start
+    is all before the first evaluation but packing and merging; programs is what lies between the
+    evaluations; end is all after the last step."""
+    def logged(pattern):
+        return sum(float(found) for found in re.findall(pattern, errors))
+
+    with sqlite3.connect(state / 'dml.db') as store:
+        (first, last), = store.execute('SELECT min(wall_ms), max(wall_ms) FROM steps')
+        evaluations = [row[0] for row in store.execute('SELECT seconds FROM evaluations')]
+    pack, merge = logged(r'packed in ([\d.]+) s'), logged(r'merged .* in ([\d.]+) s')
+    stepping = (last - first) / 1e3
+    parts = {'pack': pack, 'merge': merge,
+             'start': (first - begin_ms) / 1e3 - pack - merge - evaluations[0],
+             'passes': sum(evaluations), 'programs': stepping - sum(evaluations[1:]),
+             'end': seconds - (last - begin_ms) / 1e3}
+    return {name: max(value, 0.0) for name, value in parts.items()}
+
+
+class Liblinear:
+    """Its intercept is regularised as all weights, so it has an optimum of its own."""
+
+    kind, bias_regularised = 'liblinear', True
+    ladders = [ladder(1)]
+
+    def __init__(self, solver):
+        self.name, self.solver = f'liblinear -s {solver}', solver
+
+    def fits(self, problem):
+        if problem.objective != 'logistic' or not shutil.which('liblinear-train'):
+            return False
+        return self.solver == PRIMAL or not problem.name.startswith(NARROW)
+
+    def run(self, problem, text, folder, tolerance, limit):
+        with open(text) as file:
+            rows = sum(1 for _ in file)
+        model = folder / 'liblinear.model'
+        seconds, *_ = timed(['liblinear-train', '-q', '-s', self.solver, '-B', 1, '-e', tolerance,
+                             '-c', repr(1 / (problem.l2 * rows)), text, model], limit)
+        return seconds, model
+
+
+class Sklearn:
+    """Seconds of reading the text and fitting, in one process; imports do not count."""
+
+    kind, bias_regularised = 'sklearn', False
+    ladders = [ladder(2)]
+
+    def __init__(self, solver, python):
+        self.name, self.solver, self.python = f'sklearn {solver}', solver, python
+
+    def fits(self, problem):
+        return self.solver != 'newton-cholesky' or problem.name.startswith(NARROW)
+
+    def run(self, problem, text, folder, tolerance, limit):
+        coefficients = folder / 'sklearn.npy'
+        _, output, _ = timed([self.python, HERE / 'scorer.py', 'fit', text, problem.l2, self.solver,
+                              tolerance, coefficients], limit)
+        return float(output.split()[0]), coefficients
+
+
+def contenders(python):
+    return [Dml(), Liblinear(PRIMAL), Liblinear(DUAL), *(Sklearn(solver, python) for solver in
+                                                ('lbfgs', 'newton-cg', 'newton-cholesky'))]
+
+
+# ---- tolerances and turns ----
+
+
+def environment(work):
     """The interpreter of a virtual environment with the peers, made if it is not there."""
     python = work / 'venv/bin/python'
     if not (work / 'venv/complete').exists():
-        print('installing ' + ', '.join(packages), flush=True)
+        print('installing ' + ', '.join(PACKAGES), flush=True)
         subprocess.run([sys.executable, '-m', 'venv', work / 'venv'], check=True)
-        subprocess.run([python, '-m', 'pip', 'install', '-q', *packages], check=True)
+        subprocess.run([python, '-m', 'pip', 'install', '-q', *PACKAGES], check=True)
         (work / 'venv/complete').touch()
     return python
 
@@ -75,7 +208,7 @@ class Scorer:
     def __init__(self, python, problem, text, work):
         self.problem = problem
         self.process = subprocess.Popen(
-            [python, HERE / 'scorer.py', text, problem.objective, str(problem.l2),
+            [python, HERE / 'scorer.py', 'score', text, problem.objective, str(problem.l2),
              work / 'optima.json'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def ask(self, **what):
@@ -209,11 +342,11 @@ def machine():
     return f'{len(os.sched_getaffinity(0))} processors of {model[1] if model else "unknown model"}'
 
 
-def versions(python, packages=PACKAGES):
+def versions(python):
     listed = subprocess.run([python, '-m', 'pip', 'list', '--format=json'], capture_output=True,
                             text=True, check=True).stdout
     return ', '.join(f'{entry["name"]} {entry["version"]}' for entry in json.loads(listed)
-                     if entry['name'] in packages)
+                     if entry['name'] in PACKAGES)
 
 
 def arguments():
@@ -225,6 +358,7 @@ def arguments():
     parser.add_argument('--limit', type=float, default=150, metavar='SECONDS')
     parser.add_argument('--long', type=float, default=20, metavar='SECONDS')
     parser.add_argument('--quick', action='store_true')
+    parser.add_argument('--tables', action='store_true')
     parser.add_argument('--data', type=pathlib.Path, default=SHARED)
     parser.add_argument('--work', type=pathlib.Path, default=BUILD / 'bench/peers')
     options = parser.parse_args()
@@ -234,13 +368,8 @@ def arguments():
     return options
 
 
-def main():
-    heed_interrupts()
-    options = arguments()
-    options.work.mkdir(parents=True, exist_ok=True)
-    python, memory = environment(options.work), Remembered(options.work / 'found.json')
-    every = contenders(python)
-    print(f'{machine()}; {versions(python)}\n', flush=True)
+def compare_texts(options, python):
+    memory, every = Remembered(options.work / 'found.json'), contenders(python)
     for problem in PEERS:
         if options.rows and not any(row in problem.name for row in options.rows):
             continue
@@ -255,6 +384,21 @@ def main():
         if spent:
             parts = (problem.name, *(f'{v:.2f}' for v in spent.values()), f'{sum(spent.values()):.2f}')
             print(markdown(PARTS, [parts]) + '\n', flush=True)
+
+
+def compare_tables(options, python):
+    for row in tables.ROWS:
+        if not options.rows or any(word in row.name for word in options.rows):
+            print(markdown(tables.COLUMNS, list(tables.measured(row, python, options))) + '\n', flush=True)
+
+
+def main():
+    heed_interrupts()
+    options = arguments()
+    options.work.mkdir(parents=True, exist_ok=True)
+    python = environment(options.work)
+    print(f'{machine()}; {versions(python)}\n', flush=True)
+    (compare_tables if options.tables else compare_texts)(options, python)
 
 
 if __name__ == '__main__':

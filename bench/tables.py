@@ -1,36 +1,18 @@
-#!/usr/bin/env python3
-"""Raw tables, as they were exported: dml beside a scikit-learn pipeline (OneHotEncoder,
-StandardScaler, or TfidfVectorizer for sentences, and a linear model) on the same split.
+"""Raw tables, as they were exported, for peers.py --tables: the files, what a user of either program
+writes, and what comes of it. adult and kddcup have test files of their own; of the others every fifth
+row is one for testing."""
 
-    bench/tables.py [--data FOLDER] [--work FOLDER] [ROW...]
-
-For both: lines that a user writes, seconds of the whole command from text to figures on the test
-file, and those figures. Text without commas around words, comments and empty lines does not count
-as lines; for dml the job file counts, and the command that runs it. adult and kddcup have test
-files of their own; of the others every fifth row is one for testing.
-
-    ROW        rows whose names contain it; all without any
-    --work     where tables and the virtual environment are kept; bench/tables in the build folder
-
-Run it in the build folder, like the tests.
-"""
-
-import argparse
 import csv
 import gzip
 import io
 import json
-import os
 import pathlib
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
-import peers  # noqa: E402
-from harness import BUILD, COORDINATOR, SHARED, heed_interrupts  # noqa: E402
-
-PACKAGES = ('numpy', 'scipy', 'scikit-learn', 'pandas')
+from harness import COORDINATOR  # noqa: E402
 
 # ---- the files ----
 
@@ -233,30 +215,3 @@ def measured(row, python, options):
 
 
 COLUMNS = ('table', 'by', 'lines', 'seconds', 'on the test file', '')
-
-
-def arguments():
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('rows', nargs='*', metavar='ROW')
-    parser.add_argument('--data', type=pathlib.Path, default=SHARED)
-    parser.add_argument('--work', type=pathlib.Path, default=BUILD / 'bench/tables')
-    options = parser.parse_args()
-    options.work = options.work.resolve()
-    return options
-
-
-def main():
-    heed_interrupts()
-    options = arguments()
-    options.work.mkdir(parents=True, exist_ok=True)
-    python = peers.environment(options.work, PACKAGES)
-    print(f'{peers.machine()}; {peers.versions(python, PACKAGES)}\n', flush=True)
-    for row in ROWS:
-        if options.rows and not any(word in row.name for word in options.rows):
-            continue
-        print(peers.markdown(COLUMNS, list(measured(row, python, options))) + '\n', flush=True)
-
-
-if __name__ == '__main__':
-    main()
