@@ -480,7 +480,7 @@ static void offer_name(struct nearest *nearest, const char *name, const char *co
     }
 }
 
-const char *file_question(const char *path, const char *const *endings) {
+const char *file_suggestion(const char *path, const char *const *endings) {
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     char *folder = path_folder(path), *prefix = memory_format("%.*s", (int)(name - path), path);
     char **names = NULL;
@@ -489,11 +489,11 @@ const char *file_question(const char *path, const char *const *endings) {
         error_clear(); /* a folder that cannot be listed has no names to offer */
     for (char **each = names; each && *each; each++)
         offer_name(&nearest, *each, endings);
-    const char *question = nearest_question(&nearest, prefix);
+    const char *suggestion = nearest_suggestion(&nearest, prefix);
     names_free(names);
     free(folder);
     free(prefix);
-    return question;
+    return suggestion;
 }
 
 /* ---- file systems ---- */

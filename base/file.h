@@ -104,7 +104,7 @@ char *path_folder(const char *path);
 /* "; did you mean `PATH`?" where nothing is at a path: the nearest name in the folder, of those
  * with one of the endings (NULL at the end; none: of all). A name that is the path's and an ending
  * is nearest. Valid until the next call in this thread. */
-const char *file_question(const char *path, const char *const *endings);
+const char *file_suggestion(const char *path, const char *const *endings);
 
 /* Whether the file or folder lies on a network file system: NFS, SMB, Lustre, GPFS, BeeGFS, Ceph,
  * …, and everything that FUSE serves, since that may be anything. A file system that is not known,

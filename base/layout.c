@@ -104,7 +104,7 @@ uint64_t layout_block(const struct layout *layout, uint32_t columns) {
     return layout_block_weights(layout, columns) + (bias ? bias->columns : 0);
 }
 
-uint64_t layout_heavy_block(const struct layout *layout, uint32_t columns) {
+uint64_t layout_leading_block(const struct layout *layout, uint32_t columns) {
     bool shared = layout->tensor[0].columns > 1;
     return shared ? columns + (layout_input_bias(layout) != NULL) : layout_block(layout, columns);
 }

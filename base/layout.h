@@ -83,9 +83,9 @@ const struct layout_tensor *layout_input_bias(const struct layout *layout);
 uint64_t layout_block(const struct layout *layout, uint32_t columns);
 uint64_t layout_block_weights(const struct layout *layout, uint32_t columns);
 
-/* Rows of the matrix of a heavy block (wire/evaluation.h) of the first columns: one for each of
+/* Rows of the matrix of a leading block (wire/evaluation.h) of the first columns: one for each of
  * them, and one for each bias, or for all biases if each is of weights of its own. */
-uint64_t layout_heavy_block(const struct layout *layout, uint32_t columns);
+uint64_t layout_leading_block(const struct layout *layout, uint32_t columns);
 
 /* What lies above the first tensor of a network: all other layers, and the biases of all. Empty for
  * a linear model, whose biases belong to its weights. */

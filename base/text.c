@@ -188,7 +188,7 @@ void nearest_offer_others(struct nearest *nearest, const struct other_word *othe
         }
 }
 
-const char *nearest_question(const struct nearest *nearest, const char *prefix) {
+const char *nearest_suggestion(const struct nearest *nearest, const char *prefix) {
     static _Thread_local char text[PATH_MAX + NAME_MAX + 32]; /* the prefix may be of a path */
     text[0] = '\0';
     if (nearest->word)

@@ -72,7 +72,7 @@ void nearest_offer_others(struct nearest *nearest, const struct other_word *othe
 
 /* "; did you mean `WORD`?", the word behind `prefix`, or nothing. Valid until the next call
  * in this thread. */
-const char *nearest_question(const struct nearest *nearest, const char *prefix);
+const char *nearest_suggestion(const struct nearest *nearest, const char *prefix);
 
 /* ---- terminals: what may be written to one, and how ---- */
 

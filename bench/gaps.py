@@ -11,7 +11,7 @@ optimum is found by minimising without tolerances. The columns:
     gap           how far the loss at the end is above its minimum, relative to the larger of it and
                   what the tolerance refers to
     estimate      the estimate at the end over the true gap; '-' where that is rounding
-    taken         the preconditioner: a full block, a heavy one, the diagonal, or none
+    taken         the preconditioner: a full block, a leading one, the diagonal, or none
     end           converged, or not, and the reason
     optimum       who found it: newton.py, which shares no code with the programs, and what it says
                   that it lacks, relatively; or a run without tolerances

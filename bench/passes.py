@@ -13,7 +13,7 @@ Each row is a problem of problems.py, chosen by a part of its name; all without 
     measured      the same, by the seconds that a refresh of the preconditioner took here
     all, gap      evaluations of the whole run, and how near the optimum it ended
     seconds       of the whole command, other load included
-    taken         the preconditioner: a full block, a heavy one, the diagonal, or none
+    taken         the preconditioner: a full block, a leading one, the diagonal, or none
     reason        why it ended
 
 A run that ends before it comes near enough is repeated without tolerances; its evaluations and
@@ -92,7 +92,7 @@ def preconditioner_of(result):
     kind = result['preconditioner']['kind']
     if kind != 'block':
         return kind
-    return 'full' if result['parameters'] <= BLOCK else 'heavy'
+    return 'full' if result['parameters'] <= BLOCK else 'leading'
 
 
 def measured(problem, data, folder, settings):

@@ -263,11 +263,11 @@ const struct score_figure *score_figure_find(const char *name) {
     return NULL;
 }
 
-const char *score_figure_question(const char *name) {
+const char *score_figure_suggestion(const char *name) {
     struct nearest nearest = {.text = name};
     for (size_t i = 0; i < score_figure_count; i++)
         nearest_offer(&nearest, score_figure_table[i].name);
-    return nearest_question(&nearest, "");
+    return nearest_suggestion(&nearest, "");
 }
 
 char *score_figure_names(const struct objective *objective, bool directed) {

@@ -98,7 +98,7 @@ static int add_classes(struct output_columns *columns, enum output_kind kind, co
         nearest_offer(&nearest, layout->class_names[k]);
     if (name && (one == layout->classes || one < first))
         return error_set(ERROR_USAGE, "`--columns`: %s:%s: the model has no such class%s", what,
-                         name, nearest_question(&nearest, ""));
+                         name, nearest_suggestion(&nearest, ""));
     int code = 0;
     for (uint32_t k = first; k < layout->classes && !code; k++)
         if (!name || k == one)

@@ -286,7 +286,7 @@ static int refuse_path(const char *path) {
     static const char *const models[] = {".state", ".safetensors", NULL};
     if (access(path, F_OK) && errno == ENOENT)
         return error_set(ERROR_DATA, "cannot open %s: %s%s", path, strerror(ENOENT),
-                         file_question(path, models));
+                         file_suggestion(path, models));
     size_t length = strlen(path) - (name_ends(path, JOB_FILE) ? strlen(JOB_FILE) : 0);
     char *state = memory_format("%.*s.state", (int)length, path),
          *record = path_join(path, "dml.db");

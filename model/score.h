@@ -84,7 +84,7 @@ extern const size_t score_figure_count;
 const struct score_figure *score_figure_find(const char *name);
 
 /* "; did you mean `auc`?", or "", of a name that no figure has. Valid until the next call. */
-const char *score_figure_question(const char *name);
+const char *score_figure_suggestion(const char *name);
 
 /* The names of all figures that an objective has, "loss, rmse"; with `directed` only of those that
  * are better lower, or better higher. Free it. */

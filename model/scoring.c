@@ -291,7 +291,7 @@ static void scorer_init(struct scorer *scorer, const struct model *model) {
     term_mapper_init(&scorer->mapper, model);
 }
 
-static void tell_unseen(const struct term_mapper *mapper) {
+static void warn_of_unseen(const struct term_mapper *mapper) {
     const struct table *table = mapper->model->layout.table;
     const char *text = table ? mapper->counts[mapper->unseen_column].text : NULL;
     char column[COLUMN_TEXT], *such = NULL;
@@ -335,7 +335,7 @@ static int scorer_finish(struct scorer *scorer, int code, struct score_figures *
         figures->unseen_features = scorer->mapper.unseen;
     }
     if (!code && scorer->lines && scorer->mapper.unseen)
-        tell_unseen(&scorer->mapper);
+        warn_of_unseen(&scorer->mapper);
     if (!code)
         warn_of_mute(&scorer->mapper);
     lines_free(scorer->lines);

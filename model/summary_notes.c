@@ -90,13 +90,13 @@ static const char *and_more(const struct names *names) {
 
 /* ---- the notes, in their order ---- */
 
-static void tell_no_errors(struct notes *notes) {
+static void note_no_errors(struct notes *notes) {
     const char *why = json_string_value(json_object_get(notes->summary, "why"));
     if (why)
         add(notes, "There are no errors: %s.", why);
 }
 
-static void tell_end(struct notes *notes) {
+static void note_end(struct notes *notes) {
     const json_t *converged = json_object_get(notes->result, "converged");
     if (json_is_false(converged))
         add(notes,
@@ -105,7 +105,7 @@ static void tell_end(struct notes *notes) {
             json_string_value(json_object_get(notes->result, "reason")));
 }
 
-static void tell_penalty(struct notes *notes) {
+static void note_penalty(struct notes *notes) {
     double l2 = number_of(notes->result, "l2"), l1 = number_of(notes->result, "l1");
     if (l1 > 0)
         add(notes, "l1 = %g chose the columns: errors that ignore this choice would be too small.",
@@ -124,7 +124,7 @@ static void tell_penalty(struct notes *notes) {
                 : "as effective ones, the trace of (H+L)^-1 H");
 }
 
-static void tell_aliased(struct notes *notes) {
+static void note_aliased(struct notes *notes) {
     struct names references = {0}, others = {0};
     size_t i;
     json_t *row;
@@ -165,7 +165,7 @@ static void tell_aliased(struct notes *notes) {
 #define FAR_FROM_OPTIMUM 0.01 /* errors */
 
 /* Errors of a few columns are found otherwise, and the run did not go on to the very optimum. */
-static void tell_single(struct notes *notes) {
+static void note_single(struct notes *notes) {
     double dispersion = number_of(json_object_get(notes->summary, "fit"), "dispersion");
     double distance = number_of(notes->covariance, "distance") / sqrt(dispersion);
     const bool known = !json_object_get(notes->summary, "why");
@@ -202,7 +202,7 @@ static void tell_single(struct notes *notes) {
  */
 #define COMPLETE_SHARE 1e-3
 
-static void tell_separation(struct notes *notes) {
+static void note_separation(struct notes *notes) {
     struct names names = {0};
     size_t i;
     json_t *row;
@@ -228,7 +228,7 @@ static void tell_separation(struct notes *notes) {
     free(names.text);
 }
 
-static void tell_errors(struct notes *notes) {
+static void note_errors(struct notes *notes) {
     const json_t *clusters = json_object_get(notes->covariance, "clusters");
     double single = number_of(clusters, "of_one_row"), count = number_of(clusters, "count");
     bool of_model = notes->errors == SUMMARY_KIND_MODEL || notes->errors == SUMMARY_KIND_BAYESIAN;
@@ -247,7 +247,7 @@ static void tell_errors(struct notes *notes) {
             count);
 }
 
-static void tell_perfect(struct notes *notes) {
+static void note_perfect(struct notes *notes) {
     if (summary_is_perfect(notes->summary, notes->distribution))
         add(notes,
             "The fit is perfect but for rounding: errors are rounding too, so there are no tests "
@@ -259,7 +259,7 @@ static void tell_perfect(struct notes *notes) {
 #define OVERDISPERSED_RATIO 1.2
 #define OVERDISPERSED_DEVIATIONS 4
 
-static void tell_dispersion(struct notes *notes) {
+static void note_dispersion(struct notes *notes) {
     const json_t *fit = json_object_get(notes->summary, "fit");
     double ratio = number_of(fit, "pearson_ratio"), freedom = number_of(fit, "freedom");
     bool of_model = notes->errors == SUMMARY_KIND_MODEL || notes->errors == SUMMARY_KIND_BAYESIAN;
@@ -272,7 +272,7 @@ static void tell_dispersion(struct notes *notes) {
             ratio, sqrt(ratio));
 }
 
-static void tell_weights(struct notes *notes) {
+static void note_weights(struct notes *notes) {
     const json_t *settings = json_object_get(notes->model->details, "settings");
     if (json_array_size(json_object_get(settings, "class_weight")))
         add(notes, "class_weight multiplies rows: errors and likelihood are of the weighted rows, "
@@ -282,8 +282,8 @@ static void tell_weights(struct notes *notes) {
 json_t *summary_notes(const struct model *model, const json_t *summary, const json_t *rows,
                       enum summary_kind errors) {
     static void (*const tell[])(struct notes *) = {
-        tell_no_errors,  tell_end,    tell_penalty, tell_aliased,    tell_single,
-        tell_separation, tell_errors, tell_perfect, tell_dispersion, tell_weights};
+        note_no_errors,  note_end,    note_penalty, note_aliased,    note_single,
+        note_separation, note_errors, note_perfect, note_dispersion, note_weights};
     struct notes notes = {.model = model,
                           .summary = summary,
                           .covariance = json_object_get(summary, "covariance"),

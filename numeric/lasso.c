@@ -16,7 +16,7 @@
 #define SWEEPS_MAX 24
 #define CUTS_MAX 40
 #define WORK_MAX 4e8      /* products of all rounds: below a second */
-#define FACTOR_PRICE 0.25 /* of a product of the factor of a face */
+#define FACTOR_COST 0.25  /* of a product of the factor of a face */
 #define PIVOT_LEAST 1e-13 /* of the largest element of the diagonal */
 
 /* v, and r = g + H(v − x) there. */
@@ -163,10 +163,10 @@ static void find_face(struct solving *s) {
 /* Whether another solution is not too dear; then it counts. A step that is cut short is a step. */
 static bool may_solve(struct solving *s) {
     double n = (double)s->count, had = (double)s->factored;
-    double price = 3 * n * (double)s->of->n + FACTOR_PRICE * (n * n * n - had * had * had) / 6;
-    if (!s->count || s->work + price > WORK_MAX)
+    double cost = 3 * n * (double)s->of->n + FACTOR_COST * (n * n * n - had * had * had) / 6;
+    if (!s->count || s->work + cost > WORK_MAX)
         return false;
-    s->work += price;
+    s->work += cost;
     return true;
 }
 

@@ -143,7 +143,7 @@ int objective_device_new(struct device *device, const struct objective_device_se
     on->parameters = on->sums = objective_parameters(&settings->shape);
     if (settings->curvature) {
         const struct layout layout = objective_layout(&settings->shape);
-        uint64_t order = settings->shared ? layout_heavy_block(&layout, settings->block_columns)
+        uint64_t order = settings->shared ? layout_leading_block(&layout, settings->block_columns)
                                           : layout_block(&layout, settings->block_columns);
         uint64_t triangle = order * (order + 1) / 2;
         on->sums = triangle > on->sums ? triangle : on->sums;

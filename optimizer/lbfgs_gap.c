@@ -57,7 +57,7 @@ static const struct gap_row unknown = {.sums = 0};
 
 #define NEWTON_FACTOR 2.0
 
-/* That is so where P is of all parameters: beyond a heavy block it is rough. */
+/* That is so where P is of all parameters: beyond a leading block it is rough. */
 static bool newton_tells(const struct lbfgs *o) {
     return o->plan.newton_tells && o->history.preconditioned;
 }

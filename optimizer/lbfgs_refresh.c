@@ -23,7 +23,7 @@ enum optimizer_want lbfgs_refresh(struct lbfgs *o, struct bytes *program) {
     return OPTIMIZER_CURVATURE;
 }
 
-/* Beyond a heavy block the curvature of a weight is its variance, which was scaled to 1 −
+/* Beyond a leading block the curvature of a weight is its variance, which was scaled to 1 −
  * ridge·penalty, times the mean second derivative of a margin, and l2. */
 static enum optimizer_want factor(struct lbfgs *o, struct bytes *program) {
     const struct preconditioner_settings *settings = &o->settings.preconditioner;
@@ -102,7 +102,7 @@ static void report_factor(struct optimizer_request *request, const struct lbfgs 
                      "%.3g passes",
                      (unsigned long long)o->step, (unsigned long long)p->refreshes, p->found.rows,
                      (unsigned long long)o->data.rows, request->evaluation_seconds,
-                     preconditioner_price(p, &o->settings.preconditioner));
+                     preconditioner_cost(p, &o->settings.preconditioner));
 }
 
 static enum optimizer_want refresh_measured(struct lbfgs *o, const double *scalars,

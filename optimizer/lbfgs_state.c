@@ -24,7 +24,7 @@ static struct lbfgs_plan plan_of(const struct optimizer_settings *settings,
     assert(!settings->directions || !orthants);
     struct lbfgs_plan plan = {
         .domain = domain_of(settings),
-        .newton_tells = settings->gap.newton && form != PRECONDITION_HEAVY && !orthants,
+        .newton_tells = settings->gap.newton && form != PRECONDITION_LEADING && !orthants,
         /* Masked pairs see the flat directions of an orthant alone, and each step may change it. */
         .gaps_kept = orthants && form == PRECONDITION_NONE ? GAPS_KEPT_BARE : GAPS_KEPT};
     lbfgs_plan_evaluations(&plan, settings, data);
@@ -46,7 +46,8 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
     for (unsigned i = 0; i < STEEPS_KEPT; i++)
         o->steepness[i] = 1;
     o->holdout = (struct held){INFINITY, NAN};
-    pairs_init(&o->history, settings->memory, settings->preconditioner.form == PRECONDITION_HEAVY);
+    pairs_init(&o->history, settings->memory,
+               settings->preconditioner.form == PRECONDITION_LEADING);
     assert(!o->started && o->reason == REASON_NONE);
 }
 

@@ -81,7 +81,7 @@ static enum optimizer_want take_step(struct lbfgs *o, const double *step, struct
     const struct preconditioner_settings *settings = &o->settings.preconditioner;
     assert(o->working.stage == WORKING_SOLVING);
     preconditioner_counted(&o->preconditioner, settings, o->loss, &o->found);
-    working_paid(&o->working, &o->found, preconditioner_price(&o->preconditioner, settings));
+    working_paid(&o->working, &o->found, preconditioner_cost(&o->preconditioner, settings));
     double promise = working_promise(&o->working, step, o->settings.l1);
     if (!(promise < 0))
         return give_up(o, program);
@@ -100,7 +100,7 @@ static enum optimizer_want step_measured(struct lbfgs *o, const double *scalars,
                  "step %llu: %u parameters, curvature of %.0f of %llu rows, about %.3g passes",
                  (unsigned long long)o->step, o->working.count, p->found.rows,
                  (unsigned long long)o->data.rows,
-                 preconditioner_price(p, &o->settings.preconditioner));
+                 preconditioner_cost(p, &o->settings.preconditioner));
     return want;
 }
 

@@ -6,7 +6,7 @@
 #define SAMPLE_GROWTH 4
 #define STEPS_LEAST 2
 #define LOSS_CHANGE 0.05
-#define PASSES_TO_GROW 4 /* times the price */
+#define PASSES_TO_GROW 4 /* times the cost */
 #define UNIFORM_SHARE 0.1
 #define FAILURES_MAX 3
 #define DOUBLINGS_MAX 30
@@ -23,35 +23,35 @@ void preconditioner_starts_near(struct preconditioner_settings *s) {
         s->sample = at_most(SAMPLE_GROWTH * s->sample, s);
 }
 
-double preconditioner_price(const struct preconditioner *p,
-                            const struct preconditioner_settings *s) {
-    return s->price_all + p->found.terms * s->price_term;
+double preconditioner_cost(const struct preconditioner *p,
+                           const struct preconditioner_settings *s) {
+    return s->cost_all + p->found.terms * s->cost_term;
 }
 
-/* Whether the sample was too small to be of help for so long. What slows a heavy block down is the
- * columns beyond it, of which a larger sample says nothing. */
+/* Whether the sample was too small to be of help for so long. What slows a leading block down is
+ * the columns beyond it, of which a larger sample says nothing. */
 static bool must_grow(const struct preconditioner *p, const struct preconditioner_settings *s) {
     assert(p->sample > 0);
-    return s->form != PRECONDITION_HEAVY && p->sample < s->rows &&
-           (double)p->passes > PASSES_TO_GROW * preconditioner_price(p, s);
+    return s->form != PRECONDITION_LEADING && p->sample < s->rows &&
+           (double)p->passes > PASSES_TO_GROW * preconditioner_cost(p, s);
 }
 
 bool preconditioner_due(const struct preconditioner *p, const struct preconditioner_settings *s,
                         double loss) {
     assert(p->refreshes <= p->evaluations && p->failures <= FAILURES_MAX);
-    bool factored = s->form == PRECONDITION_FULL || s->form == PRECONDITION_HEAVY;
+    bool factored = s->form == PRECONDITION_FULL || s->form == PRECONDITION_LEADING;
     if (!factored || p->failures >= FAILURES_MAX)
         return false;
     if (!p->sample)
         return true;
     if (p->steps < STEPS_LEAST || ((s->constant || s->shared) && p->in_force))
         return false;
-    /* How many prices the passes between two refreshes must exceed. What the pairs have learned of
-     * the columns beyond a heavy block is lost with each refresh, so these become rarer. */
-    uint64_t refreshes = s->form == PRECONDITION_HEAVY ? p->refreshes : p->refreshes > 1;
+    /* How many costs the passes between two refreshes must exceed. What the pairs have learned of
+     * the columns beyond a leading block is lost with each refresh, so these become rarer. */
+    uint64_t refreshes = s->form == PRECONDITION_LEADING ? p->refreshes : p->refreshes > 1;
     uint64_t doublings = refreshes + p->overshoots;
-    double prices = ldexp(1, doublings < DOUBLINGS_MAX ? (int)doublings : DOUBLINGS_MAX);
-    if ((double)p->passes <= preconditioner_price(p, s) * prices)
+    double costs = ldexp(1, doublings < DOUBLINGS_MAX ? (int)doublings : DOUBLINGS_MAX);
+    if ((double)p->passes <= preconditioner_cost(p, s) * costs)
         return false;
     double change = s->change > 0 ? s->change : LOSS_CHANGE;
     bool changed = fabs(loss - p->loss) > change * fabs(p->loss);
@@ -116,7 +116,7 @@ void preconditioner_refreshed(struct preconditioner *p, const struct preconditio
     p->found = *found;
     p->in_force = true;
     p->refreshes++;
-    p->price_total += preconditioner_price(p, s);
+    p->cost_total += preconditioner_cost(p, s);
     assert(p->refreshes <= p->evaluations);
 }
 
@@ -128,7 +128,7 @@ void preconditioner_counted(struct preconditioner *p, const struct preconditione
     p->found = *found;
     p->loss = loss;
     p->steps = p->passes = 0;
-    p->price_total += preconditioner_price(p, s);
+    p->cost_total += preconditioner_cost(p, s);
 }
 
 void preconditioner_failed(struct preconditioner *p) {
@@ -142,7 +142,7 @@ void preconditioner_unfactored(struct preconditioner *p, const struct preconditi
                                double loss) {
     begin_anew(p, s, loss);
     preconditioner_failed(p);
-    p->price_total += preconditioner_price(p, s);
+    p->cost_total += preconditioner_cost(p, s);
     assert(!p->in_force && p->failures > 0);
 }
 
@@ -164,7 +164,7 @@ void preconditioner_serialize(struct codec *codec, struct preconditioner *p) {
     serialize_f64(codec, &p->loss);
     serialize_u64(codec, &p->steps);
     serialize_u64(codec, &p->passes);
-    serialize_f64(codec, &p->price_total);
+    serialize_f64(codec, &p->cost_total);
     serialize_u32(codec, &p->failures);
     serialize_u32(codec, &p->overshoots);
 }

@@ -8,16 +8,16 @@
  *   the first refresh   at the starting point, on 20 rows a parameter, or as many as cost little;
  *                       of a full block four times as many where that point is a model's
  *   then                after two steps, once the passes over the data since the last refresh
- *                       exceed its price (twice that from the second one on; of a heavy block
+ *                       exceed its cost (twice that from the second one on; of a leading block
  *                       twice, four times, eight times and so on; all of it doubled by every
  *                       refresh that was followed by a step shorter than 0.1), if the loss has
  *                       changed by more than 5 %, or by what the settings say
  *   a larger sample     of a full block, four times as many rows, once those passes exceed four
- *                       times the price
+ *                       times the cost
  *
- * A price is what a refresh costs, in passes for a gradient, by the number of terms that it added.
+ * A cost is what a refresh costs, in passes for a gradient, by the number of terms that it added.
  * If the second derivatives are constant the first refresh takes all rows and is the only one. So
- * it is where outputs share a heavy block, but of a sample.
+ * it is where outputs share a leading block, but of a sample.
  *
  * Rows are sampled by leverage: row i with chance min(1, floor + rate·h_i·leverage_i), where h_i is
  * the trace of its second derivatives by the margins; objective/objective.h has the formulae. A
@@ -39,20 +39,20 @@ struct preconditioner_settings {
     uint64_t rows;          /* trained on */
     uint64_t sample;        /* rows that the first refresh aims at */
     uint64_t columns;       /* features, and the intercept */
-    uint32_t block_columns; /* of the block (base/layout.h): all features, unless it is HEAVY; of
+    uint32_t block_columns; /* of the block (base/layout.h): all features, unless it is LEADING; of
                                LISTED the most weights in it */
-    bool shared;        /* HEAVY: outputs with weights of their own have one matrix, which does not
-                           depend on the point: the first refresh is the only one */
-    double ridge;       /* HEAVY: l2 relative to the second derivative that columns are scaled by */
-    double parts;       /* the trace of a row's second derivatives is that of so many margins */
-    double density;     /* LISTED: the share of columns that a row has a value of, on average */
-    bool near;          /* the run starts from a model, near the minimum */
-    bool constant;      /* the second derivatives do not depend on the point */
-    double change;      /* the share of F by which it must have changed since the last refresh; 0:
-                           5 % */
+    bool shared;    /* LEADING: outputs with weights of their own have one matrix, which does not
+                       depend on the point: the first refresh is the only one */
+    double ridge;   /* LEADING: l2 relative to the second derivative that columns are scaled by */
+    double parts;   /* the trace of a row's second derivatives is that of so many margins */
+    double density; /* LISTED: the share of columns that a row has a value of, on average */
+    bool near;      /* the run starts from a model, near the minimum */
+    bool constant;  /* the second derivatives do not depend on the point */
+    double change;  /* the share of F by which it must have changed since the last refresh; 0:
+                       5 % */
     double trace_first; /* the trace of a row's second derivatives at the starting point, about */
-    double price_all;   /* the price of what a refresh does for every row, and of the factor, */
-    double price_term;  /* and that of a term that is added to the Hessian */
+    double cost_all;    /* the cost of what a refresh does for every row, and of the factor, */
+    double cost_term;   /* and that of a term that is added to the Hessian */
 };
 
 /* What an evaluation of the curvature found. A score that is not a number: there are no sums. */
@@ -72,7 +72,7 @@ struct preconditioner {
     double loss;                  /* F at its point */
     uint64_t steps;               /* since then */
     uint64_t passes;              /* since then */
-    double price_total;           /* of all refreshes */
+    double cost_total;            /* of all refreshes */
     uint32_t failures;            /* of P: no descent, or no factor */
     uint32_t overshoots;          /* refreshes whose first step was too long */
 };
@@ -96,9 +96,8 @@ struct row_sampling preconditioner_sampling_of(const struct preconditioner *p,
                                                const struct preconditioner_settings *s,
                                                uint64_t sample);
 
-/* The price of the last refresh. */
-double preconditioner_price(const struct preconditioner *p,
-                            const struct preconditioner_settings *s);
+/* The cost of the last refresh. */
+double preconditioner_cost(const struct preconditioner *p, const struct preconditioner_settings *s);
 
 /* A step of this length along the newest direction was accepted after so many passes. */
 void preconditioner_stepped(struct preconditioner *p, double length, uint64_t passes);

@@ -28,12 +28,12 @@
 #define DAMPING_TELLS 1e-5
 #define TELLS_LEAST 0.5 /* of what the quadratic says */
 #define TELLS_MOST 2.0
-#define PRICE_MAX 20.0 /* passes */
+#define COST_MAX 20.0 /* passes */
 
 /* With several outputs pairs of weights are many, and products of a pass cheap: second derivatives
  * for more passes than the first are waited for, and for more than the second not taken. */
-#define PRICE_AT_ONCE 3.0
-#define PRICE_OUTPUTS_MAX 5.0
+#define COST_AT_ONCE 3.0
+#define COST_OUTPUTS_MAX 5.0
 
 void working_init(struct working *w, const struct preconditioner_settings *settings) {
     w->damping = settings->near ? DAMPING_NEAR : DAMPING_FIRST;
@@ -53,9 +53,9 @@ static bool is_too_costly(const struct working *w, const struct preconditioner *
                           const struct preconditioner_settings *settings, uint64_t count) {
     double rows = (double)rows_wanted(w, settings, count), pairs = (double)count * (double)count;
     double density = w->density > 0 ? w->density : settings->density * settings->density / 2;
-    double price = settings->price_all + rows * pairs * density * settings->price_term;
+    double cost = settings->cost_all + rows * pairs * density * settings->cost_term;
     return settings->parts > 1 &&
-           (price > PRICE_OUTPUTS_MAX || price > fmax(PRICE_AT_ONCE, (double)p->passes));
+           (cost > COST_OUTPUTS_MAX || cost > fmax(COST_AT_ONCE, (double)p->passes));
 }
 
 bool working_is_too_costly(const struct working *w, const struct preconditioner *p,
@@ -216,7 +216,7 @@ void working_paid(struct working *w, const struct curvature_found *found, double
     assert(w->count > 0);
     if (found->rows > 0)
         w->density = found->terms / (found->rows * pairs);
-    w->left |= !(passes <= PRICE_MAX);
+    w->left |= !(passes <= COST_MAX);
 }
 
 /* ---- in the record of the state ---- */

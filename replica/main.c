@@ -274,7 +274,7 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
         .upper = setup->strip_columns && layout_upper(&setup->layout).count,
         .sizes = replica_sums_sizes(setup),
         .block_columns = setup->block_columns,
-        .shared = setup->precondition == PRECONDITION_HEAVY,
+        .shared = setup->precondition == PRECONDITION_LEADING,
         .most = set_rows_most(shell->set),
         .chunk = chunk,
         .done = wake,

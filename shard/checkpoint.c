@@ -254,7 +254,7 @@ static struct disk_piece complete_header(struct checkpoint *checkpoint) {
 /* Called between write() and fsync: writing is quick, fsync is not, and the registers may change
  * from here on. The store must come after the last read of the history: the shard's thread
  * overwrites a slot as soon as it sees `taken` (is_being_written()). */
-static void tell_taken(void *context) {
+static void report_taken(void *context) {
     struct checkpoint_job *job = context;
     assert(!atomic_load(&job->taken));
     atomic_store(&job->taken, true);
@@ -268,7 +268,7 @@ int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
     assert(sections < sizeof pieces / sizeof *pieces);
     pieces[0] = complete_header(&job->checkpoint);
     char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
-    const struct disk_taken taken = {tell_taken, job};
+    const struct disk_taken taken = {report_taken, job};
     int code = disk->write(disk->context, path, pieces, 1 + sections, &taken);
     free(path);
     free((void *)pieces[0].data);

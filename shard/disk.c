@@ -32,7 +32,7 @@ static int write_file(void *context, const char *path, const struct disk_piece *
     for (size_t i = 0; i < count && !code; i++)
         code = new_file_write(&file, pieces[i].data, pieces[i].length);
     if (!code && taken)
-        taken->tell(taken->context);
+        taken->report(taken->context);
     if (!code)
         return new_file_publish(&file);
     new_file_discard(&file);

@@ -18,7 +18,7 @@ struct disk_piece {
 /* Called once the pieces have been read, possibly before they are safe on disk: from then on their
  * memory may change. */
 struct disk_taken {
-    void (*tell)(void *context);
+    void (*report)(void *context);
     void *context;
 };
 

@@ -81,8 +81,8 @@ static void apply_to_output(const struct factor *factor, size_t stride, double *
         out[r * stride] = element[r];
 }
 
-void factor_apply_heavy(const struct factor *factor, const struct scaling *scaling, double *out,
-                        const double *in) {
+void factor_apply_leading(const struct factor *factor, const struct scaling *scaling, double *out,
+                          const double *in) {
     assert(scaling->used);
     const struct factor_terms terms = {.beta = factor->elements[0], .gamma = factor->elements[1]};
     size_t outputs = (size_t)scaling->outputs, block = factor->order * outputs;

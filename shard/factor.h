@@ -5,10 +5,10 @@
  * so that neither columns of very different size nor a large lambda cost precision. With S = C·Cᵀ,
  * P·b = R⁻¹·(C·Cᵀ)⁻¹·R⁻¹·b.
  *
- * H is of all parameters, weights and biases; or, PRECONDITION_HEAVY, of the scaled weights of the
- * first columns (base/layout.h), which are centred, so that they have little curvature in common
- * with the biases. Where a column has a weight for each output, H has a row a column and is the
- * same for all outputs. All other elements of scaled vectors then have the curvature
+ * H is of all parameters, weights and biases; or, PRECONDITION_LEADING, of the scaled weights of
+ * the first columns (base/layout.h), which are centred, so that they have little curvature in
+ * common with the biases. Where a column has a weight for each output, H has a row a column and is
+ * the same for all outputs. All other elements of scaled vectors then have the curvature
  *
  *     beta + gamma·penalty_j   a weight
  *     beta                     what is no weight of a column
@@ -38,7 +38,7 @@ struct factor {
     bool searched;
 };
 
-/* Added to the diagonal of a heavy block by scaled weights, relative to beta. Drawn rows may say
+/* Added to the diagonal of a leading block by scaled weights, relative to beta. Drawn rows may say
  * next to nothing of a class that is rare, and P would be as long as l2 allows. */
 #define FACTOR_CURVATURE_LEAST 0.01
 
@@ -60,10 +60,10 @@ double *factor_triangle(const struct factor *factor);
 
 /* Makes the factor of H = sum/weight, exponents undone, plus lambda on the diagonal of
  * regularised parameters; the registers hold the triangle of sums, or none. A row of zeros counts
- * as one of the unit matrix if lambda is 0; in a heavy block, where FACTOR_CURVATURE_LEAST is added
- * to all others, it has the curvature of what is beyond the block. 1e-10 is added to the diagonal
- * of S, or as much more as a factor needs: `*added` says how much more; or 3e-14, where rows are
- * nearly collinear, and that hides their curvature less. NULL, with
+ * as one of the unit matrix if lambda is 0; in a leading block, where FACTOR_CURVATURE_LEAST is
+ * added to all others, it has the curvature of what is beyond the block. 1e-10 is added to the
+ * diagonal of S, or as much more as a factor needs: `*added` says how much more; or 3e-14, where
+ * rows are nearly collinear, and that hides their curvature less. NULL, with
  * `*added` infinite, if no addition helps: something in H is not finite, or below 0 on the
  * diagonal, or beta is not positive where it is needed. */
 struct factor *factor_make(const struct registers *registers, int derivative_exponent,
@@ -79,10 +79,10 @@ void factor_apply(const struct factor *factor, double *out, const double *in);
 double factor_hidden_gap(const struct registers *registers, const double *out);
 #define FACTOR_HIDDEN_LEAST 1e-20
 
-/* Applies a heavy block to scaled vectors over the range of the shard, `scaling->count` elements.
+/* Applies a leading block to scaled vectors over the range of the shard, `scaling->count` elements.
  * Each output of which a column has a weight is multiplied by the block alike. */
-void factor_apply_heavy(const struct factor *factor, const struct scaling *scaling, double *out,
-                        const double *in);
+void factor_apply_leading(const struct factor *factor, const struct scaling *scaling, double *out,
+                          const double *in);
 
 /* The curvature of element `element` of the range, if it is beyond the block. */
 double factor_curvature(const struct factor_terms *terms, const struct scaling *scaling,

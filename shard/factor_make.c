@@ -131,17 +131,17 @@ static void centre_rows(struct making *m) {
     }
 }
 
-static bool is_heavy(const struct making *m) {
-    return m->registers->precondition == PRECONDITION_HEAVY;
+static bool is_leading(const struct making *m) {
+    return m->registers->precondition == PRECONDITION_LEADING;
 }
 
-/* What is added to the curvature of an element, by weights: l2, and of a heavy block what is the
+/* What is added to the curvature of an element, by weights: l2, and of a leading block what is the
  * least for a column of its scale. */
 static double ridge_of(const struct making *m, size_t element, bool regularized) {
     const struct scaling *scaling = &m->registers->scaling;
     double penalty = scaling->used ? scaling_weight_penalty(scaling, element) : 1;
     double ridge = regularized ? m->terms->lambda * penalty : 0;
-    if (is_heavy(m))
+    if (is_leading(m))
         ridge += FACTOR_CURVATURE_LEAST * m->terms->beta /
                  (scaling->scale[element] * scaling->scale[element]);
     return ridge;
@@ -150,12 +150,12 @@ static double ridge_of(const struct making *m, size_t element, bool regularized)
 /* The root of an element without curvature. */
 static double root_of_nothing(const struct making *m, size_t element) {
     const struct scaling *scaling = &m->registers->scaling;
-    return is_heavy(m)
+    return is_leading(m)
                ? sqrt(factor_curvature(m->terms, scaling, element)) / scaling->scale[element]
                : 1;
 }
 
-/* Roots are by weights; those of a heavy block are then scaled, as its vectors are. */
+/* Roots are by weights; those of a leading block are then scaled, as its vectors are. */
 static bool scale_row(struct making *m, size_t r, bool regularized) {
     struct row_scale *scale = &m->scale[r];
     size_t element = r * m->stride;
@@ -163,10 +163,10 @@ static bool scale_row(struct making *m, size_t r, bool regularized) {
                      ? root_of(m, scale->sum, m->registers->exponents[element]) / scale->left
                      : 0;
     double root = hypotenuse(own, sqrt(ridge_of(m, element, regularized)));
-    if (!(root > 0) || (is_heavy(m) && !(own > 0)))
+    if (!(root > 0) || (is_leading(m) && !(own > 0)))
         root = root_of_nothing(m, element);
     scale->share = own / root;
-    if (is_heavy(m))
+    if (is_leading(m))
         root *= m->registers->scaling.scale[element];
     factor_roots(m->factor)[r] = root;
     return isfinite(root) && root > 0;
@@ -273,7 +273,7 @@ static bool find_factor(const struct making *m, double *added) {
 static void refine(struct making *m) {
     struct factor *factor = m->factor;
     size_t n = factor->order, bytes = triangle_row(n) * sizeof(double);
-    if (is_heavy(m) || n > ORDER_REFINED)
+    if (is_leading(m) || n > ORDER_REFINED)
         return;
     find_hidden(factor);
     if (!factor->hidden_count)
@@ -302,12 +302,12 @@ static void refine(struct making *m) {
     free(hidden);
 }
 
-/* Takes the terms of a heavy block, whose rows are centred if there are biases. Outputs that share
- * it have one. */
+/* Takes the terms of a leading block, whose rows are centred if there are biases. Outputs that
+ * share it have one. */
 static bool take_terms(struct making *m) {
     const struct factor_terms *terms = m->terms;
     const struct scaling *scaling = &m->registers->scaling;
-    if (!is_heavy(m))
+    if (!is_leading(m))
         return true;
     m->factor->elements[TERM_BETA] = terms->beta;
     m->factor->elements[TERM_GAMMA] = terms->gamma;

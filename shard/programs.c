@@ -101,8 +101,8 @@ static int apply_factor(struct program_run *run, const struct operation *operati
     int code = registers_pull(registers, operation->b, 0, registers->count);
     if (code)
         return code;
-    if (registers->precondition == PRECONDITION_HEAVY) {
-        factor_apply_heavy(registers->factor, &registers->scaling, a, b);
+    if (registers->precondition == PRECONDITION_LEADING) {
+        factor_apply_leading(registers->factor, &registers->scaling, a, b);
     } else if (!registers->scaling.used || !registers->count) {
         factor_apply(registers->factor, a, b);
         note_hidden(run, a);

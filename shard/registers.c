@@ -52,8 +52,8 @@ size_t registers_sums(const struct registers *registers, enum sums_layout layout
 size_t registers_factor_order(const struct registers *registers) {
     if (registers->first || !registers->count)
         return 0;
-    return registers->precondition == PRECONDITION_HEAVY ? registers->block_columns
-                                                         : registers->count;
+    return registers->precondition == PRECONDITION_LEADING ? registers->block_columns
+                                                           : registers->count;
 }
 
 static void make_vectors(struct registers *registers, const struct message_shard_setup *setup) {

@@ -265,7 +265,7 @@ void shard_fenced(struct shard *shard, int code, const char *reason, struct outb
         if (welcoming)
             welcome_coordinator(shard, out);
         else
-            tell_if_ready(shard, out);
+            send_if_ready(shard, out);
     } else if (welcoming) {
         send_refused(shard->term, shard->coordinator, reason, out);
         if (saving->former) /* it is not obeyed any more, and would wait for answers */
@@ -282,7 +282,7 @@ void shard_fenced(struct shard *shard, int code, const char *reason, struct outb
 
 /* ---- writing ---- */
 
-static void tell_checkpointed(const struct shard *shard, uint32_t to, uint32_t attempt,
+static void send_checkpointed(const struct shard *shard, uint32_t to, uint32_t attempt,
                               uint64_t step, uint64_t digest, int code, const char *reason,
                               struct outbox *out) {
     struct message message = {.type = MESSAGE_CHECKPOINTED};
@@ -396,7 +396,7 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
     }
     int code = check_wanted(shard, wanted);
     if (code) {
-        tell_checkpointed(shard, from, wanted->attempt, wanted->step, 0, code, error_text(), out);
+        send_checkpointed(shard, from, wanted->attempt, wanted->step, 0, code, error_text(), out);
         error_clear();
         return;
     }
@@ -427,7 +427,7 @@ void shard_written(struct shard *shard, int code, const char *reason, struct out
     /* A coordinator that came meanwhile has not asked for this checkpoint, so it is not told. The
      * file is kept in any case: a later checkpoint may refer to its pairs. */
     if (saving->asked_by == shard->coordinator)
-        tell_checkpointed(shard, saving->asked_by, checkpoint->header.attempt,
+        send_checkpointed(shard, saving->asked_by, checkpoint->header.attempt,
                           checkpoint->header.step, checkpoint->digest, code, reason, out);
     if (!code)
         note_kept(saving, checkpoint);
@@ -438,7 +438,7 @@ void shard_written(struct shard *shard, int code, const char *reason, struct out
 
 /* ---- loading ---- */
 
-static void tell_restored(const struct shard *shard, uint64_t step, int code, const char *reason,
+static void send_restored(const struct shard *shard, uint64_t step, int code, const char *reason,
                           struct outbox *out) {
     struct message message = {.type = MESSAGE_RESTORED};
     message.restored = (struct message_restored){
@@ -460,7 +460,7 @@ void on_restore(struct shard *shard, uint32_t from, const struct message *messag
                         (unsigned long long)wanted->step,
                         shard->last.number ? "programs have run in this attempt"
                                            : "this shard was given no folder");
-        tell_restored(shard, wanted->step, ERROR_INTERNAL, error_text(), out);
+        send_restored(shard, wanted->step, ERROR_INTERNAL, error_text(), out);
         error_clear();
         return;
     }
@@ -491,7 +491,7 @@ void shard_loaded(struct shard *shard, int code, const char *reason, struct outb
     if (pushed)
         shard_fail(shard, pushed, out);
     else
-        tell_restored(shard, saving->restoring, code, reason, out);
+        send_restored(shard, saving->restoring, code, reason, out);
     if (!code)
         note_kept(saving, &saving->loading);
     handle_waiting(shard, out);

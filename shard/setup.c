@@ -56,7 +56,7 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
 
 /* Tells a new coordinator what it needs to go on where the former one was. A shard that is not
  * completely set up says attempt 0. */
-static void tell_holding(const struct shard *shard, struct outbox *out) {
+static void send_holding(const struct shard *shard, struct outbox *out) {
     const struct staging *staging = &shard->staging;
     struct bytes folded, staged;
     bytes_init(&folded);
@@ -91,7 +91,7 @@ void welcome_coordinator(struct shard *shard, struct outbox *out) {
                                               .description = shard->self.description,
                                               .local = shard->self.local};
     shard_answer(shard, shard->coordinator, answer, out);
-    tell_holding(shard, out);
+    send_holding(shard, out);
 }
 
 /* ---- replicas ---- */
@@ -119,7 +119,7 @@ void on_greet(struct shard *shard, uint32_t from, const struct message *message,
 
 /* ---- the range ---- */
 
-void tell_if_ready(struct shard *shard, struct outbox *out) {
+void send_if_ready(struct shard *shard, struct outbox *out) {
     const struct saving *saving = &shard->saving;
     bool fenced = !saving->folder || saving->fenced >= shard->term;
     if (shard->ready || !shard->set_up || !fenced || !registers_complete(&shard->registers))
@@ -185,7 +185,7 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
     shard->set_up = true;
     saving_begin(&shard->saving, setup->folder);
     if (!fence_folder(shard))
-        tell_if_ready(shard, out);
+        send_if_ready(shard, out);
 }
 
 /* One of the messages that complete a set-up was taken, with this result. */
@@ -193,7 +193,7 @@ static void answer_part_of_setup(struct shard *shard, int code, struct outbox *o
     if (code)
         shard_fail(shard, code, out);
     else
-        tell_if_ready(shard, out);
+        send_if_ready(shard, out);
 }
 
 void on_exponents(struct shard *shard, uint32_t from, const struct message *message,

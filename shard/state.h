@@ -183,7 +183,7 @@ void saving_release(struct saving *saving);
 void welcome_coordinator(struct shard *shard, struct outbox *out);
 /* Sends REFUSED. `term` is that of the refused message: a coordinator ignores other terms. */
 void send_refused(uint64_t term, uint32_t to, const char *reason, struct outbox *out);
-void tell_if_ready(struct shard *shard, struct outbox *out);
+void send_if_ready(struct shard *shard, struct outbox *out);
 
 /* Answers each FETCH that came before its evaluation began. */
 void answer_held_fetches(struct shard *shard, struct outbox *out);

@@ -147,8 +147,8 @@ uint64_t evaluation_block(const struct layout *layout, enum precondition precond
                           uint32_t block_columns) {
     if (precondition == PRECONDITION_NONE)
         return 0;
-    if (precondition == PRECONDITION_HEAVY)
-        return layout_heavy_block(layout, block_columns);
+    if (precondition == PRECONDITION_LEADING)
+        return layout_leading_block(layout, block_columns);
     return precondition == PRECONDITION_LISTED ? layout_block(layout, 0) + block_columns
                                                : layout_block(layout, block_columns);
 }

@@ -89,12 +89,12 @@ uint32_t kind_of_hessian(enum kind_hessian hessian);
 /* Whether, and how, the optimizer's directions are preconditioned. */
 enum precondition {
     PRECONDITION_NONE,
-    PRECONDITION_FULL,   /* by the inverse of a dense matrix over all parameters */
-    PRECONDITION_HEAVY,  /* by that of one over the weights of the first columns, and of a diagonal
-                            over all others; where a column has several weights, by one matrix for
-                            each of the outputs alike */
-    PRECONDITION_LISTED, /* not at all; but there is room for second derivatives by listed weights
-                            and all biases, with which the shards make steps over a working set */
+    PRECONDITION_FULL,    /* by the inverse of a dense matrix over all parameters */
+    PRECONDITION_LEADING, /* by that of one over the weights of the first columns, and of a diagonal
+                             over all others; where a column has several weights, by one matrix for
+                             each of the outputs alike */
+    PRECONDITION_LISTED,  /* not at all; but there is room for second derivatives by listed weights
+                             and all biases, with which the shards make steps over a working set */
     PRECONDITIONS,
 };
 

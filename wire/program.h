@@ -28,7 +28,7 @@
  *                                  1/beta for what is no weight of a column
  *   →      HIDDEN                  with g what the last PRECONDITION before it in the program was
  *                                  applied to: how much more gᵀH⁻¹g may be than gᵀPg
- *                                  (shard/factor.h); not with a heavy block
+ *                                  (shard/factor.h); not with a leading block
  *   first  COVARIANCE a b c lambda    a = the diagonal of (H + Λ)⁻¹ (shard/covariance.h), of
  *   →2                             parameters by weights; H = sum, exponents undone, Λ =
  *                                  lambda·weight_sum for regularised ones. The sum is a triangle of

@@ -130,7 +130,7 @@ static const char *fault_of_precondition(uint8_t precondition, uint32_t columns,
     uint64_t order = evaluation_block(&layout, precondition, columns);
     uint64_t most =
         precondition == PRECONDITION_LISTED ? first->rows * first->columns : first->rows;
-    if (columns > most || (precondition == PRECONDITION_HEAVY && !scaled))
+    if (columns > most || (precondition == PRECONDITION_LEADING && !scaled))
         return "a block of columns that are none, or are not scaled";
     if (precondition == PRECONDITION_FULL && order != layout_parameters(&layout))
         return "a preconditioner that leaves parameters out";
@@ -220,8 +220,8 @@ static const char *fault_of_part(const struct message_shard_setup *body) {
                   "a range that does not end on blocks");
 }
 
-/* A matrix of all parameters is on the shard that has them all, a heavy block on the first one, to
- * its end. */
+/* A matrix of all parameters is on the shard that has them all, a leading block on the first one,
+ * to its end. */
 static const char *fault_of_block_of_part(const struct message_shard_setup *body) {
     struct layout layout;
     if (!body->count || layout_decode(body->layout.data, body->layout.length, &layout))
@@ -229,7 +229,7 @@ static const char *fault_of_block_of_part(const struct message_shard_setup *body
     if (body->precondition == PRECONDITION_FULL)
         return unless(body->count == layout_parameters(&layout),
                       "a preconditioner of parameters that others have");
-    return unless(body->first || body->precondition != PRECONDITION_HEAVY ||
+    return unless(body->first || body->precondition != PRECONDITION_LEADING ||
                       body->count >= layout_block_weights(&layout, body->block_columns),
                   "a block that others have a part of");
 }

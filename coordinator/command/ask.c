@@ -54,7 +54,7 @@ static int place_of_operand(const struct options *options, const char *operand, 
     }
     if (access(operand, F_OK) && errno == ENOENT)
         return error_set(ERROR_UNAVAILABLE, "there is no job file or state folder %s: %s%s",
-                         operand, strerror(ENOENT), job_question(operand, true));
+                         operand, strerror(ENOENT), job_suggestion(operand, true));
     return job_read_state(operand, options->settings, options->settings_count, options->state,
                           state);
 }

@@ -41,7 +41,7 @@ static int format_of(const struct options *options, enum export_format *format) 
         nearest_offer(&nearest, export_format_names[i]);
     return error_set(ERROR_USAGE,
                      "there is no format `%s`; allowed: liblinear, tsv, json or onnx%s", name,
-                     nearest_question(&nearest, ""));
+                     nearest_suggestion(&nearest, ""));
 }
 
 #define TOP_MAX 1000000

@@ -485,7 +485,7 @@ static char *job_path(const char *data) {
 }
 
 /* What to look at, and what to type next. */
-static void tell(const struct proposal *proposal, const char *path) {
+static void print_proposal(const struct proposal *proposal, const char *path) {
     const struct profile *profile = &proposal->profile;
     char *word = shell_word(path);
     uint32_t left_out = 0;
@@ -516,7 +516,7 @@ static json_t *column_json(const struct profile *profile, uint32_t i) {
 }
 
 /* Prints the proposal as JSON, for programs. */
-static void tell_json(const struct proposal *proposal, const char *path) {
+static void print_json(const struct proposal *proposal, const char *path) {
     const struct profile *profile = &proposal->profile;
     const uint32_t label = profile->report.label_column;
     json_t *left_out = json_array();
@@ -549,7 +549,7 @@ static int write_proposal(struct proposal *proposal, const char *entry, const ch
     proposal->data = data;
     free(from_job);
     if (!code && !standard)
-        (as_json ? tell_json : tell)(proposal, path);
+        (as_json ? print_json : print_proposal)(proposal, path);
     return code;
 }
 

@@ -62,7 +62,7 @@ static const json_t *last_evaluated(const json_t *runs) {
 
 /* Marks the runs whose holdout has other rows than that of `last`: their figures cannot be
  * compared. */
-static void mark_apart(const json_t *runs, const json_t *last) {
+static void mark_incomparable(const json_t *runs, const json_t *last) {
     const char *of_last = last ? rows_of(last) : NULL;
     size_t i;
     json_t *run;
@@ -75,7 +75,7 @@ static void mark_apart(const json_t *runs, const json_t *last) {
 }
 
 /* Names them below the table, in whatever order it has. */
-static void tell_apart(const json_t *runs, const json_t *last) {
+static void print_incomparable(const json_t *runs, const json_t *last) {
     char *list = NULL;
     size_t i;
     const json_t *run;
@@ -166,14 +166,14 @@ static void add_folder(const struct options *options, const char *state,
                        const struct score_figure *figure, json_t *runs, json_t *all) {
     add_sizes(state, runs);
     const json_t *last = last_evaluated(json_object_get(runs, "runs")); /* before they are sorted */
-    mark_apart(json_object_get(runs, "runs"), last);
+    mark_incomparable(json_object_get(runs, "runs"), last);
     if (figure)
         sort_runs(runs, figure);
     if (!options->json) {
         escape_put(state, stdout);
         putchar('\n');
         report_print_runs(runs, options->folds, terminal_colors(STDOUT_FILENO));
-        tell_apart(json_object_get(runs, "runs"), last);
+        print_incomparable(json_object_get(runs, "runs"), last);
     }
     json_object_set_new(runs, "folder", text_to_json(state));
     json_array_append(all, runs);
@@ -184,7 +184,7 @@ int command_jobs(const struct options *options) {
     const struct score_figure *figure = options->sort ? score_figure_find(options->sort) : NULL;
     if (options->sort && !figure)
         return error_set(ERROR_USAGE, "there is no figure `%s`; dml-figures(7) lists them%s",
-                         options->sort, score_figure_question(options->sort));
+                         options->sort, score_figure_suggestion(options->sort));
     int code = places_of(options, &states);
     if (code)
         return code;

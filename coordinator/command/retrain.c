@@ -150,7 +150,7 @@ static int look_back(struct retrain *r) {
  * model that is live grows old meanwhile. */
 
 /* Adds to the outcome for how long the gate has been refusing, if it has refused the last run. */
-static int tell_refusals(struct retrain *r) {
+static int report_refusals(struct retrain *r) {
     struct history history;
     int code = history_read(r->session.store, &history);
     struct history_refusals refusals = {0};
@@ -198,7 +198,7 @@ static int decide_last_run(struct retrain *r) {
     }
     code = gate_decide(&r->publisher, job, r->now.holdout, r->scored ? &r->figures : NULL, run,
                        &r->outcome);
-    return code || !r->outcome.code ? code : tell_refusals(r);
+    return code || !r->outcome.code ? code : report_refusals(r);
 }
 
 static int do_task(struct retrain *r, enum task task) {
@@ -236,7 +236,7 @@ static int do_task(struct retrain *r, enum task task) {
 }
 
 /* A label is of the run that a command makes. Who says the same every night is not told so. */
-static void tell_label(const struct retrain *r) {
+static void report_label(const struct retrain *r) {
     const struct options *options = r->session.options;
     const char *option = options->tag ? "tag" : "note";
     if (options->cron || (!options->tag && !options->note))
@@ -258,7 +258,7 @@ static int do_all(struct retrain *r) {
     code = sets_prune(&r->session.loop, state, fingerprint(r), r->last.data);
     if (task == TASK_NONE) {
         r->idle = true;
-        tell_label(r);
+        report_label(r);
         outcome_set(&r->outcome, 0,
                     memory_format("no new data since run %lld%s", (long long)r->last.run,
                                   r->last.refused ? ", which was refused"
@@ -267,7 +267,7 @@ static int do_all(struct retrain *r) {
         r->outcome.result =
             json_pack("{s:o, s:I, s:s, s:b}", "job", text_to_json(r->session.job->name), "run",
                       (json_int_t)r->last.run, "reason", NO_NEW_DATA, "published", false);
-        code = code ? code : tell_refusals(r);
+        code = code ? code : report_refusals(r);
     }
     while (!code && task != TASK_NONE) {
         code = do_task(r, task);

@@ -107,7 +107,7 @@ bool gate_parse(const char *text, struct gate_condition *condition) {
     return !*at;
 }
 
-const char *gate_question(const char *text) {
+const char *gate_suggestion(const char *text) {
     const char *at = text;
     bool known = take_figure(&at) != NULL;
     while (*at && !isalpha((unsigned char)*at))
@@ -122,7 +122,7 @@ const char *gate_question(const char *text) {
     for (size_t i = 0; !known && i < score_figure_count; i++)
         nearest_offer(&nearest, score_figure_table[i].name);
     free(word);
-    return nearest.distance ? nearest_question(&nearest, "") : "";
+    return nearest.distance ? nearest_suggestion(&nearest, "") : "";
 }
 
 /* A bound from the wrong side would let only bad models through. A share above 1 would let none

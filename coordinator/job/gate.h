@@ -38,7 +38,7 @@ bool gate_is_condition(const char *text);
 
 /* "; did you mean `accuracy`?" of a text that is no condition, if its figure or `live` seems to be
  * misspelt; else "". Valid until the next call. */
-const char *gate_question(const char *text);
+const char *gate_suggestion(const char *text);
 
 /* Whether a model of that objective has the figure that the condition is about. */
 bool gate_suits(const struct gate_condition *condition, enum objective_kind objective);

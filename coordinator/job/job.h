@@ -182,7 +182,7 @@ int job_read_state(const char *path, const char *const *settings, uint32_t setti
 /* "; did you mean `DIR/x.conf`?", or "", of a path where there is nothing: a job file (`or_state`:
  * or a state folder) of the same folder whose name is similar, or is this one with its ending.
  * Valid until the next call. */
-const char *job_question(const char *path, bool or_state);
+const char *job_suggestion(const char *path, bool or_state);
 
 /* Checks a job whose data is no CSV: ERROR_CONFIG if it takes a number of the rows from a
  * column. */

@@ -251,7 +251,8 @@ static int unknown_key(const char *place, const char *name, const char *section,
     return error_set(ERROR_CONFIG,
                      "%s: key `%s`: there is no such key%s%s; `dml-coordinator check --help` lists "
                      "them%s",
-                     place, name, *section ? " in " : "", section, nearest_question(&nearest, ""));
+                     place, name, *section ? " in " : "", section,
+                     nearest_suggestion(&nearest, ""));
 }
 
 static void complain(cfg_t *cfg, const char *format, va_list arguments)
@@ -431,8 +432,8 @@ static int parse(const char *text) {
     return reading.code;
 }
 
-const char *job_question(const char *path, bool or_state) {
-    return file_question(path, (const char *const[]){".conf", or_state ? ".state" : NULL, NULL});
+const char *job_suggestion(const char *path, bool or_state) {
+    return file_suggestion(path, (const char *const[]){".conf", or_state ? ".state" : NULL, NULL});
 }
 
 static int read_and_parse(struct job *job) {
@@ -446,7 +447,7 @@ static int read_and_parse(struct job *job) {
     if (code) { /* perhaps another job file is meant */
         char *why = memory_copy_string(error_text());
         error_clear();
-        code = error_set(ERROR_CONFIG, "%s%s", why, job_question(job->file, false));
+        code = error_set(ERROR_CONFIG, "%s%s", why, job_suggestion(job->file, false));
         free(why);
         return code;
     }

@@ -93,10 +93,10 @@ void key_allowed(const struct key *key, char text[KEY_ALLOWED_BYTES]) {
 }
 
 /* Which of the words that the key knows may be meant. */
-static const char *question(const struct key *key, const char *text) {
+static const char *suggestion(const struct key *key, const char *text) {
     struct nearest nearest = {.text = text};
-    if (key->question)
-        return key->question(text);
+    if (key->suggestion)
+        return key->suggestion(text);
     if (key->word)
         nearest_offer(&nearest, key->word);
     if (key->type == KEY_FLAG) {
@@ -106,7 +106,7 @@ static const char *question(const struct key *key, const char *text) {
     /* Not those of a text: who writes `device = gpu` does not mean `cpu`. */
     for (const char *const *word = key->choices; key->type == KEY_CHOICE && *word; word++)
         nearest_offer(&nearest, *word);
-    return nearest_question(&nearest, "");
+    return nearest_suggestion(&nearest, "");
 }
 
 static int refuse_value(const struct key *key, const char *place, const char *text,
@@ -114,7 +114,7 @@ static int refuse_value(const struct key *key, const char *place, const char *te
     char allowed[KEY_ALLOWED_BYTES];
     key_allowed(key, allowed);
     return error_set(ERROR_CONFIG, "%s: key `%s`: \"%s\" %s%s; allowed: %s", place, key->name, text,
-                     why, question(key, text), allowed);
+                     why, suggestion(key, text), allowed);
 }
 
 /* 1, 0, or −1 if the text is neither. */

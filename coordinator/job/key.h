@@ -45,7 +45,7 @@ struct key {
     bool (*fits)(const char *text); /* for texts and elements of lists; may be NULL */
     const char *allowed;            /* which texts are allowed, for messages */
     bool offers_figures;            /* of a text: a figure (model/score.h), for completion */
-    const char *(*question)(
+    const char *(*suggestion)(
         const char *text);       /* "; did you mean `x`?", or "", of a text that does
                                     not fit; NULL: the words of the type are offered */
     const char *initial;         /* the default as text, or NULL: none */

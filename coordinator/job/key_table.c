@@ -49,8 +49,8 @@ static bool is_directed(const char *text) {
     return figure && figure->better != SCORE_NEITHER;
 }
 
-static const char *figure_question(const char *text) {
-    return score_figure_find(text) ? "" : score_figure_question(text);
+static const char *figure_suggestion(const char *text) {
+    return score_figure_find(text) ? "" : score_figure_suggestion(text);
 }
 
 static bool is_class_weight(const char *text) {
@@ -114,7 +114,7 @@ static const char *const objectives[] = {
     "network", "plugin", NULL};
 
 /* What other programs call the losses, beside what may be misspelt. */
-static const char *objective_question(const char *text) {
+static const char *objective_suggestion(const char *text) {
     static const struct other_word others[] = {
         {"linear", "squared"},     {"regression", "squared"}, {"mse", "squared"},
         {"logit", "logistic"},     {"binary", "logistic"},    {"multinomial", "softmax"},
@@ -125,7 +125,7 @@ static const char *objective_question(const char *text) {
     for (const char *const *word = objectives; *word; word++)
         nearest_offer(&nearest, *word);
     nearest_offer_others(&nearest, others, sizeof others / sizeof *others);
-    return nearest_question(&nearest, "");
+    return nearest_suggestion(&nearest, "");
 }
 
 static const char *const activations[] = {"tanh", "relu", "gelu", NULL};
@@ -323,7 +323,7 @@ const struct key keys[] = {
      .help = "how many malformed lines of each file are skipped and reported; one more is an "
              "error"},
     {"objective", KEY_CHOICE, AT(trains), .choices = objectives, .initial = "logistic",
-     .question = objective_question,
+     .suggestion = objective_suggestion,
      .help = "the loss to minimise; network: network.loss with hidden layers; plugin: a loss of "
              "your own"},
 #define LOSS_PARAMETER(KIND, kind, number, name, initial_, word_, low, high, text)                 \
@@ -494,7 +494,7 @@ const struct key keys[] = {
     {"choose_by", KEY_TEXT, AT(choose_by), CHANGES, .initial = "loss", .fits = is_directed,
      .allowed = "a figure of the objective whose lower or whose higher values are better, such as "
                 "loss, accuracy, auc or rmse",
-     .question = figure_question, .offers_figures = true,
+     .suggestion = figure_suggestion, .offers_figures = true,
      .help = "the figure that decides: on the holdout, or its mean over the folds"},
     {"early_stopping", KEY_COUNT32, AT(early_stopping), RANGE(1, 1e6), WORD("off", 0),
      .initial = "off", .initial_network = "20",
@@ -516,7 +516,7 @@ const struct key keys[] = {
     {"vanished", KEY_CHOICE, AT(vanished), .choices = vanished, .initial = "drop",
      .help = "what to do with features of the live model that the data no longer has"},
     {"gate", KEY_LIST, AT(gate), .fits = gate_is_condition, .allowed = GATE_ALLOWED,
-     .question = gate_question, CHANGES,
+     .suggestion = gate_suggestion, CHANGES,
      .help = "conditions that a new model must fulfil on the holdout before retrain makes it live"},
     {"publish", KEY_CHOICE, AT(publish), .choices = publishing, CHANGES, .initial = "auto",
      .help = "when run makes its model live: auto (the first model, later ones that the gate "

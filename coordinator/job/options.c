@@ -147,7 +147,7 @@ static int refuse_option(int answer, char **argv) {
         nearest_offer(&nearest, option_rows[i].name);
     int code =
         error_set(ERROR_USAGE, "there is no option `%s`; `" PROGRAM " COMMAND --help` lists them%s",
-                  plain, nearest_question(&nearest, "--"));
+                  plain, nearest_suggestion(&nearest, "--"));
     free(plain);
     return code;
 }
@@ -181,7 +181,7 @@ static int parse_options(int argc, char **argv, struct options *options, unsigne
 }
 
 /* Which command is meant: one that is spelt alike, or what other programs call so. */
-static const char *command_question(const char *name, const struct command *commands) {
+static const char *command_suggestion(const char *name, const struct command *commands) {
     static const struct other_word others[] = {
         {"train", "run"},      {"fit", "run"},     {"score", "predict"},     {"test", "evaluate"},
         {"list", "jobs"},      {"stop", "cancel"}, {"kill", "cancel"},       {"clean", "prune"},
@@ -192,8 +192,8 @@ static const char *command_question(const char *name, const struct command *comm
         nearest_offer(&nearest, command->name);
     nearest_offer_others(&nearest, others, sizeof others / sizeof *others);
     if (name_ends(name, ".conf"))
-        return nearest_question(&(struct nearest){.word = "run JOBFILE"}, "");
-    return nearest_question(&nearest, "");
+        return nearest_suggestion(&(struct nearest){.word = "run JOBFILE"}, "");
+    return nearest_suggestion(&nearest, "");
 }
 
 /* Checks that the command takes the options and operands that it was given. */
@@ -266,7 +266,7 @@ int options_parse(int argc, char **argv, const struct command *commands, struct 
         if (!options->command)
             code = error_set(ERROR_USAGE,
                              "there is no command `%s`; `" PROGRAM " --help` lists them%s", name,
-                             command_question(name, commands));
+                             command_suggestion(name, commands));
         for (int i = optind + 1; i < argc; i++)
             options->operands[options->operands_count++] = argv[i];
     }

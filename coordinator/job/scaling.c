@@ -24,7 +24,7 @@
 
 static bool may_be_diagonal(const struct job *job, const struct set_info *data,
                             enum precondition form) {
-    if (job->precondition == PRECONDITION_DIAGONAL || form == PRECONDITION_HEAVY)
+    if (job->precondition == PRECONDITION_DIAGONAL || form == PRECONDITION_LEADING)
         return true;
     if (job->precondition != PRECONDITION_AUTO || !job_family(job)->family->scales_columns ||
         form == PRECONDITION_FULL)
@@ -182,7 +182,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
         .bytes = unit_values && data->type == VALUE_BYTE,
         .diagonal = may_be_diagonal(job, data, form),
         .sized = may_be_sized(job, data),
-        .rooted = form != PRECONDITION_HEAVY,
+        .rooted = form != PRECONDITION_LEADING,
         .centred = shape->intercept,
         .ridge = job->l2.value / sizing_second_first(data, shape),
     };
@@ -194,7 +194,7 @@ int scaling_choose(const struct job *job, const struct set_info *data,
     bool needed = unit_values || job->standardise || wanted.sized ||
                   (!automatic && (wanted.diagonal || !job_has_penalties(job)));
     bool gains = job_has_orthants(job) && !job->standardise;
-    if (wanted.diagonal && automatic && form != PRECONDITION_HEAVY &&
+    if (wanted.diagonal && automatic && form != PRECONDITION_LEADING &&
         (code || (!gains && !(spread_of(data, moments, scaling->columns) >= SPREAD_LEAST)))) {
         error_clear();
         struct column plain = wanted;

@@ -52,7 +52,7 @@ bool scaling_needs_moments(const struct job *job, const struct set_info *data,
  * second derivative of a row's loss is at the start, about. Frequent columns of ones share more of
  * their curvature with others than rare ones: hence the root. Without an intercept columns are not
  * centred, and v is the mean square. With `precondition = auto` there is a diagonal where columns
- * are badly scaled. With PRECONDITION_HEAVY there is always one, without the root: what columns
+ * are badly scaled. With PRECONDITION_LEADING there is always one, without the root: what columns
  * have in common is in the block.
  *
  * If only minibatches train (job_has_units()) and there is no diagonal, each column has a unit of

@@ -147,15 +147,15 @@ double sizing_bias_scale(const struct set_info *data) {
 /* What a term of the Hessian and a product of its factorisation take, in products of a pass for a
  * gradient: ratios of times, about. Dense rows with one output add terms eight at a time; with
  * several outputs the gradient is a matrix product, which is much faster. */
-#define TERM_PRICE_SPARSE 1.0
-#define TERM_PRICE_DENSE 0.4
-#define TERM_PRICE_OUTPUTS 2.5
-#define FACTOR_PRICE_DENSE 0.3
-#define FACTOR_PRICE_SPARSE 0.04
+#define TERM_COST_SPARSE 1.0
+#define TERM_COST_DENSE 0.4
+#define TERM_COST_OUTPUTS 2.5
+#define FACTOR_COST_DENSE 0.3
+#define FACTOR_COST_SPARSE 0.04
 
-/* The first sample has this many rows a parameter, or as many as have this price. */
+/* The first sample has this many rows a parameter, or as many as have this cost. */
 #define SAMPLE_A_PARAMETER 20
-#define SAMPLE_PRICE 0.25
+#define SAMPLE_COST 0.25
 
 /* The trace of the second derivatives of a row's loss by its margins, at the start. The label is
  * the mean, if that decides the start. */
@@ -190,29 +190,29 @@ double sizing_second_first(const struct set_info *data, const struct objective_s
 
 /* What a refresh costs, with n parameters in the block and `terms` a sampled row on average.
  * Outputs that share weights add the terms of a row once each. */
-static void set_prices(const struct set_info *data, const struct objective_shape *shape, double n,
-                       double terms, struct preconditioner_settings *settings) {
+static void set_costs(const struct set_info *data, const struct objective_shape *shape, double n,
+                      double terms, struct preconditioner_settings *settings) {
     double outputs = weights_of_column(shape);
     double times = shape->outputs / outputs;
     double pass = 2 * ((double)data->values + (double)data->rows) * outputs; /* products */
-    settings->price_all =
-        0.5 + (data->dense ? FACTOR_PRICE_DENSE : FACTOR_PRICE_SPARSE) * n * n * n / 3 / pass;
-    double price = data->dense ? TERM_PRICE_DENSE : TERM_PRICE_SPARSE;
-    settings->price_term = (outputs > 1 ? TERM_PRICE_OUTPUTS : price) / pass;
-    double cheap = SAMPLE_PRICE / (settings->price_term * times * terms);
+    settings->cost_all =
+        0.5 + (data->dense ? FACTOR_COST_DENSE : FACTOR_COST_SPARSE) * n * n * n / 3 / pass;
+    double cost = data->dense ? TERM_COST_DENSE : TERM_COST_SPARSE;
+    settings->cost_term = (outputs > 1 ? TERM_COST_OUTPUTS : cost) / pass;
+    double cheap = SAMPLE_COST / (settings->cost_term * times * terms);
     settings->sample = (uint64_t)fmin(fmax(SAMPLE_A_PARAMETER * n, cheap), (double)data->rows);
 }
 
-/* As many columns as a heavy block has room for. */
+/* As many columns as a leading block has room for. */
 static uint32_t columns_that_fit(const struct job *job, const struct objective_shape *shape) {
     struct layout layout = objective_layout(shape);
-    uint64_t biases = layout_heavy_block(&layout, 0);
+    uint64_t biases = layout_leading_block(&layout, 0);
     return job->precondition_block > biases
                ? (uint32_t)fmin((double)(job->precondition_block - biases), (double)shape->features)
                : 0;
 }
 
-/* Products of a pass that take no longer than its messages do: of fewer the price is that of so
+/* Products of a pass that take no longer than its messages do: of fewer the cost is that of so
  * many, beside which second derivatives are cheap. */
 #define PASS_LEAST 4e5
 
@@ -237,9 +237,9 @@ static void set_listed(const struct job *job, const struct set_info *data,
         .constant = objective->second_constant,
         .trace_first = trace_first(data, shape),
     };
-    set_prices(data, shape, 0, 1, settings);
+    set_costs(data, shape, 0, 1, settings);
     double pass = 2 * ((double)data->values + (double)data->rows) * outputs;
-    settings->price_term *= fmin(1, pass / PASS_LEAST);
+    settings->cost_term *= fmin(1, pass / PASS_LEAST);
 }
 
 /* Errors of estimates need the inverse of a matrix of all parameters. */
@@ -266,10 +266,10 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
                         struct preconditioner_settings *settings) {
     const struct objective *objective = objective_of(shape->kind);
     uint64_t parameters = objective_parameters(shape);
-    bool curved = objective->second && family_of(shape)->second;
+    bool has_second = objective->second && family_of(shape)->second;
     uint32_t most = job_inverts(job) ? PRECONDITION_PARAMETERS_MAX : job->precondition_block;
     bool full = parameters <= most;
-    uint32_t columns = !curved                    ? 0
+    uint32_t columns = !has_second                ? 0
                        : full && job_inverts(job) ? (uint32_t)shape->features
                                                   : columns_that_fit(job, shape);
     *settings = (struct preconditioner_settings){.form = PRECONDITION_NONE};
@@ -289,7 +289,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
         job_has_orthants(job) || job_has_minibatches(job) || !columns)
         return 0;
     *settings = (struct preconditioner_settings){
-        .form = full ? PRECONDITION_FULL : PRECONDITION_HEAVY,
+        .form = full ? PRECONDITION_FULL : PRECONDITION_LEADING,
         .rows = data->rows,
         .columns = shape->features + shape->intercept,
         .block_columns = full ? (uint32_t)shape->features : columns,
@@ -301,7 +301,7 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
     };
     double outputs = settings->parts;
     double side = ((double)data->values / (double)data->rows + 1) * outputs;
-    set_prices(data, shape, (double)parameters, side * side / 2, settings);
+    set_costs(data, shape, (double)parameters, side * side / 2, settings);
     return 0;
 }
 
@@ -311,7 +311,7 @@ uint64_t sizing_block(const struct objective_shape *shape,
     return evaluation_block(&layout, settings->form, settings->block_columns);
 }
 
-/* ---- a heavy block ---- */
+/* ---- a leading block ---- */
 
 /* A refresh costs at most so many passes. */
 #define PASSES_MOST 2
@@ -351,7 +351,7 @@ static bool is_rest_rare(const struct set_info *data, const struct prefix_counts
     return values <= SHARE_OF_RARE_COLUMNS * columns;
 }
 
-/* Whether a block of the prefix is cheap enough; sets its prices. */
+/* Whether a block of the prefix is cheap enough; sets its costs. */
 static bool is_cheap(const struct set_info *data, const struct objective_shape *shape,
                      const struct prefix_counts *counts, uint32_t prefix,
                      struct preconditioner_settings *settings) {
@@ -363,10 +363,10 @@ static bool is_cheap(const struct set_info *data, const struct objective_shape *
     double square = counts->square[prefix] / rows + 2 * intercept * sum + intercept * intercept;
     double terms = (square + sum + intercept) / 2;
     settings->block_columns = counts->columns[prefix];
-    set_prices(data, shape, (double)layout_heavy_block(&layout, settings->block_columns), terms,
-               settings);
-    double sampled = (double)settings->sample * terms * settings->price_term;
-    return settings->price_all + sampled <= PASSES_MOST;
+    set_costs(data, shape, (double)layout_leading_block(&layout, settings->block_columns), terms,
+              settings);
+    double sampled = (double)settings->sample * terms * settings->cost_term;
+    return settings->cost_all + sampled <= PASSES_MOST;
 }
 
 /* One matrix for all outputs knows nothing of how well each row is fitted. Where rows are many for
@@ -377,11 +377,11 @@ static bool may_share(const struct set_info *data, const struct prefix_counts *c
     return !settings->shared || counts->columns[0] < data->features;
 }
 
-void sizing_heavy(const struct job *job, const struct set_info *data,
-                  const struct objective_shape *shape, const struct prefix_counts *counts,
-                  struct preconditioner_settings *settings) {
+void sizing_leading(const struct job *job, const struct set_info *data,
+                    const struct objective_shape *shape, const struct prefix_counts *counts,
+                    struct preconditioner_settings *settings) {
     bool wanted = job->precondition == PRECONDITION_BLOCK;
-    assert(settings->form == PRECONDITION_HEAVY && counts->columns[0] == settings->block_columns);
+    assert(settings->form == PRECONDITION_LEADING && counts->columns[0] == settings->block_columns);
     settings->ridge = job->l2.value / sizing_second_first(data, shape);
     if (wanted || (is_table(data, counts) && may_share(data, counts, settings)))
         for (uint32_t i = 0; i < PREFIXES && counts->columns[i]; i++) {

@@ -2,7 +2,7 @@
  * a run has.
  *
  * Who chooses the preconditioner, in this order: sizing_precondition() by the job and the shape of
- * the data alone; sizing_heavy(), once columns are counted, whether a leading block pays; where
+ * the data alone; sizing_leading(), once columns are counted, whether a leading block pays; where
  * there is no block, scaling_choose() (coordinator/job/scaling.h) whether a diagonal scales
  * columns; for a network the scaling of its family (coordinator/job/family.c). The result has as
  * `preconditioner` what came of it. */
@@ -56,7 +56,7 @@ int sizing_of(const struct job *job, const struct set_info *data, uint64_t param
 /* Sets the directions, from the job and the shape of the data alone, and what follows from them:
  * the length of vectors of rows, how long the history is and how it is stored; and how many
  * parameters a replica holds. `form` is that of the preconditioner as far as the shape tells: a
- * heavy block may be left out later. */
+ * leading block may be left out later. */
 void sizing_directions(const struct job *job, const struct set_info *data,
                        const struct objective_shape *shape, enum precondition form,
                        struct sizing *sizing);
@@ -76,9 +76,9 @@ double sizing_second_first(const struct set_info *data, const struct objective_s
 
 /* Whether the run has a block preconditioner: from the job and the shape of the data alone. With
  * l1, or with minibatches, it has none. A model of at most `precondition_block` parameters has a
- * block of them all, and the settings are complete. A larger one may have a heavy block, of as many
- * columns as fit: sizing_heavy() then decides. ERROR_CONFIG if the job asks for one into which not
- * one column fits. */
+ * block of them all, and the settings are complete. A larger one may have a leading block, of as
+ * many columns as fit: sizing_leading() then decides. ERROR_CONFIG if the job asks for one into
+ * which not one column fits. */
 int sizing_precondition(const struct job *job, const struct set_info *data,
                         const struct objective_shape *shape,
                         struct preconditioner_settings *settings);
@@ -87,16 +87,16 @@ int sizing_precondition(const struct job *job, const struct set_info *data,
 uint64_t sizing_block(const struct objective_shape *shape,
                       const struct preconditioner_settings *settings);
 
-/* Decides, for settings with PRECONDITION_HEAVY, whether there is a block and how many columns it
+/* Decides, for settings with PRECONDITION_LEADING, whether there is a block and how many columns it
  * has. Rows of a table gain from it. They have about as many values each, or, where cells are
  * missing, about as many as chance makes of them. Texts, whose lengths differ more, lose by any
  * diagonal that does not know what its columns have in common. So do images: the columns beyond the
  * block must be rare. Outputs with weights of their own share one where it leaves columns out. It
  * has as many columns as a refresh of two passes pays for, by halves. A job that asks for a block
  * has the largest. doc/OPTIMIZERS.md has the counts. */
-void sizing_heavy(const struct job *job, const struct set_info *data,
-                  const struct objective_shape *shape, const struct prefix_counts *counts,
-                  struct preconditioner_settings *settings);
+void sizing_leading(const struct job *job, const struct set_info *data,
+                    const struct objective_shape *shape, const struct prefix_counts *counts,
+                    struct preconditioner_settings *settings);
 
 /* How much memory a run needs, about, before it begins. */
 

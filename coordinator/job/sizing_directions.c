@@ -8,7 +8,7 @@
 #include "coordinator/job/sizing.h"
 #include "optimizer/span.h"
 
-/* A heavy block knows most of what older directions do. Without one each saves steps, and more of
+/* A leading block knows most of what older directions do. Without one each saves steps, and more of
  * them are taken as long as all together take little memory. */
 #define DIRECTIONS_AUTO_MAX_WITH_BLOCK 20
 #define DIRECTIONS_AUTO_MAX 40
@@ -16,7 +16,7 @@
 #define DIRECTIONS_AUTO_MAX_SMALL 80
 #define DIRECTIONS_SMALL_BYTES 0x1p28
 
-/* Fewer directions than this save less than they cost; with a heavy block few are enough. */
+/* Fewer directions than this save less than they cost; with a leading block few are enough. */
 #define DIRECTIONS_LEAST 20
 #define DIRECTIONS_LEAST_WITH_BLOCK 5
 
@@ -115,11 +115,11 @@ static uint32_t directions_auto(const struct set_info *data, const struct object
         fmin(DIRECTIONS_SMALL_BYTES / (element * ((double)objective_parameters(shape) + numbers)),
              DIRECTIONS_AUTO_MAX_SMALL);
     double most =
-        form == PRECONDITION_HEAVY
+        form == PRECONDITION_LEADING
             ? DIRECTIONS_AUTO_MAX_WITH_BLOCK
             : fmax(small, shape->outputs > 1 ? DIRECTIONS_AUTO_MAX_SEVERAL : DIRECTIONS_AUTO_MAX);
     uint32_t count = (uint32_t)fmin(fit, most);
-    uint32_t least = form == PRECONDITION_HEAVY ? DIRECTIONS_LEAST_WITH_BLOCK : DIRECTIONS_LEAST;
+    uint32_t least = form == PRECONDITION_LEADING ? DIRECTIONS_LEAST_WITH_BLOCK : DIRECTIONS_LEAST;
     uint32_t few = pairs_beside(shape, sizing->history);
     while (count >= least && !is_worth_it(data, shape, count, few, sizing->history))
         count--;

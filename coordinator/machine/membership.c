@@ -127,8 +127,8 @@ static bool is_lost_too_often(const struct coordinator *c, const struct member *
 }
 
 /* Says once that the run goes on without the replica. */
-static void tell_worn(const struct coordinator *c, const struct member *worker, const char *why,
-                      struct output *out) {
+static void report_worn(const struct coordinator *c, const struct member *worker, const char *why,
+                        struct output *out) {
     if (!c->settings.on_hosts && worker->restarts == c->settings.restarts_max + 1)
         output_event(out, "lost",
                      "%s %u cannot be replaced (%s): the run goes on with the others, and tries "
@@ -158,7 +158,7 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
     }
     assert(!worker->connected && !worker->welcomed && !worker->ready);
     if (counts && !met)
-        tell_worn(c, worker, why, out);
+        report_worn(c, worker, why, out);
     struct record *start = output_add(out, RECORD_START);
     start->start.link = link;
     start->start.met = met;

@@ -203,7 +203,7 @@ static bool has_products(const struct coordinator *c) {
     return c->settings.optimizer.directions || c->settings.data->strip_columns;
 }
 
-/* What sums for errors of estimates are finer by. */
+/* The extra bits of sums for errors of estimates. */
 static struct blob extra_bits_of(const struct coordinator *c) {
     const uint8_t *extra_bits = c->settings.extra_bits;
     uint64_t exponents = layout_exponents(&c->settings.layout);
@@ -327,8 +327,8 @@ static void send_shard_addresses(const struct coordinator *c, uint32_t link, str
 /* That of the shards, which take no other sums. */
 static uint32_t block_of_replicas(const struct coordinator *c) {
     const struct preconditioner_settings *settings = &c->settings.optimizer.preconditioner;
-    bool heavy = settings->form == PRECONDITION_HEAVY;
-    bool other = heavy && c->roster.attempt > 1 && mutant(OTHER_BLOCK);
+    bool leading = settings->form == PRECONDITION_LEADING;
+    bool other = leading && c->roster.attempt > 1 && mutant(OTHER_BLOCK);
     return settings->block_columns - other;
 }
 

@@ -31,7 +31,7 @@ static uint64_t range_begin(const struct coordinator *c, uint64_t index) {
     uint64_t block = 0; /* elements */
     if (settings->form == PRECONDITION_FULL)
         block = c->parameters;
-    else if (settings->form == PRECONDITION_HEAVY)
+    else if (settings->form == PRECONDITION_LEADING)
         block = layout_block_weights(&c->settings.layout, settings->block_columns);
     uint64_t blocks = (c->parameters + BLOCK_ELEMENTS - 1) / BLOCK_ELEMENTS;
     uint64_t shards = c->settings.shards, begin = blocks * index / shards;

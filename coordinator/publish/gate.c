@@ -188,16 +188,16 @@ void outcome_release(struct outcome *outcome) {
     *outcome = (struct outcome){0};
 }
 
-static void tell_refused(const struct publisher *publisher, int64_t run, const char *why,
-                         struct outcome *outcome) {
+static void report_refused(const struct publisher *publisher, int64_t run, const char *why,
+                           struct outcome *outcome) {
     outcome_set(outcome, ERROR_DATA,
                 memory_format("run %lld is refused: %s; it does not go live, and "
                               "%s/models/%lld can be looked at",
                               (long long)run, why, publisher->state, (long long)run));
 }
 
-static void tell_kept(const struct publisher *publisher, int64_t run, const char *why,
-                      struct outcome *outcome) {
+static void report_kept(const struct publisher *publisher, int64_t run, const char *why,
+                        struct outcome *outcome) {
     char *state = shell_word(publisher->state);
     char *how = memory_format("dml-coordinator publish %lld %s", (long long)run, state);
     outcome_set(
@@ -227,9 +227,9 @@ int gate_settle(const struct publisher *publisher, enum decision decision, int64
         return code;
     note_decision(outcome, decision, why);
     if (decision == DECISION_REFUSED) {
-        tell_refused(publisher, run, why, outcome);
+        report_refused(publisher, run, why, outcome);
     } else if (decision == DECISION_KEPT) {
-        tell_kept(publisher, run, why, outcome);
+        report_kept(publisher, run, why, outcome);
     } else if (code) {
         outcome_set(outcome, code, memory_copy_string(error_text()));
         error_clear();
@@ -245,9 +245,9 @@ void gate_recall(const struct publisher *publisher, enum decision decision, int6
     const char *why = "an earlier command had decided it";
     note_decision(outcome, decision, why);
     if (decision == DECISION_REFUSED)
-        tell_refused(publisher, run, why, outcome);
+        report_refused(publisher, run, why, outcome);
     else if (decision == DECISION_KEPT)
-        tell_kept(publisher, run, why, outcome);
+        report_kept(publisher, run, why, outcome);
 }
 
 int gate_decide(const struct publisher *publisher, const struct job *job,

@@ -133,7 +133,7 @@ static void lose_by_error(struct worker_link *link, int code) {
 /* Tells the machine that a connection ended, or how the process did, if that is known by now: to
  * complete "replica 2 …" where memory is why, else "replica 2 was lost: …". The system does not say
  * which process it killed for lack of memory, but counts them. */
-static void tell_lost(struct worker_link *link) {
+static void report_lost(struct worker_link *link) {
     struct cluster *cluster = link->cluster;
     const struct launched *launched = cluster->options.launched[link->number];
     enum process_end end = ENDED;
@@ -159,7 +159,7 @@ static void tell_lost(struct worker_link *link) {
 
 static void on_teller(evutil_socket_t descriptor, short events, void *context) {
     (void)descriptor, (void)events;
-    tell_lost(context);
+    report_lost(context);
 }
 
 /* When a process dies, the system first closes its sockets and then sends SIGCHLD to its parent. So
@@ -182,7 +182,7 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
     if (launched && !launched->adopted && launched->pid)
         event_add(link->teller, &moment);
     else
-        tell_lost(link);
+        report_lost(link);
 }
 
 void links_check_missing(struct cluster *cluster) {
@@ -278,7 +278,7 @@ static void on_up(void *context, struct launched *launched, int code) {
 static void on_ended(void *context, struct launched *launched) {
     struct worker_link *link = link_of(context, launched);
     if (link && link->lost)
-        tell_lost(link);
+        report_lost(link);
 }
 
 /* Starts the worker anew, or connects to it anew. The machine has given the former process up. It

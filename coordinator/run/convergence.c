@@ -200,8 +200,8 @@ static void add_sentence(json_t *list, char *text) {
 }
 
 /* How far it is from the end: a tolerance that the gradient is within already is not what lacks. */
-static void tell_distance(json_t *list, const struct not_converged *end,
-                          const struct coordinator_view *view) {
+static void report_distance(json_t *list, const struct not_converged *end,
+                            const struct coordinator_view *view) {
     double largest = last_point(view).gradient_max;
     bool gap_lacks = end->gap->known && !gap_is_small(end->gap);
     if (gap_lacks)
@@ -221,7 +221,7 @@ static void tell_distance(json_t *list, const struct not_converged *end,
 }
 
 /* Whether that is said. */
-static bool tell_scales(json_t *list, const struct not_converged *end) {
+static bool report_scales(json_t *list, const struct not_converged *end) {
     const struct set_info *data = end->data;
     struct scales scales;
     if (end->scaling->standardised || end->scaling->diagonal || end->scaling->sized ||
@@ -242,8 +242,8 @@ static bool tell_scales(json_t *list, const struct not_converged *end) {
     return true;
 }
 
-static void tell_tolerance(json_t *list, const struct not_converged *end,
-                           const struct coordinator_view *view) {
+static void report_tolerance(json_t *list, const struct not_converged *end,
+                             const struct coordinator_view *view) {
     const struct job *job = end->job;
     double gradient = fmin(job->gradient_tolerance, last_point(view).gradient_max);
     if (view->reason == REASON_LOSS_TOLERANCE)
@@ -258,8 +258,8 @@ static void tell_tolerance(json_t *list, const struct not_converged *end,
                                    job->gradient_tolerance));
 }
 
-static void tell_remedy(json_t *list, const struct coordinator_view *view, const struct job *job,
-                        const char *command) {
+static void report_remedy(json_t *list, const struct coordinator_view *view, const struct job *job,
+                          const char *command) {
     bool goes_on = command[0] == 'r' && command[1] == 'u'; /* "run"; `retrain` trains anew */
     const char *then = goes_on ? ": the same command goes on" : " for the next training";
     if (view->reason == REASON_STEP_LIMIT)
@@ -326,7 +326,7 @@ bool convergence_may_run_away(const struct job *job, const struct set_info *data
 #define RUNAWAYS_NAMED 3
 
 /* False if no estimate is known to run away. */
-static bool tell_runaways(json_t *list, const struct not_converged *end) {
+static bool report_runaways(json_t *list, const struct not_converged *end) {
     const struct set_info *data = end->data;
     const struct objective *objective = objective_of(end->job->objective);
     uint64_t weights = objective->output_a_class ? data->classes : 1, named = 0;
@@ -357,7 +357,7 @@ static bool tell_runaways(json_t *list, const struct not_converged *end) {
 }
 
 /* False unless it is known that a column nearly follows from others. */
-static bool tell_nearly(json_t *list, const struct not_converged *end) {
+static bool report_nearly(json_t *list, const struct not_converged *end) {
     if (!end->nearly)
         return false;
     char *name = column_name(end->data, end->nearly->weakest);
@@ -380,20 +380,20 @@ static bool tell_nearly(json_t *list, const struct not_converged *end) {
     return true;
 }
 
-static void tell_separable(json_t *list) {
+static void report_separable(json_t *list) {
     add_sentence(list,
                  memory_copy_string("the classes are separable: without a penalty there is no "
                                     "optimum; l2 = auto or a number"));
 }
 
 /* Explains the end of a run that reached a tolerance before it converged. */
-static void tell_early_end(json_t *list, const struct not_converged *end,
-                           const struct coordinator_view *view) {
+static void report_early_end(json_t *list, const struct not_converged *end,
+                             const struct coordinator_view *view) {
     if (convergence_is_separable(end->job, end->data, view)) {
-        tell_separable(list);
+        report_separable(list);
         return;
     }
-    if (tell_runaways(list, end))
+    if (report_runaways(list, end))
         return;
     /* The run says that it is at the optimum, and is not. */
     add_sentence(
@@ -401,9 +401,9 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
                             "gradient with each column in its own scale; within %.2g it would "
                             "count as converged",
                             end->loss, end->gap->estimate, end->gap->allowed));
-    if (tell_nearly(list, end))
+    if (report_nearly(list, end))
         return;
-    if (!tell_scales(list, end)) {
+    if (!report_scales(list, end)) {
         bool scaled = end->scaling->standardised || end->scaling->diagonal || end->scaling->sized ||
                       end->preconditioned || end->data->strip_columns ||
                       scaling_is_of_one_unit(end->data, end->moments);
@@ -413,7 +413,7 @@ static void tell_early_end(json_t *list, const struct not_converged *end,
                                 end->job->l2.value,
                                 scaled ? "" : ", standardise = true or precondition = diagonal"));
     }
-    tell_tolerance(list, end, view);
+    report_tolerance(list, end, view);
 }
 
 json_t *not_converged_json(const struct not_converged *end) {
@@ -421,17 +421,17 @@ json_t *not_converged_json(const struct not_converged *end) {
     json_t *list = json_array();
     assert(end->job && end->data && end->moments && end->scaling && end->gap);
     if (reason_claims_optimum(view.reason)) {
-        tell_early_end(list, end, &view);
+        report_early_end(list, end, &view);
         return list;
     }
-    tell_distance(list, end, &view);
+    report_distance(list, end, &view);
     const bool separable = convergence_is_separable(end->job, end->data, &view);
-    if (!separable && tell_nearly(list, end))
+    if (!separable && report_nearly(list, end))
         return list;
-    tell_scales(list, end);
+    report_scales(list, end);
     if (separable)
-        tell_separable(list);
-    tell_remedy(list, &view, end->job, end->command);
+        report_separable(list);
+    report_remedy(list, &view, end->job, end->command);
     return list;
 }
 

@@ -233,7 +233,7 @@ int dataset_check_lists(const struct job *job, const struct table *table) {
             nearest_offer(&nearest, table->column[c].name);
         if (unknown)
             return error_set(ERROR_DATA, "%s: key `%s`: no file of the data has a column \"%s\"%s",
-                             job->file, lists[i].key, unknown, nearest_question(&nearest, ""));
+                             job->file, lists[i].key, unknown, nearest_suggestion(&nearest, ""));
     }
     return 0;
 }

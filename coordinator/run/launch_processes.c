@@ -111,7 +111,7 @@ static int start_one(struct launch *launch, struct launched *worker) {
 
 /* ---- what becomes of them ---- */
 
-static void tell_up(struct launched *worker, int code) {
+static void report_up(struct launched *worker, int code) {
     struct launch *launch = worker->launch;
     bool any_starting = false;
     await_no_line(worker);
@@ -159,19 +159,19 @@ static void on_line(evutil_socket_t descriptor, short what, void *context) {
     bool up = worker->host ? launch_remote_listens(worker)
                            : memchr(worker->said, '\n', worker->said_length) != NULL;
     if (up)
-        tell_up(worker, 0);
+        report_up(worker, 0);
     else if (worker->host && launch_remote_is_endless(worker))
-        tell_up(worker, is_not_up(worker));
+        report_up(worker, is_not_up(worker));
 }
 
 static void on_deadline(evutil_socket_t descriptor, short what, void *context) {
     (void)descriptor, (void)what;
     struct launched *worker = context;
-    tell_up(worker, worker->host ? is_not_up(worker)
-                                 : error_set(ERROR_UNAVAILABLE,
-                                             "%s %u (pid %d) did not start to listen in %d s",
-                                             role_name(worker->role), worker->index,
-                                             (int)worker->pid, START_TIMEOUT_MS / 1000));
+    report_up(worker, worker->host ? is_not_up(worker)
+                                   : error_set(ERROR_UNAVAILABLE,
+                                               "%s %u (pid %d) did not start to listen in %d s",
+                                               role_name(worker->role), worker->index,
+                                               (int)worker->pid, START_TIMEOUT_MS / 1000));
 }
 
 /* A worker that ended before it listened is started again if it was killed: if it exited by itself,
@@ -200,7 +200,7 @@ static void has_ended(struct launched *worker) {
                          "beside dml-coordinator?",
                          role_name(worker->role), worker->index, launch_program(worker->role));
     if (code)
-        tell_up(worker, code);
+        report_up(worker, code);
 }
 
 /* Whether the process has ended or is no child of this one. What it has started is killed: of a

@@ -116,7 +116,7 @@ static void describe_model(struct training *run) {
     };
 }
 
-static void tell_sizes(const struct training *run) {
+static void log_sizes(const struct training *run) {
     struct session *session = run->session;
     const struct set_info *info = set_info(run->set);
     log_info("data: %llu examples, %llu features, %llu values in %u chunks",
@@ -194,7 +194,7 @@ int training_shape(struct training *run) {
         family_of(&run->shape)->rounds_chunks
             ? objective_exponents(&run->shape, info->exponent, set_training_chunks(info))
             : NULL;
-    tell_sizes(run);
+    log_sizes(run);
     uint64_t parameters = layout_parameters(&run->parameters);
     code = sizing_precondition(session->job, info, &run->shape, &run->preconditioner);
     if (!code)

@@ -73,7 +73,7 @@ static int measure_columns(struct training *run) {
     return code;
 }
 
-/* What sums for the errors of estimates are finer by than others: the squares of columns say it. */
+/* The extra bits that sums for the errors of estimates need, by the squares of columns. */
 static int find_extra_bits(struct training *run) {
     const struct set_info *info = set_info(run->set);
     double *squares = memory_new((size_t)info->features + 1, sizeof *squares);
@@ -94,11 +94,11 @@ int training_measure_columns(struct training *run) {
     const struct set_info *info = set_info(run->set);
     int code = column_rules_find(session->job, info, &run->rules);
     /* First: without a block wide data needs no moments, and their two reads of all values. */
-    if (!code && run->preconditioner.form == PRECONDITION_HEAVY) {
+    if (!code && run->preconditioner.form == PRECONDITION_LEADING) {
         struct prefix_counts counts;
         code = prefix_counts_find(run->set, run->preconditioner.block_columns, &counts);
         if (!code)
-            sizing_heavy(session->job, info, &run->shape, &counts, &run->preconditioner);
+            sizing_leading(session->job, info, &run->shape, &counts, &run->preconditioner);
     }
     if (!code && scaling_needs_moments(session->job, info, run->preconditioner.form)) {
         code = training_find_moments(run);

@@ -156,7 +156,7 @@ static json_t *safeguards_json(const struct coordinator_view *view) {
 static json_t *preconditioner_json(const struct coordinator_settings *settings,
                                    const struct preconditioner *p) {
     enum precondition form = settings->optimizer.preconditioner.form;
-    bool block = form == PRECONDITION_FULL || form == PRECONDITION_HEAVY;
+    bool block = form == PRECONDITION_FULL || form == PRECONDITION_LEADING;
     bool kronecker = settings->factors != NULL;
     const char *kind = block                         ? "block"
                        : settings->diagonal          ? "diagonal"
@@ -167,7 +167,7 @@ static json_t *preconditioner_json(const struct coordinator_settings *settings,
                      (json_int_t)settings->optimizer.preconditioner.block_columns, "in_force",
                      p->in_force || settings->diagonal || kronecker, "refreshes",
                      (json_int_t)p->refreshes, "evaluations", (json_int_t)p->evaluations, "passes",
-                     p->price_total, "rows", p->found.rows);
+                     p->cost_total, "rows", p->found.rows);
 }
 
 /* ---- what figures of the table are read with ---- */

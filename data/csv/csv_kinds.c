@@ -149,8 +149,8 @@ static int check_commas(const struct format *format, const char *path,
 
 /* If dates are read as texts, most rows have a text of their own, and a new row has none that
  * training had. */
-static void tell_of_dates(const struct format *format, const char *path, uint32_t column,
-                          const struct cell_counts *counts) {
+static void report_dates(const struct format *format, const char *path, uint32_t column,
+                         const struct cell_counts *counts) {
     char name[COLUMN_TEXT];
     const char *dates = counts->texts > 1 ? date_formats_first(~counts->no_dates) : NULL;
     bool iso = dates && !strcmp(dates, DATE_FORMAT_ISO);
@@ -206,8 +206,8 @@ static void warn_of_total(const struct format *format, const char *path, uint32_
 }
 
 /* A weight for each step of a postal code says nothing. */
-static void tell_of_codes(const struct format *format, const char *path, uint32_t column,
-                          const struct cell_counts *counts) {
+static void report_codes(const struct format *format, const char *path, uint32_t column,
+                         const struct cell_counts *counts) {
     char name[COLUMN_TEXT];
     if (counts->padded)
         log_info("%s: %s holds numbers with zeros before them, such as %.40s: if these are codes, "
@@ -239,10 +239,10 @@ static int find_kind(struct format *format, const char *path, uint32_t i,
     column->found = true;
     column->padded = counts->padded;
     if (column->kind == COLUMN_CATEGORY) {
-        tell_of_dates(format, path, i, counts);
+        report_dates(format, path, i, counts);
         warn_of_formatted(format, path, i, counts);
     } else {
-        tell_of_codes(format, path, i, counts);
+        report_codes(format, path, i, counts);
     }
     return 0;
 }

@@ -462,7 +462,7 @@ static int set_amounts(struct format *format, const struct csv_cells *first, boo
 }
 
 /* Names the columns that were found to be categories, in one line of log. */
-static void tell_of_categories(const struct format *format, const char *path) {
+static void report_categories(const struct format *format, const char *path) {
     char *list = NULL;
     for (uint32_t i = 0; i < format->columns; i++) {
         const struct table_column *column = &format->table->column[i];
@@ -503,7 +503,7 @@ int csv_find_kinds(struct format *format, const struct csv_cells *first,
     if (!code && !table->numbers_only)
         code = csv_kinds_find(format, first->path, text, known);
     if (!code)
-        tell_of_categories(format, first->path);
+        report_categories(format, first->path);
     if (!code && !table->numbers_only && !table->known)
         csv_tell_of_folders(format, first->path);
     return code;

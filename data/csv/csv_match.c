@@ -36,7 +36,7 @@ int csv_no_column(const struct csv_cells *first, bool header, const char *what,
                      first->keys ? "give a key of the first lines or a number from 1"
                      : header    ? "give a name from this header line or a number from 1"
                                  : "the file has no header line; give a number from 1",
-                     first->count, nearest_question(&nearest, ""));
+                     first->count, nearest_suggestion(&nearest, ""));
 }
 
 /* A file without labels lacks its last column; all others stand where they did in training. */
@@ -144,7 +144,7 @@ uint32_t csv_count_named(const struct table *table, const struct csv_cells *firs
 }
 
 /* Names the columns that training did not have, in one line of log. */
-static void tell_of_others(const struct column_match *match, const struct csv_cells *first) {
+static void report_others(const struct column_match *match, const struct csv_cells *first) {
     char *list = NULL;
     for (uint32_t i = 0; i < match->count; i++) {
         if (match->taken[i] != NOWHERE)
@@ -161,8 +161,8 @@ static void tell_of_others(const struct column_match *match, const struct csv_ce
 }
 
 /* Which of the names that are no column of the table may be meant. */
-static const char *lacking_question(const struct table *table, const struct csv_cells *first,
-                                    const char *name) {
+static const char *lacking_suggestion(const struct table *table, const struct csv_cells *first,
+                                      const char *name) {
     struct nearest nearest = {.text = name};
     for (uint32_t i = 0; i < first->count; i++) {
         uint32_t known = 0;
@@ -172,7 +172,7 @@ static const char *lacking_question(const struct table *table, const struct csv_
         if (known == table->columns)
             nearest_offer(&nearest, first->cell[i]);
     }
-    return nearest_question(&nearest, "");
+    return nearest_suggestion(&nearest, "");
 }
 
 static int lacks(const struct table *table, const struct csv_cells *first, const char *name) {
@@ -180,7 +180,7 @@ static int lacks(const struct table *table, const struct csv_cells *first, const
         return error_set(ERROR_DATA,
                          "the column \"%.100s\" is missing, which the data that was trained on "
                          "has%s",
-                         name, lacking_question(table, first, name));
+                         name, lacking_suggestion(table, first, name));
     return error_set(
         ERROR_DATA,
         "%s:%llu: the column \"%.100s\" is missing, which the data that was trained on "
@@ -188,7 +188,7 @@ static int lacks(const struct table *table, const struct csv_cells *first, const
         "missing_columns = missing to take its fields for missing, or, if this file has no header "
         "line, csv.header = no%s",
         first->path, (unsigned long long)first->number, name, name,
-        lacking_question(table, first, name));
+        lacking_suggestion(table, first, name));
 }
 
 /* A column that the file does not have keeps its name and its number, and nothing else. */
@@ -360,7 +360,7 @@ static int match_by_name(struct format *format, struct column_match *match,
     if (!code && format->options->table.adds_columns)
         code = add_columns(format, match, first, text);
     if (!code)
-        tell_of_others(match, first);
+        report_others(match, first);
     for (uint32_t i = 0; i < first->count && !code; i++) {
         uint32_t number = match->taken[i];
         bool known = number < table->columns;

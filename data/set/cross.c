@@ -56,7 +56,7 @@ static int no_column(const struct cross_reader *reader, const char *name) {
     return error_set(ERROR_DATA,
                      "\"%s\": there is no column \"%s\": give names, or "
                      "numbers from 1, with * between them%s",
-                     reader->text, name, nearest_question(&nearest, ""));
+                     reader->text, name, nearest_suggestion(&nearest, ""));
 }
 
 static int check_column(const struct cross_reader *reader, const struct table_cross *cross,

@@ -121,7 +121,7 @@ static int open_source(struct input *input, const char *path, bool streams) {
         return ERROR_DATA;
     if (input->descriptor < 0 && errno == ENOENT)
         return error_set(ERROR_DATA, "cannot open %s: %s%s", path, strerror(ENOENT),
-                         file_question(path, NULL));
+                         file_suggestion(path, NULL));
     if (input->descriptor < 0)
         return error_set_errno(ERROR_IO, "cannot open %s", input->path);
     struct stat status;

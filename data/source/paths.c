@@ -74,7 +74,7 @@ static int add_matches(struct path_list *list, const glob_t *matches, const char
 static int refuse_matches(const char *pattern, const glob_t *matches) {
     if (matches->gl_pathc)
         return error_set(ERROR_DATA, "%s is not a regular file", matches->gl_pathv[0]);
-    return error_set(ERROR_DATA, "no file matches %s%s", pattern, file_question(pattern, NULL));
+    return error_set(ERROR_DATA, "no file matches %s%s", pattern, file_suggestion(pattern, NULL));
 }
 
 /* Expands the address of objects. Only a list is asked for here; single objects are asked for when

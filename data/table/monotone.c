@@ -38,7 +38,7 @@ int table_column_of_rule(const struct table *table, const char *name, uint32_t *
         return error_set(ERROR_CONFIG,
                          "there is no column \"%s\" in the data%s; allowed: a name of its header "
                          "line, or a number from 1",
-                         name, nearest_question(&nearest, ""));
+                         name, nearest_suggestion(&nearest, ""));
     }
     *column = (uint32_t)number - 1;
     return 0;

@@ -57,7 +57,7 @@ static int write_file(void *context, const char *path, const struct disk_piece *
                       size_t count, const struct disk_taken *taken) {
     int code = put(context, path, pieces, count, false);
     if (taken)
-        taken->tell(taken->context);
+        taken->report(taken->context);
     return code;
 }
 
@@ -65,7 +65,7 @@ static int write_beside(void *context, const char *path, const struct disk_piece
                         size_t count, const struct disk_taken *taken) {
     int code = put(context, path, pieces, count, true);
     if (taken)
-        taken->tell(taken->context);
+        taken->report(taken->context);
     return code;
 }
 

@@ -14,7 +14,7 @@ EXTRA_DIST += $(FAULT_TESTS) tests/fault/test_upgrades.py tests/fault/faults.py 
 # test_upgrades.py builds a later version first, which takes a minute or two.
 ALL_FAULT_TESTS = $(FAULT_TESTS) tests/fault/test_upgrades.py tests/integration/test_retrain.py \
 	tests/integration/test_tiles.py tests/integration/test_network_tiles.py \
-	tests/integration/test_directions.py tests/integration/test_heavy.py \
+	tests/integration/test_directions.py tests/integration/test_leading_block.py \
 	tests/integration/test_choosing.py tests/integration/test_path.py tests/integration/test_rounds.py \
 	tests/integration/test_precondition.py tests/integration/test_devices.py \
 	tests/integration/test_crosses.py tests/integration/test_downpour.py

@@ -38,13 +38,13 @@ STEPS = {2000: 30, 1500: 25, 25000: 6}
 
 # Steps in the span of common directions, so few that they leave the window soon.
 COMMON = {'directions': 6, 'history': 4, 'gradient_tolerance': 1e-13, 'precondition': 'none'}
-HEAVY = {**COMMON, 'precondition': 'block', 'precondition_block': 100}
+LEADING = {**COMMON, 'precondition': 'block', 'precondition_block': 100}
 COMMON_KINDS = [('logistic', 2000, COMMON), ('logistic', 25000, {**COMMON, 'weighted': True}),
-                ('softmax', 1500, COMMON), ('logistic', 1500, {**HEAVY, 'standardise': True}),
-                ('squared', 25000, COMMON), ('softmax', 25000, {**HEAVY, 'weighted': True}),
+                ('softmax', 1500, COMMON), ('logistic', 1500, {**LEADING, 'standardise': True}),
+                ('squared', 25000, COMMON), ('softmax', 25000, {**LEADING, 'weighted': True}),
                 ('logistic', 2000, {**COMMON, 'standardise': True, 'weighted': True,
                                     'holdout': 0.2, 'early_stopping': 5}),
-                ('softmax', 1500, {**HEAVY, 'standardise': True, 'weighted': True,
+                ('softmax', 1500, {**LEADING, 'standardise': True, 'weighted': True,
                                    'holdout': 0.2, 'early_stopping': 5}),
                 ('table', 2000, {**COMMON, 'directions': 1}),
                 ('softmax', 1500, {**COMMON, 'history_type': 'double', 'holdout': 0.3,

@@ -97,7 +97,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_objectives.py \
 	tests/integration/test_onnx.py \
 	tests/integration/test_losses.py \
-	tests/integration/test_heavy.py \
+	tests/integration/test_leading_block.py \
 	tests/integration/test_ordinal.py \
 	tests/integration/test_multilabel.py \
 	tests/integration/test_scratch.py \
@@ -132,7 +132,7 @@ EXTRA_DIST += $(INTEGRATION_TESTS) \
 # Every combination of the settings that must not change a bit: takes minutes.
 DIVIDED_TESTS = tests/integration/test_tiles.py tests/integration/test_network_tiles.py \
 	tests/integration/test_directions.py \
-	tests/integration/test_heavy.py tests/integration/test_offsets.py \
+	tests/integration/test_leading_block.py tests/integration/test_offsets.py \
 	tests/integration/test_covariance.py
 check-bits: all
 	$(MAKE) check-TESTS DML_BITS=all TESTS='tests/integration/test_bits.py $(DIVIDED_TESTS)'

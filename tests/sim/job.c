@@ -311,12 +311,12 @@ static void choose_start(struct job *job) {
 static void choose_block(struct job *job, struct random *random) {
     struct preconditioner_settings *settings = &job->optimizer.preconditioner;
     uint32_t features = objective_columns(&job->shape);
-    settings->form = PRECONDITION_HEAVY;
+    settings->form = PRECONDITION_LEADING;
     settings->block_columns = between(random, 1, features < 40 ? features : 40);
     settings->ridge = random_below(random, 2) ? job->optimizer.l2 : 0;
 }
 
-/* Prices are so low that it is refreshed often, with samples that need not grow far to have all
+/* Costs are so low that it is refreshed often, with samples that need not grow far to have all
  * rows. */
 static struct preconditioner_settings full_block(const struct job *job, struct random *random) {
     return (struct preconditioner_settings){
@@ -328,25 +328,25 @@ static struct preconditioner_settings full_block(const struct job *job, struct r
         .parts = job->shape.outputs,
         .constant = job->shape.kind == OBJECTIVE_SQUARED,
         .trace_first = 0.5,
-        .price_all = random_unit(random),
-        .price_term = random_unit(random) / 1e5,
+        .cost_all = random_unit(random),
+        .cost_term = random_unit(random) / 1e5,
     };
 }
 
-/* A third have a preconditioner, if the model is linear: half of them a heavy block, and also those
- * that are too large for a block of all parameters, if they have one. Drawn from a generator of its
- * own. */
+/* A third have a preconditioner, if the model is linear: half of them a leading block, and also
+ * those that are too large for a block of all parameters, if they have one. Drawn from a generator
+ * of its own. */
 static void choose_preconditioner(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0xc0dd));
     if (random_below(&random, 3) || job->shape.network.layers || job->data.strip_columns)
         return;
     struct preconditioner_settings settings = full_block(job, &random);
-    bool heavy = random_below(&random, 2);
-    if (!heavy && job->parameters > PRECONDITION_BLOCK_MAX)
+    bool leading = random_below(&random, 2);
+    if (!leading && job->parameters > PRECONDITION_BLOCK_MAX)
         return;
     job->optimizer.preconditioner = settings;
-    if (heavy)
+    if (leading)
         choose_block(job, &random);
     job->pair_count = 0;
 }
@@ -385,8 +385,8 @@ static void choose_working_set(struct job *job, struct random *random) {
         .parts = outputs,
         .constant = job->shape.kind == OBJECTIVE_SQUARED,
         .trace_first = 0.5,
-        .price_all = random_unit(random),
-        .price_term = random_unit(random) / 1e5,
+        .cost_all = random_unit(random),
+        .cost_term = random_unit(random) / 1e5,
     };
 }
 
@@ -430,12 +430,12 @@ static void choose_limits(struct job *job) {
     }
 }
 
-/* A third are trained scaled, and all with a heavy block. Drawn from a generator of its own. */
+/* A third are trained scaled, and all with a leading block. Drawn from a generator of its own. */
 static void choose_scaling(struct job *job) {
     struct random random;
     random_init(&random, job->seed ^ UINT64_C(0xc00d));
-    bool heavy = job->optimizer.preconditioner.form == PRECONDITION_HEAVY;
-    if (job->data.strip_columns || (random_below(&random, 3) && !heavy))
+    bool leading = job->optimizer.preconditioner.form == PRECONDITION_LEADING;
+    if (job->data.strip_columns || (random_below(&random, 3) && !leading))
         return;
     job->columns = memory_new(job->shape.features, sizeof *job->columns);
     for (uint32_t j = 0; j < job->shape.features; j++)

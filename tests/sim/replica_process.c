@@ -102,7 +102,7 @@ static struct objective_shape strip_shape(const struct job *job, uint32_t strip)
 }
 
 /* Every other job knows which rows a portion has, and need not fetch others of a vector of rows. */
-static void tell_rows(struct replica *replica, const struct job *job) {
+static void send_rows(struct replica *replica, const struct job *job) {
     uint64_t *first = memory_new(job->data.chunks + 1, sizeof *first);
     for (uint32_t i = 0; i < job->data.chunks; i++) {
         first[i] = job->chunks[i].first;
@@ -129,7 +129,7 @@ static void open_set(struct process *process, const struct replica_setup *setup)
     }
     self->sizes = replica_sums_sizes(setup);
     self->block_columns = setup->block_columns;
-    self->shares_block = setup->precondition == PRECONDITION_HEAVY;
+    self->shares_block = setup->precondition == PRECONDITION_LEADING;
     self->lists = setup->precondition == PRECONDITION_LISTED;
     self->sums_bytes = (evaluation_sums_most(&self->sizes) * sizeof(int64_t) + 63) / 64 * 64;
     self->sum = aligned_alloc(64, self->sums_bytes);
@@ -138,7 +138,7 @@ static void open_set(struct process *process, const struct replica_setup *setup)
         replica_rows_are_sparse(self->replica,
                                 job->data.rows % 2 ? CHUNK_VALUES_MANY : CHUNK_VALUES_FEW,
                                 job->tiles ? set_tiles(&job->data) : job->data.chunks);
-    tell_rows(self->replica, job);
+    send_rows(self->replica, job);
     replica_opened(self->replica, 0, "", process->world->now_ns, &self->host.out);
 }
 

@@ -63,7 +63,7 @@ static bool find_expected(void) {
 /* A broken invariant ends the process; then this says where. */
 static uint64_t seed_now;
 
-static void tell_seed(int signal) {
+static void print_seed(int signal) {
     char text[64];
     int length = snprintf(text, sizeof text, "# seed %" PRIu64 " broke an invariant\n", seed_now);
     (void)!write(STDERR_FILENO, text, (size_t)length);
@@ -242,7 +242,7 @@ static bool find_out(enum mutant mutant, uint64_t first, uint64_t last) {
 
 /* An assertion that a mutant trips finds it out, too; one that fails without a mutant does not. */
 static void end_at_invariant(int signal) {
-    tell_seed(signal);
+    print_seed(signal);
     _exit(mutant_now == MUTANT_NONE);
 }
 
@@ -313,7 +313,7 @@ static const char usage[] = "Usage: sim [--mutant NAME] [--trace] SEED...\n"
                             "       sim [--mutant NAME] --mutants FIRST-LAST\n";
 
 int main(int argc, char **argv) {
-    signal(SIGABRT, tell_seed);
+    signal(SIGABRT, print_seed);
     setvbuf(stdout, NULL, _IOLBF, BUFSIZ);
     uint64_t failed = 0, count = 0, first, last;
     enum say say = SAY_FAILURE;

@@ -51,7 +51,7 @@ static void run(const struct problem *problem, uint32_t n, const double *start,
     double before = INFINITY;
 
     backend_init(&backend, n);
-    if (settings->preconditioner.form == PRECONDITION_HEAVY)
+    if (settings->preconditioner.form == PRECONDITION_LEADING)
         backend.block = settings->preconditioner.block_columns;
     bytes_init(&program);
     memcpy(backend.vector[REGISTER_X], start, n * sizeof *start);

@@ -18,7 +18,7 @@ struct backend {
     double *hessian; /* n×n, at the point of the last evaluation of the curvature */
     double *factor;  /* n×n: what PRECONDITION solves with */
     uint64_t serial; /* of the factor */
-    uint32_t block;  /* elements of a heavy block; 0: it has all */
+    uint32_t block;  /* elements of a leading block; 0: it has all */
     double *window[WINDOW_MAX];
     struct memory_rows *rows; /* NULL: none */
 };

@@ -5,10 +5,10 @@ TESTS += tests/unit/shard_tests
 tests_unit_shard_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
 	tests/unit/test_adagrad_programs.c tests/unit/test_checkpoint.c \
 	tests/unit/test_checkpoint_damage.c tests/unit/test_checkpoint_factor.c tests/unit/test_checkpoint_rows.c \
-	tests/unit/test_confined.c tests/unit/test_covariance_rank.c tests/unit/test_factor.c tests/unit/test_factor_heavy.c tests/unit/test_listed.c \
+	tests/unit/test_confined.c tests/unit/test_covariance_rank.c tests/unit/test_factor.c tests/unit/test_factor_leading.c tests/unit/test_listed.c \
 	tests/unit/test_interpreter.c tests/unit/test_network_rows.c \
 	tests/unit/test_orthant_programs.c tests/unit/test_precondition.c \
-	tests/unit/test_precondition_heavy.c tests/unit/test_saving.c \
+	tests/unit/test_precondition_leading.c tests/unit/test_saving.c \
 	tests/unit/row_cluster.h tests/unit/test_row_vectors.c tests/unit/test_rows_taken.c \
 	tests/unit/test_shard.c tests/unit/test_shard_bounds.c tests/unit/test_shard_device.c \
 	tests/unit/test_shard_device_failing.c tests/unit/test_shard_scaling.c \

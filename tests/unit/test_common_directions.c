@@ -210,7 +210,7 @@ static struct optimizer_settings settings_of_few(test_hessian *hessian, uint32_t
                                                                    .block_columns = COLUMNS,
                                                                    .parts = 1,
                                                                    .trace_first = .25,
-                                                                   .price_term = 1e-5};
+                                                                   .cost_term = 1e-5};
     return settings;
 }
 

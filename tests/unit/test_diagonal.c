@@ -174,8 +174,8 @@ static void a_preconditioner_takes_its_place_while_it_is_in_force(void **state) 
                                                                .columns = N,
                                                                .parts = 1,
                                                                .trace_first = 1,
-                                                               .price_all = 0.5,
-                                                               .price_term = 0.005};
+                                                               .cost_all = 0.5,
+                                                               .cost_term = 0.005};
     minimize_scaled(bowl, hessian_of_bowl, misleading, false, N, zero, &settings, &result);
     assert_int_equal(result.optimizer.reason, REASON_GRADIENT_TOLERANCE);
     assert_true(result.optimizer.preconditioner.refreshes > 0);

@@ -122,7 +122,7 @@ static void each_row_is_on_one_shard_in_whole_blocks(void **state) {
 static void a_triangle_is_of_the_columns_of_the_block_and_the_biases(void **state) {
     (void)state;
     struct layout layout = layout_linear(1 << 20, 3, true);
-    struct sums_sizes sizes = evaluation_sums_sizes(&layout, PRECONDITION_HEAVY, 10);
+    struct sums_sizes sizes = evaluation_sums_sizes(&layout, PRECONDITION_LEADING, 10);
     assert_true(sizes.parameters == (3 << 20) + 3 && sizes.order == 11); /* outputs share it */
     assert_true(evaluation_sums_total(SUMS_TRIANGLE, &sizes) == 11 * 12 / 2);
     assert_true(evaluation_sums_most(&sizes) == sizes.parameters);

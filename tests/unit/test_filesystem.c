@@ -87,7 +87,7 @@ static void a_folder_whose_reading_fails_is_not_taken_for_an_empty_one(void **st
     assert_int_equal(folder_names(folder, &names), ERROR_IO);
     assert_null(names); /* so that callers who go on without names find none */
     error_clear();
-    assert_string_equal(file_question(inside("2"), NULL), "");
+    assert_string_equal(file_suggestion(inside("2"), NULL), "");
     reading_fails = false;
 }
 

@@ -88,15 +88,15 @@ static void conditions_are_read(void **state) {
 
 static void a_misspelt_word_of_a_condition_is_asked_for(void **state) {
     (void)state;
-    assert_string_equal(gate_question("acuracy >= 0.9"), "; did you mean `accuracy`?");
-    assert_string_equal(gate_question("  avrage_precision>0.5"),
+    assert_string_equal(gate_suggestion("acuracy >= 0.9"), "; did you mean `accuracy`?");
+    assert_string_equal(gate_suggestion("  avrage_precision>0.5"),
                         "; did you mean `average_precision`?");
-    assert_string_equal(gate_question("loss <= 1.01 * life"), "; did you mean `live`?");
-    assert_string_equal(gate_question("auc >= liev - 0.01"), "; did you mean `live`?");
-    assert_string_equal(gate_question("accuracy >= 80"), "");
-    assert_string_equal(gate_question("loss >= live"), "");
-    assert_string_equal(gate_question("speed > 3"), "");
-    assert_string_equal(gate_question(""), "");
+    assert_string_equal(gate_suggestion("loss <= 1.01 * life"), "; did you mean `live`?");
+    assert_string_equal(gate_suggestion("auc >= liev - 0.01"), "; did you mean `live`?");
+    assert_string_equal(gate_suggestion("accuracy >= 80"), "");
+    assert_string_equal(gate_suggestion("loss >= live"), "");
+    assert_string_equal(gate_suggestion("speed > 3"), "");
+    assert_string_equal(gate_suggestion(""), "");
 }
 
 static void a_condition_is_taken_apart(void **state) {

@@ -16,7 +16,7 @@ static const char *asked(const char *text) {
     struct nearest nearest = {.text = text};
     for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
         nearest_offer(&nearest, words[i]);
-    return nearest_question(&nearest, "");
+    return nearest_suggestion(&nearest, "");
 }
 
 static void a_misspelt_word_is_taken_for_the_nearest(void **state) {
@@ -35,8 +35,9 @@ static void a_long_path_is_asked_for_as_a_whole(void **state) {
     (void)state;
     struct nearest nearest = {.text = "jop.conf"};
     nearest_offer(&nearest, "job.conf");
-    assert_string_equal(nearest_question(&nearest, "/data/people/who/have/bought/something/in/the/"
-                                                   "last/twelve/months/and/longer/"),
+    assert_string_equal(nearest_suggestion(&nearest,
+                                           "/data/people/who/have/bought/something/in/the/"
+                                           "last/twelve/months/and/longer/"),
                         "; did you mean `/data/people/who/have/bought/something/in/the/last/twelve/"
                         "months/and/longer/job.conf`?");
 }

@@ -176,7 +176,7 @@ static const char *fault_of_part(enum precondition precondition, uint32_t column
     message.shard_setup.layout = blob_of_layout(&flat);
     message.shard_setup.precondition = (uint8_t)precondition;
     message.shard_setup.block_columns = columns;
-    message.shard_setup.coordinates = precondition == PRECONDITION_HEAVY;
+    message.shard_setup.coordinates = precondition == PRECONDITION_LEADING;
     message.shard_setup.device = "cpu";
     return message_fault(&message);
 }
@@ -186,11 +186,11 @@ static void a_shard_is_not_set_up_for_a_block_that_others_have(void **state) {
     enum { ONE = BLOCK_ELEMENTS, BOTH = 2 * BLOCK_ELEMENTS };
     assert_non_null(fault_of_part(PRECONDITION_FULL, BOTH, 0, ONE));
     assert_non_null(fault_of_part(PRECONDITION_FULL, BOTH, ONE, ONE));
-    assert_non_null(fault_of_part(PRECONDITION_HEAVY, BOTH, 0, ONE));
+    assert_non_null(fault_of_part(PRECONDITION_LEADING, BOTH, 0, ONE));
     assert_null(fault_of_part(PRECONDITION_FULL, BOTH, 0, BOTH));
     assert_null(fault_of_part(PRECONDITION_FULL, BOTH, BOTH, 0));
-    assert_null(fault_of_part(PRECONDITION_HEAVY, ONE, 0, ONE));
-    assert_null(fault_of_part(PRECONDITION_HEAVY, BOTH, ONE, ONE));
+    assert_null(fault_of_part(PRECONDITION_LEADING, ONE, 0, ONE));
+    assert_null(fault_of_part(PRECONDITION_LEADING, BOTH, ONE, ONE));
     struct layout biases = {0};
     layout_add(&biases, &(struct layout_tensor){.name = TENSOR_BIAS, .rows = 1, .columns = 5});
     struct message message = setup(1, 0, 5);

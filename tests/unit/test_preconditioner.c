@@ -20,8 +20,8 @@ static const struct preconditioner_settings rule = {
     .columns = 100,
     .parts = 1,
     .trace_first = 0.25,
-    .price_all = 0.5,
-    .price_term = 1e-5,
+    .cost_all = 0.5,
+    .cost_term = 1e-5,
 };
 
 /* What a sample of 2,000 rows finds: a refresh with it costs one pass. */
@@ -48,7 +48,7 @@ static void there_is_no_refresh_without_a_form(void **state) {
     assert_false(preconditioner_due(&p, &none, 0.7));
 }
 
-static void a_refresh_waits_for_two_steps_its_price_and_another_loss(void **state) {
+static void a_refresh_waits_for_two_steps_its_cost_and_another_loss(void **state) {
     (void)state;
     struct preconditioner p = {0};
     preconditioner_refreshed(&p, &rule, 0.7, &found);
@@ -57,7 +57,7 @@ static void a_refresh_waits_for_two_steps_its_price_and_another_loss(void **stat
     assert_false(preconditioner_due(&p, &rule, 0.1)); /* one step */
     preconditioner_stepped(&p, 1, 1);
     assert_true(preconditioner_due(&p, &rule, 0.1));
-    assert_true(preconditioner_due(&p, &rule, 0.69)); /* of no use for more than four prices */
+    assert_true(preconditioner_due(&p, &rule, 0.69)); /* of no use for more than four costs */
     preconditioner_refreshed(&p, &rule, 0.7, &found);
     preconditioner_stepped(&p, 1, 2);
     preconditioner_stepped(&p, 1, 1);
@@ -66,7 +66,7 @@ static void a_refresh_waits_for_two_steps_its_price_and_another_loss(void **stat
     preconditioner_refreshed(&p, &rule, 0.1, &found);
     preconditioner_stepped(&p, 1, 1);
     preconditioner_stepped(&p, 1, 1);
-    assert_false(preconditioner_due(&p, &rule, 0.01)); /* twice the price from the second on */
+    assert_false(preconditioner_due(&p, &rule, 0.01)); /* twice the cost from the second on */
     preconditioner_stepped(&p, 1, 1);
     assert_true(preconditioner_due(&p, &rule, 0.01));
 }
@@ -85,27 +85,27 @@ static void a_loss_may_change_less_before_a_refresh(void **state) {
     assert_false(preconditioner_due(&p, &sharp, 0.7 - 6e-6));
 }
 
-/* Twice the price, then four times, eight times: what pairs learned of the rest is lost each time.
+/* Twice the cost, then four times, eight times: what pairs learned of the rest is lost each time.
  */
-static void refreshes_of_a_heavy_block_become_rarer(void **state) {
+static void refreshes_of_a_leading_block_become_rarer(void **state) {
     (void)state;
     struct preconditioner p = {0};
-    struct preconditioner_settings heavy = rule;
-    heavy.form = PRECONDITION_HEAVY;
-    double loss = 1, price = 1; /* of a refresh that found this */
+    struct preconditioner_settings leading = rule;
+    leading.form = PRECONDITION_LEADING;
+    double loss = 1, cost = 1; /* of a refresh that found this */
     for (uint64_t refreshes = 1; refreshes <= 12; refreshes++) {
-        preconditioner_refreshed(&p, &heavy, loss, &found);
-        assert_true(preconditioner_price(&p, &heavy) == price && p.refreshes == refreshes);
+        preconditioner_refreshed(&p, &leading, loss, &found);
+        assert_true(preconditioner_cost(&p, &leading) == cost && p.refreshes == refreshes);
         loss /= 2;
         preconditioner_stepped(&p, 1, 1);
         preconditioner_stepped(&p, 1, (UINT64_C(1) << refreshes) - 1);
-        assert_false(preconditioner_due(&p, &heavy, loss)); /* 2^refreshes passes */
+        assert_false(preconditioner_due(&p, &leading, loss)); /* 2^refreshes passes */
         preconditioner_stepped(&p, 1, 1);
-        assert_true(preconditioner_due(&p, &heavy, loss));
+        assert_true(preconditioner_due(&p, &leading, loss));
     }
     p.refreshes = p.evaluations = 1000; /* without a bound, no number of passes would do */
     p.passes = UINT64_C(1) << 31;
-    assert_true(preconditioner_due(&p, &heavy, loss / 2));
+    assert_true(preconditioner_due(&p, &leading, loss / 2));
 }
 
 static void a_sample_that_does_not_help_grows_until_it_has_all_rows(void **state) {
@@ -127,31 +127,31 @@ static void a_sample_that_does_not_help_grows_until_it_has_all_rows(void **state
 }
 
 /* A larger one says nothing of the columns beyond the block. */
-static void a_sample_of_a_heavy_block_does_not_grow(void **state) {
+static void a_sample_of_a_leading_block_does_not_grow(void **state) {
     (void)state;
     struct preconditioner p = {0};
-    struct preconditioner_settings heavy = rule;
-    heavy.form = PRECONDITION_HEAVY;
-    preconditioner_refreshed(&p, &heavy, 0.7, &found);
+    struct preconditioner_settings leading = rule;
+    leading.form = PRECONDITION_LEADING;
+    preconditioner_refreshed(&p, &leading, 0.7, &found);
     for (int j = 0; j < 1000; j++)
         preconditioner_stepped(&p, 1, 1);
-    assert_false(preconditioner_due(&p, &heavy, p.loss));
-    assert_true(preconditioner_due(&p, &heavy, p.loss / 2));
-    assert_int_equal(preconditioner_sample(&p, &heavy), 2000);
+    assert_false(preconditioner_due(&p, &leading, p.loss));
+    assert_true(preconditioner_due(&p, &leading, p.loss / 2));
+    assert_int_equal(preconditioner_sample(&p, &leading), 2000);
 }
 
 static void a_full_block_begins_with_a_larger_sample_at_a_model(void **state) {
     (void)state;
     struct preconditioner p = {0};
-    struct preconditioner_settings full = rule, heavy = rule, none = {.form = PRECONDITION_NONE};
+    struct preconditioner_settings full = rule, leading = rule, none = {.form = PRECONDITION_NONE};
     preconditioner_starts_near(&full);
     assert_int_equal(preconditioner_sample(&p, &full), 8000);
     preconditioner_starts_near(&full);
     preconditioner_starts_near(&full);
     assert_int_equal(preconditioner_sample(&p, &full), 100000); /* all rows */
-    heavy.form = PRECONDITION_HEAVY;
-    preconditioner_starts_near(&heavy);
-    assert_int_equal(preconditioner_sample(&p, &heavy), 2000);
+    leading.form = PRECONDITION_LEADING;
+    preconditioner_starts_near(&leading);
+    assert_int_equal(preconditioner_sample(&p, &leading), 2000);
     preconditioner_starts_near(&none);
     assert_int_equal(none.sample, 0);
 }
@@ -284,8 +284,8 @@ static struct optimizer_settings settings_with(enum precondition form) {
                            .columns = N,
                            .parts = 1,
                            .trace_first = 1,
-                           .price_all = 0.5,
-                           .price_term = 0.005},
+                           .cost_all = 0.5,
+                           .cost_term = 0.005},
     };
 }
 
@@ -336,7 +336,7 @@ static void a_misleading_preconditioner_keeps_no_one_from_the_minimum(void **sta
     free(result.x);
 }
 
-/* ---- with a heavy block ---- */
+/* ---- with a leading block ---- */
 
 enum { BLOCK = 4 };
 #define RIDGE 0.25     /* of l2 in the scale of columns: their variance is 1 − this */
@@ -401,23 +401,23 @@ static struct minimization minimized_table(enum precondition form, bool resumes)
 
 /* The diagonal of what is beyond the block follows from the mean second derivative of a margin. One
  * that has all parameters needs no scale from pairs, which costs a step or two. */
-static void a_heavy_block_is_as_good_as_all_where_the_rest_is_diagonal(void **state) {
+static void a_leading_block_is_as_good_as_all_where_the_rest_is_diagonal(void **state) {
     (void)state;
     struct minimization full = minimized_table(PRECONDITION_FULL, false);
-    struct minimization heavy = minimized_table(PRECONDITION_HEAVY, false);
+    struct minimization leading = minimized_table(PRECONDITION_LEADING, false);
     struct minimization none = minimized_table(PRECONDITION_NONE, false);
-    assert_true(heavy.optimizer.preconditioner.refreshes > 0);
-    assert_true(heavy.optimizer.evaluations <= full.optimizer.evaluations + 2);
-    assert_true(4 * heavy.optimizer.evaluations < none.optimizer.evaluations);
+    assert_true(leading.optimizer.preconditioner.refreshes > 0);
+    assert_true(leading.optimizer.evaluations <= full.optimizer.evaluations + 2);
+    assert_true(4 * leading.optimizer.evaluations < none.optimizer.evaluations);
     free(full.x);
-    free(heavy.x);
+    free(leading.x);
     free(none.x);
 }
 
-static void going_on_with_a_heavy_block_changes_no_bit(void **state) {
+static void going_on_with_a_leading_block_changes_no_bit(void **state) {
     (void)state;
-    struct minimization quiet = minimized_table(PRECONDITION_HEAVY, false);
-    struct minimization resumed = minimized_table(PRECONDITION_HEAVY, true);
+    struct minimization quiet = minimized_table(PRECONDITION_LEADING, false);
+    struct minimization resumed = minimized_table(PRECONDITION_LEADING, true);
     assert_memory_equal(quiet.x, resumed.x, N * sizeof(double));
     assert_int_equal(quiet.optimizer.step, resumed.optimizer.step);
     free(quiet.x);
@@ -429,11 +429,11 @@ SUITE(preconditioner) {
         cmocka_unit_test(
             the_first_refresh_is_due_at_the_start_and_draws_as_many_rows_as_the_settings_say),
         cmocka_unit_test(there_is_no_refresh_without_a_form),
-        cmocka_unit_test(a_refresh_waits_for_two_steps_its_price_and_another_loss),
+        cmocka_unit_test(a_refresh_waits_for_two_steps_its_cost_and_another_loss),
         cmocka_unit_test(a_loss_may_change_less_before_a_refresh),
-        cmocka_unit_test(refreshes_of_a_heavy_block_become_rarer),
+        cmocka_unit_test(refreshes_of_a_leading_block_become_rarer),
         cmocka_unit_test(a_sample_that_does_not_help_grows_until_it_has_all_rows),
-        cmocka_unit_test(a_sample_of_a_heavy_block_does_not_grow),
+        cmocka_unit_test(a_sample_of_a_leading_block_does_not_grow),
         cmocka_unit_test(a_full_block_begins_with_a_larger_sample_at_a_model),
         cmocka_unit_test(each_first_step_that_is_short_doubles_the_wait_for_good),
         cmocka_unit_test(short_steps_without_a_factor_double_nothing),
@@ -443,8 +443,8 @@ SUITE(preconditioner) {
         cmocka_unit_test(a_badly_scaled_function_needs_far_fewer_evaluations),
         cmocka_unit_test(going_on_after_each_step_changes_no_bit),
         cmocka_unit_test(a_misleading_preconditioner_keeps_no_one_from_the_minimum),
-        cmocka_unit_test(a_heavy_block_is_as_good_as_all_where_the_rest_is_diagonal),
-        cmocka_unit_test(going_on_with_a_heavy_block_changes_no_bit),
+        cmocka_unit_test(a_leading_block_is_as_good_as_all_where_the_rest_is_diagonal),
+        cmocka_unit_test(going_on_with_a_leading_block_changes_no_bit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

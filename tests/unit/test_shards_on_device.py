@@ -5,7 +5,7 @@ import os
 import subprocess
 
 TESTS = ('interpreter', 'shard', 'slices', 'orthant_programs', 'shard_scaling', 'shard_bounds',
-         'precondition', 'precondition_heavy', 'checkpoint', 'checkpoint_damage',
+         'precondition', 'precondition_leading', 'checkpoint', 'checkpoint_damage',
          'checkpoint_factor', 'checkpoint_rows', 'saving', 'adagrad_programs', 'row_vectors')
 
 print(f'1..{len(TESTS)}')

@@ -247,13 +247,13 @@ static struct prefix_counts counts_of(uint32_t columns, double shorter, double l
     return counts;
 }
 
-static struct preconditioner_settings heavy_of(const struct job *job, const struct set_info *info,
-                                               double shorter, double longer) {
+static struct preconditioner_settings leading_of(const struct job *job, const struct set_info *info,
+                                                 double shorter, double longer) {
     struct preconditioner_settings settings;
     assert_int_equal(sizing_precondition(job, info, &broad, &settings), 0);
-    assert_int_equal(settings.form, PRECONDITION_HEAVY);
+    assert_int_equal(settings.form, PRECONDITION_LEADING);
     struct prefix_counts counts = counts_of(settings.block_columns, shorter, longer);
-    sizing_heavy(job, info, &broad, &counts, &settings);
+    sizing_leading(job, info, &broad, &counts, &settings);
     return settings;
 }
 
@@ -269,7 +269,7 @@ static void a_narrow_model_has_a_block_of_all_and_a_wide_one_of_what_fits(void *
     shape.kind = OBJECTIVE_SOFTMAX;
     shape.outputs = 3;
     assert_int_equal(sizing_precondition(&job, &info, &shape, &settings), 0);
-    assert_int_equal(settings.form, PRECONDITION_HEAVY);
+    assert_int_equal(settings.form, PRECONDITION_LEADING);
     assert_int_equal(settings.block_columns, 999); /* three outputs share it */
     assert_true(settings.shared);
     shape.features = 332;
@@ -333,15 +333,15 @@ static void a_block_that_is_asked_for_and_cannot_be_is_an_error(void **state) {
 static double passes_with(const struct set_info *info, uint32_t columns, double values) {
     const struct job wanted = {.precondition = PRECONDITION_BLOCK,
                                .precondition_block = columns + 1};
-    struct preconditioner_settings settings = heavy_of(&wanted, info, values, values);
+    struct preconditioner_settings settings = leading_of(&wanted, info, values, values);
     double terms = (values + 1) * (values + 2) / 2;
     assert_int_equal(settings.block_columns, columns);
-    return settings.price_all + (double)settings.sample * terms * settings.price_term;
+    return settings.cost_all + (double)settings.sample * terms * settings.cost_term;
 }
 
 /* The largest of the halves whose refresh costs two passes at most: all columns where there are
  * rows for it, and none where there are next to none. */
-static void a_heavy_block_is_halved_until_a_refresh_is_cheap(void **state) {
+static void a_leading_block_is_halved_until_a_refresh_is_cheap(void **state) {
     (void)state;
     const struct job job = {.precondition_block = 4096};
     uint32_t chosen = 0, sizes = 0;
@@ -353,12 +353,12 @@ static void a_heavy_block_is_halved_until_a_refresh_is_cheap(void **state) {
             if (++halves == PREFIXES)
                 break;
         }
-        struct preconditioner_settings settings = heavy_of(&job, &info, 20, 20);
+        struct preconditioner_settings settings = leading_of(&job, &info, 20, 20);
         assert_int_equal(settings.form,
-                         halves == PREFIXES ? PRECONDITION_NONE : PRECONDITION_HEAVY);
-        sizes += settings.form == PRECONDITION_HEAVY && chosen != columns;
+                         halves == PREFIXES ? PRECONDITION_NONE : PRECONDITION_LEADING);
+        sizes += settings.form == PRECONDITION_LEADING && chosen != columns;
         chosen = columns;
-        if (settings.form == PRECONDITION_HEAVY)
+        if (settings.form == PRECONDITION_LEADING)
             assert_int_equal(settings.block_columns, columns);
         assert_true(halves == PREFIXES || rows > 100);
     }
@@ -366,21 +366,22 @@ static void a_heavy_block_is_halved_until_a_refresh_is_cheap(void **state) {
 }
 
 /* Rows of a table have about as many values each, whatever the format says; or few. */
-static void tables_have_a_heavy_block_and_texts_have_none(void **state) {
+static void tables_have_a_leading_block_and_texts_have_none(void **state) {
     (void)state;
     const struct job job = {.precondition_block = 4096};
     struct set_info info = rows_of(1000000, 20);
-    assert_int_equal(heavy_of(&job, &info, 20, 20).form, PRECONDITION_HEAVY);
-    assert_int_equal(heavy_of(&job, &info, 14, 26).form, PRECONDITION_HEAVY);  /* 0.3 of the mean */
-    assert_int_equal(heavy_of(&job, &info, 130, 270).form, PRECONDITION_NONE); /* 0.35 */
-    assert_int_equal(heavy_of(&job, &info, 2, 38).form, PRECONDITION_NONE);
+    assert_int_equal(leading_of(&job, &info, 20, 20).form, PRECONDITION_LEADING);
+    assert_int_equal(leading_of(&job, &info, 14, 26).form,
+                     PRECONDITION_LEADING); /* 0.3 of the mean */
+    assert_int_equal(leading_of(&job, &info, 130, 270).form, PRECONDITION_NONE); /* 0.35 */
+    assert_int_equal(leading_of(&job, &info, 2, 38).form, PRECONDITION_NONE);
     /* Variances beyond the block of 2.45 and 3.2 times the mean. */
-    assert_int_equal(heavy_of(&job, &info, 13, 27).form, PRECONDITION_HEAVY);
-    assert_int_equal(heavy_of(&job, &info, 12, 28).form, PRECONDITION_NONE);
-    assert_int_equal(heavy_of(&job, &info, 1, 5).form, PRECONDITION_HEAVY);
+    assert_int_equal(leading_of(&job, &info, 13, 27).form, PRECONDITION_LEADING);
+    assert_int_equal(leading_of(&job, &info, 12, 28).form, PRECONDITION_NONE);
+    assert_int_equal(leading_of(&job, &info, 1, 5).form, PRECONDITION_LEADING);
     static const struct table *columns = (const struct table *)&data; /* that there is one */
     info.table = columns;
-    assert_int_equal(heavy_of(&job, &info, 2, 38).form, PRECONDITION_HEAVY);
+    assert_int_equal(leading_of(&job, &info, 2, 38).form, PRECONDITION_LEADING);
 }
 
 /* With columns beyond the block of which a row has this share, as images have them. */
@@ -393,18 +394,18 @@ static enum precondition form_beyond(const struct job *job, double share) {
     counts.all_sum += share * (BROAD - settings.block_columns) * rows;
     counts.all_square = counts.all_sum * counts.all_sum / rows;
     counts.rest_square = pow(counts.all_sum - counts.sum[0], 2) / rows;
-    sizing_heavy(job, &info, &broad, &counts, &settings);
+    sizing_leading(job, &info, &broad, &counts, &settings);
     return settings.form;
 }
 
 static void columns_that_many_rows_have_are_all_in_the_block_or_there_is_none(void **state) {
     (void)state;
     struct job job = {.precondition_block = 4096};
-    assert_int_equal(form_beyond(&job, 0.09), PRECONDITION_HEAVY);
+    assert_int_equal(form_beyond(&job, 0.09), PRECONDITION_LEADING);
     assert_int_equal(form_beyond(&job, 0.11), PRECONDITION_NONE);
     assert_int_equal(form_beyond(&job, 1), PRECONDITION_NONE);
     job.precondition = PRECONDITION_BLOCK;
-    assert_int_equal(form_beyond(&job, 1), PRECONDITION_HEAVY);
+    assert_int_equal(form_beyond(&job, 1), PRECONDITION_LEADING);
 }
 
 static enum precondition form_shared(const struct job *job, uint32_t features) {
@@ -416,17 +417,17 @@ static enum precondition form_shared(const struct job *job, uint32_t features) {
     shape.outputs = 3;
     assert_int_equal(sizing_precondition(job, &info, &shape, &settings), 0);
     struct prefix_counts counts = counts_of(settings.block_columns, 20, 20);
-    sizing_heavy(job, &info, &shape, &counts, &settings);
+    sizing_leading(job, &info, &shape, &counts, &settings);
     return settings.form;
 }
 
 static void outputs_share_a_block_where_it_leaves_columns_out(void **state) {
     (void)state;
     struct job job = {.precondition_block = 1024};
-    assert_int_equal(form_shared(&job, BROAD), PRECONDITION_HEAVY);
+    assert_int_equal(form_shared(&job, BROAD), PRECONDITION_LEADING);
     assert_int_equal(form_shared(&job, 1023), PRECONDITION_NONE);
     job.precondition = PRECONDITION_BLOCK;
-    assert_int_equal(form_shared(&job, 1023), PRECONDITION_HEAVY);
+    assert_int_equal(form_shared(&job, 1023), PRECONDITION_LEADING);
 }
 
 /* Whatever it costs, and whatever the rows are. */
@@ -435,10 +436,10 @@ static void a_job_that_asks_for_a_block_has_the_largest(void **state) {
     struct job job = {.precondition = PRECONDITION_BLOCK, .precondition_block = 4096};
     struct set_info info = rows_of(100, 20);
     job.l2.value = 0.5;
-    struct preconditioner_settings settings = heavy_of(&job, &info, 2, 38);
-    assert_int_equal(settings.form, PRECONDITION_HEAVY);
+    struct preconditioner_settings settings = leading_of(&job, &info, 2, 38);
+    assert_int_equal(settings.form, PRECONDITION_LEADING);
     assert_int_equal(settings.block_columns, 4095);
-    assert_true(settings.price_all > 2);
+    assert_true(settings.cost_all > 2);
     assert_true(settings.ridge == 0.5 / 0.25); /* σ′ at 0 */
 }
 
@@ -463,7 +464,7 @@ static void directions_are_many_where_they_take_little_memory_and_few_beside_a_b
     struct objective_shape shape = {
         .kind = OBJECTIVE_LOGISTIC, .features = 54877, .outputs = 1, .intercept = true};
     assert_int_equal(with_directions(&ads, &shape).directions, 80);
-    assert_int_equal(with_directions_and(PRECONDITION_HEAVY, &ads, &shape).directions, 20);
+    assert_int_equal(with_directions_and(PRECONDITION_LEADING, &ads, &shape).directions, 20);
     ads.rows = 15935;
     ads.values = 8694307;
     ads.features = shape.features = 1000000;
@@ -540,8 +541,8 @@ SUITE(sizing) {
         cmocka_unit_test(a_narrow_model_has_a_block_of_all_and_a_wide_one_of_what_fits),
         cmocka_unit_test(with_l1_weights_of_all_outputs_may_be_listed_beside_the_biases),
         cmocka_unit_test(a_block_that_is_asked_for_and_cannot_be_is_an_error),
-        cmocka_unit_test(a_heavy_block_is_halved_until_a_refresh_is_cheap),
-        cmocka_unit_test(tables_have_a_heavy_block_and_texts_have_none),
+        cmocka_unit_test(a_leading_block_is_halved_until_a_refresh_is_cheap),
+        cmocka_unit_test(tables_have_a_leading_block_and_texts_have_none),
         cmocka_unit_test(columns_that_many_rows_have_are_all_in_the_block_or_there_is_none),
         cmocka_unit_test(a_job_that_asks_for_a_block_has_the_largest),
         cmocka_unit_test(numbers_in_the_job_are_kept),

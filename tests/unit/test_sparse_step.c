@@ -37,7 +37,7 @@ static const uint8_t compared[] = {REGISTER_X, REGISTER_A, REGISTER_G, REGISTER_
 
 /* ---- two shards ---- */
 
-static void tell_columns(struct bench *bench, const struct pair *pair) {
+static void send_columns(struct bench *bench, const struct pair *pair) {
     static struct column_scaling columns[COLUMNS];
     uint64_t outputs = pair->kind.outputs, from = pair->first / outputs;
     uint64_t end = (pair->first + pair->count + outputs - 1) / outputs;
@@ -51,7 +51,7 @@ static void tell_columns(struct bench *bench, const struct pair *pair) {
                           .bulk = {.data = columns + from, .length = count * sizeof *columns}});
 }
 
-static void tell_exponents(struct bench *bench) {
+static void send_exponents(struct bench *bench) {
     static int16_t exponents[ALL_MAX];
     for (unsigned i = 0; i < ALL_MAX; i++)
         exponents[i] = (int16_t)(18 + i % 5);
@@ -89,9 +89,9 @@ static void set_up(struct bench *bench, const struct pair *pair) {
     message.shard_setup.keeps_best = 1;
     bench_init(bench, message);
     if (!pair->kind.uniform)
-        tell_exponents(bench);
+        send_exponents(bench);
     if (pair->kind.scaled)
-        tell_columns(bench, pair);
+        send_columns(bench, pair);
     assert_answer(bench, 0, COORDINATOR_LINK, MESSAGE_READY);
 }
 

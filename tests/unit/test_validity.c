@@ -338,17 +338,17 @@ static void a_block_is_of_columns_that_are_there_scaled_and_few(void **state) {
     const struct layout small = layout_linear(20, 3, true);
     const uint32_t most = PRECONDITION_PARAMETERS_MAX - 1; /* beside the biases */
     for (int shard = 0; shard < 2; shard++) {
-        assert_null(fault_of_block(shard, &wide, PRECONDITION_HEAVY, 1, true));
-        assert_null(fault_of_block(shard, &wide, PRECONDITION_HEAVY, most, true));
-        assert_null(fault_of_block(shard, &small, PRECONDITION_HEAVY, 20, true));
+        assert_null(fault_of_block(shard, &wide, PRECONDITION_LEADING, 1, true));
+        assert_null(fault_of_block(shard, &wide, PRECONDITION_LEADING, most, true));
+        assert_null(fault_of_block(shard, &small, PRECONDITION_LEADING, 20, true));
         assert_null(fault_of_block(shard, &small, PRECONDITION_FULL, 20, false));
         assert_null(fault_of_block(shard, &small, PRECONDITION_FULL, 20, true));
-        assert_says(fault_of_block(shard, &wide, PRECONDITION_HEAVY, most + 1, true), "more");
+        assert_says(fault_of_block(shard, &wide, PRECONDITION_LEADING, most + 1, true), "more");
         assert_says(fault_of_block(shard, &wide, PRECONDITION_FULL, 3 * BLOCK_ELEMENTS, true),
                     "more");
-        assert_says(fault_of_block(shard, &wide, PRECONDITION_HEAVY, 1, false), "not scaled");
-        assert_says(fault_of_block(shard, &small, PRECONDITION_HEAVY, 21, true), "none");
-        assert_says(fault_of_block(shard, &small, PRECONDITION_HEAVY, UINT32_MAX, true), "none");
+        assert_says(fault_of_block(shard, &wide, PRECONDITION_LEADING, 1, false), "not scaled");
+        assert_says(fault_of_block(shard, &small, PRECONDITION_LEADING, 21, true), "none");
+        assert_says(fault_of_block(shard, &small, PRECONDITION_LEADING, UINT32_MAX, true), "none");
         assert_says(fault_of_block(shard, &small, PRECONDITION_FULL, 19, true), "leaves");
     }
     REFUSES(SHARD_SETUP, shard_setup.block_bias_exponent = INT16_MAX + 1, "exponent");

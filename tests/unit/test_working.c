@@ -19,8 +19,8 @@ static const struct preconditioner_settings settings = {.form = PRECONDITION_LIS
                                                         .block_columns = 2047,
                                                         .parts = 1,
                                                         .trace_first = 0.25,
-                                                        .price_all = 0.5,
-                                                        .price_term = 1e-5};
+                                                        .cost_all = 0.5,
+                                                        .cost_term = 1e-5};
 
 static struct working *working_new(void) {
     struct working *w = memory_new(1, sizeof *w);
@@ -118,8 +118,8 @@ static void dear_second_derivatives_of_several_outputs_are_waited_for(void **sta
     struct preconditioner p = {0};
     struct preconditioner_settings several = settings;
     several.parts = 4;
-    several.price_all = 0;
-    several.price_term = 1e-6;
+    several.cost_all = 0;
+    several.cost_term = 1e-6;
     w->count = 10;
     working_paid(w, &(struct curvature_found){.rows = 500, .terms = 500 * 50}, 0.025);
     assert_true(w->density == 0.5);

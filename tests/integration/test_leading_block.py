@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A heavy block: tables of more parameters than `precondition_block` are preconditioned by their first
+"""A leading block: tables of more parameters than `precondition_block` are preconditioned by their first
 columns. One model to the bit however the run goes, and the optimum of a run without."""
 
 import functools
@@ -48,7 +48,7 @@ def job_of(folder, objective='logistic', **settings):
                      **{**SHARED, **own, **settings})
 
 
-def check_heavy(result):
+def check_leading(result):
     found = result['preconditioner']
     assert found['kind'] == 'block' and found['refreshes'] >= 1, result
     assert 0 < found['block_columns'] <= BLOCK < result['parameters'] / 2, result
@@ -62,13 +62,13 @@ for objective, settings in FORMS:
         rng = random.Random(4)
         (folder / 'weights').write_text(''.join(f'{rng.choice([0, 0.01, 1, 7])}\n'
                                                 for _ in range(ROWS)))
-        one_model(job_of(folder, objective, max_steps=8, **settings), check_heavy)
+        one_model(job_of(folder, objective, max_steps=8, **settings), check_leading)
     behaviour.__name__ = ' '.join([objective, *settings]) + ' has one model however divided'
     test(behaviour)
 
 
 def has_more_than_a_shard_would_have(result):
-    check_heavy(result)
+    check_leading(result)
     assert result['preconditioner']['block_columns'] * CLASSES > 4096, result
 
 
@@ -109,7 +109,7 @@ def a_shard_that_dies_while_it_makes_a_factor_costs_no_bit(folder):
 @test
 def the_one_factor_of_several_outputs_outlives_shards_and_replicas(folder):
     job = job_of(folder, 'softmax', shards=2, replicas=2, threads=1, max_steps=12)
-    survives(folder, job, check_heavy, 'shard0.factor_begin:1', 'shard0.factor_done:1',
+    survives(folder, job, check_leading, 'shard0.factor_begin:1', 'shard0.factor_done:1',
              'shard0.receive_PROGRAM:20', 'replica1.receive_EVALUATE:2', 'replica0.send_FLUSHED:2')
 
 
@@ -136,15 +136,15 @@ def optima(job):
     """Of runs without a preconditioner, and with it."""
     exact = words({'max_steps': 3000, 'gradient_tolerance': 1e-8})
     plain = train(job, '--fresh', '--set', 'precondition=diagonal', *exact)
-    heavy = train(job, '--fresh', *exact)
-    check_heavy(heavy)
-    return plain, heavy
+    leading = train(job, '--fresh', *exact)
+    check_leading(leading)
+    return plain, leading
 
 
 for objective in LABELS:
     def behaviour(folder, objective=objective):
-        plain, heavy = optima(job_of(folder, objective))
-        assert abs(plain['loss'] - heavy['loss']) <= 1e-8 * plain['loss'], (plain, heavy)
+        plain, leading = optima(job_of(folder, objective))
+        assert abs(plain['loss'] - leading['loss']) <= 1e-8 * plain['loss'], (plain, leading)
     behaviour.__name__ = f'{objective} ends at the optimum of the diagonal'
     test(behaviour)
 
@@ -182,7 +182,7 @@ def a_text_takes_a_block_only_if_it_is_asked_for(folder):
     auto, block = (train(job, '--fresh', '--set', f'precondition={form}')
                    for form in ('auto', 'block'))
     assert auto['preconditioner']['kind'] == 'none', auto
-    check_heavy(block)
+    check_leading(block)
     assert block['converged'] and abs(block['loss'] - auto['loss']) <= 1e-9, (auto, block)
 
 

@@ -1,4 +1,4 @@
-/* The preconditioner of a heavy block against dense arithmetic: the second derivatives by the
+/* The preconditioner of a leading block against dense arithmetic: the second derivatives by the
  * scaled weights of the first columns, and a diagonal for all other elements. */
 #include "tests/unit/suites.h"
 #include "tests/unit/shard_bench.h"
@@ -114,7 +114,7 @@ static void set_up(struct table *table) {
     struct message message = setup(0, 0, layout_parameters(&layout));
     message.shard_setup.layout = blob_of_layout(&layout);
     message.shard_setup.weight_sum = ROWS;
-    message.shard_setup.precondition = PRECONDITION_HEAVY;
+    message.shard_setup.precondition = PRECONDITION_LEADING;
     message.shard_setup.block_columns = shape->block;
     message.shard_setup.coordinates = 1;
     message.shard_setup.block_bias_exponent = exponents[FEATURES];
@@ -195,7 +195,7 @@ static void assert_applies(struct table *table, double *h, double lambda, double
         found[i] = expected[i] = 1 + cos((double)i);
     struct factor *factor = make(table, lambda);
     assert_int_equal(factor->order, table->shape.block);
-    factor_apply_heavy(factor, &table->registers.scaling, found, found);
+    factor_apply_leading(factor, &table->registers.scaling, found, found);
     factor_drop(factor);
     solve(table, h, expected);
     for (size_t i = 0; i < all; i++)
@@ -255,7 +255,7 @@ static void a_range_that_does_not_begin_the_vector_is_a_diagonal(void **state) {
     struct layout layout = layout_linear(COLUMNS, 1, true);
     struct message message = setup(0, BLOCK_ELEMENTS, 6);
     message.shard_setup.layout = blob_of_layout(&layout);
-    message.shard_setup.precondition = PRECONDITION_HEAVY;
+    message.shard_setup.precondition = PRECONDITION_LEADING;
     message.shard_setup.block_columns = 10;
     message.shard_setup.coordinates = 1;
     struct registers registers = {0};
@@ -267,7 +267,7 @@ static void a_range_that_does_not_begin_the_vector_is_a_diagonal(void **state) {
     assert_int_equal(scaling_set_columns(&registers.scaling, BLOCK_ELEMENTS, columns, 5), 0);
     struct factor *factor = factor_make(&registers, BOUND, &terms, &added);
     assert_true(factor && factor->order == 0 && factor->serial == 7);
-    factor_apply_heavy(factor, &registers.scaling, out, in);
+    factor_apply_leading(factor, &registers.scaling, out, in);
     for (size_t j = 0; j < 5; j++)
         assert_true(out[j] == in[j] / (terms.beta + terms.gamma * columns[j].penalty));
     assert_true(out[5] == in[5] / terms.beta);
@@ -291,7 +291,7 @@ static void a_diagonal_that_is_not_positive_makes_none(void **state) {
     table_free(table);
 }
 
-SUITE(factor_heavy) {
+SUITE(factor_leading) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_block_is_centred_and_the_rest_a_diagonal),
         cmocka_unit_test(a_large_mean_costs_no_precision_that_matters),
@@ -299,5 +299,5 @@ SUITE(factor_heavy) {
         cmocka_unit_test(a_range_that_does_not_begin_the_vector_is_a_diagonal),
         cmocka_unit_test(a_diagonal_that_is_not_positive_makes_none),
     };
-    return cmocka_run_group_tests_name("factor_heavy", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("factor_leading", tests, NULL, NULL);
 }

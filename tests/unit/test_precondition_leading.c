@@ -1,4 +1,4 @@
-/* A shard with a heavy block: programs that make and apply it, on ranges with the block and
+/* A shard with a leading block: programs that make and apply it, on ranges with the block and
  * without, and checkpoints that bring back both the block and the diagonal. */
 #include "tests/unit/suites.h"
 #include "tests/unit/shard_factor.h"
@@ -23,7 +23,7 @@ enum { BLOCK_COLUMNS = 2, SUMS = 6 };
 static const int64_t sums[SUMS] = {40, 10, 30, 5, 5, 50};
 static const struct column_scaling columns[N - 1] = {
     {1, 2, 1, 0, 0}, {2, 0.5, 3, 0, 0}, {-1, 4, 2, 0, 0}};
-static const struct operation heavy = {
+static const struct operation leading = {
     .code = OPERATION_FACTOR, .alpha = 0.5, .beta = 2, .gamma = 0.25, .serial = 1};
 
 /* (x − mean)·scale makes {{32, 9.5}, {9.5, 5.25}} of H, and l2 adds alpha·penalty. */
@@ -48,7 +48,7 @@ static struct message setup_of(const struct range *range, uint32_t attempt, cons
     struct message message = setup(0, range->first, range->count);
     message.shard_setup.attempt = attempt;
     message.shard_setup.layout = blob_of_layout(&layout);
-    message.shard_setup.precondition = PRECONDITION_HEAVY;
+    message.shard_setup.precondition = PRECONDITION_LEADING;
     message.shard_setup.block_columns = BLOCK_COLUMNS;
     message.shard_setup.coordinates = 1;
     message.shard_setup.block_bias_exponent = 31;
@@ -103,7 +103,7 @@ static void the_block_is_solved_and_the_rest_divided(void **state) {
     struct saved saved;
     double found[N];
     start_with(&saved, &whole);
-    refresh_with(&saved.bench, &whole, 1, &heavy);
+    refresh_with(&saved.bench, &whole, 1, &leading);
     apply(&saved.bench, &whole, 1, found);
     for (size_t r = 0; r < 2; r++)
         assert_true(fabs(scaled[r][0] * found[0] + scaled[r][1] * found[1] +
@@ -117,7 +117,7 @@ static void a_range_beyond_the_block_is_divided(void **state) {
     struct saved saved;
     double found[N];
     start_with(&saved, &second);
-    refresh_with(&saved.bench, &second, 1, &heavy);
+    refresh_with(&saved.bench, &second, 1, &leading);
     apply(&saved.bench, &second, 1, found);
     for (size_t j = 0; j < N - 1; j++)
         assert_true(found[j] == probe[j] / (2 + 0.25 * columns[j].penalty));
@@ -144,13 +144,13 @@ static void going_back_brings_the_block_and_the_diagonal_of_the_step(void **stat
     const struct range *ranges[] = {&whole, &second};
     for (size_t i = 0; i < 2; i++) {
         struct saved saved;
-        struct operation next = heavy;
+        struct operation next = leading;
         double first[N], later[N], again[N];
         next.beta = 3;
         next.gamma = -0.5;
         next.serial = 2;
         start_with(&saved, ranges[i]);
-        refresh_with(&saved.bench, ranges[i], 1, &heavy);
+        refresh_with(&saved.bench, ranges[i], 1, &leading);
         apply(&saved.bench, ranges[i], 1, first);
         order(&saved.bench, (struct message){.type = MESSAGE_CHECKPOINT,
                                              .checkpoint = {.attempt = 1, .step = 3, .factor = 1}});
@@ -167,12 +167,12 @@ static void going_back_brings_the_block_and_the_diagonal_of_the_step(void **stat
     }
 }
 
-SUITE(precondition_heavy) {
+SUITE(precondition_leading) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_block_is_solved_and_the_rest_divided),
         cmocka_unit_test(a_range_beyond_the_block_is_divided),
         cmocka_unit_test(sums_of_another_block_are_refused),
         cmocka_unit_test(going_back_brings_the_block_and_the_diagonal_of_the_step),
     };
-    return cmocka_run_group_tests_name("precondition_heavy", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("precondition_leading", tests, NULL, NULL);
 }
