@@ -17,7 +17,7 @@ libdata_a_SOURCES = \
 	data/source/rows.h data/source/source.c data/source/source.h data/source/source_folders.c \
 	data/csv/cells.c data/csv/csv.c data/csv/csv_carry.c data/csv/csv_date.c data/csv/csv_folders.c \
 	data/csv/csv_index.c data/csv/csv_kinds.c data/csv/csv_layout.c data/csv/csv_match.c \
-	data/csv/csv_twins.c data/csv/format.c data/csv/format.h data/csv/json_lines.c \
+	data/csv/csv_twins.c data/csv/format.c data/csv/format.h data/csv/json_lines.c data/csv/layout.h data/csv/table_row.h \
 	data/parquet/parquet.h data/parquet/parquet_arrow.c data/parquet/parquet_block.c \
 	data/parquet/parquet_block.h data/parquet/parquet_cell.c data/parquet/parquet_cell.h \
 	data/parquet/parquet_codec.c data/parquet/parquet_encoding.c data/parquet/parquet_float.c \
@@ -32,7 +32,7 @@ libdata_a_SOURCES = \
 	data/set/inspect.c data/set/labels.c data/set/labels.h data/set/mean_square.c data/set/moments.c \
 	data/set/offsets.c data/set/offsets.h data/set/plan.c data/set/plan.h data/set/prefix.c \
 	data/set/prepare.c data/set/row_walk.c data/set/row_walk.h data/set/sample.c data/set/set.c \
-	data/set/set.h data/set/set_file.h data/set/set_write.c data/set/split.c data/set/split.h \
+	data/set/set.h data/set/set_file.h data/set/set_write.c data/set/split.c data/set/split.h data/set/statistics.h \
 	data/set/tiles.c data/set/tiles.h data/set/weigh_words.c data/set/weights.c data/set/weights.h \
 	data/array.c data/array.h data/array_reader.c data/pipeline.c data/profile.c data/profile.h
 libdata_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(SNAPPY_CFLAGS) $(LZ4_CFLAGS) $(JANSSON_CFLAGS) \

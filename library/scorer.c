@@ -8,7 +8,7 @@
 #include "base/bytes.h"
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/csv/format.h"
+#include "data/csv/table_row.h"
 #include "data/source/blocks.h"
 #include "data/text/number.h"
 #include "library/calls.h"

@@ -3,7 +3,7 @@
 #ifndef DML_MODEL_READBACK_H
 #define DML_MODEL_READBACK_H
 
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 #include "model/model.h"
 
 struct readback; /* opaque */

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 #include "model/fit.h"
 #include "model/model.h"
 

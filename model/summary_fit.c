@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/memory.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 #include "model/fit.h"
 #include "model/summary.h"
 #include "numeric/exact.h"

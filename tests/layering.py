@@ -17,13 +17,13 @@ MAY_INCLUDE = {
              'numeric/places.h', 'numeric/special.h'],
     'plugin': ['base'],
     'objective': ['base', 'device', 'numeric', 'plugin/plugin.h'],
-    'model': ['base', 'data/set/holdout.h', 'data/text/number.h', 'data/pack/pack.h', 'data/set/set.h',
+    'model': ['base', 'data/set/holdout.h', 'data/text/number.h', 'data/pack/pack.h', 'data/set/set.h', 'data/set/statistics.h',
               'data/source/input.h', 'data/source/paths.h', 'data/source/rows.h', 'data/source/source.h',
               'data/table/spelling.h', 'data/table/table.h', 'numeric/dense.h', 'numeric/exact.h', 'numeric/inverse.h',
               'numeric/orthogonal.h', 'numeric/special.h', 'numeric/tails.h', 'objective/distribution.h',
               'objective/block.h', 'objective/family.h', 'objective/objective.h', 'objective/shape.h', 'plugin/plugin.h'],
     # What scoring takes, and of plug-ins what a library has in their place.
-    'library': ['base', 'data/source/blocks.h', 'data/text/date.h', 'data/csv/format.h', 'data/text/number.h', 'model', 'objective/objective.h',
+    'library': ['base', 'data/source/blocks.h', 'data/text/date.h', 'data/csv/table_row.h', 'data/text/number.h', 'model', 'objective/objective.h',
                 'plugin/plugin.h'],
     'store': ['base'],
     # The types of programs and evaluations, and the algebra of small matrices.

@@ -14,7 +14,7 @@
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 #include "coordinator/run/sets.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 #include "model/export.h"
 #include "model/importance.h"
 

@@ -7,7 +7,7 @@
 #include "coordinator/job/column_rules.h"
 #include "coordinator/job/job.h"
 #include "optimizer/preconditioner.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 #include "objective/shape.h"
 
 struct scaling {

@@ -10,7 +10,7 @@
 #define DML_COORDINATOR_JOB_SIZING_H
 
 #include "coordinator/job/job.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 #include "objective/shape.h"
 #include "optimizer/preconditioner.h"
 

@@ -12,7 +12,7 @@
 #include "base/layout.h"
 #include "coordinator/job/scaling.h"
 #include "coordinator/machine/coordinator.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 #include "model/collinear.h"
 #include "objective/shape.h"
 

@@ -14,7 +14,7 @@
 #include "coordinator/run/session.h"
 #include "coordinator/run/start.h"
 #include "coordinator/status/metrics.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 #include "coordinator/status/eta.h"
 #include "coordinator/status/result.h"
 #include "model/collinear.h"

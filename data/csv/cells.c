@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/limits.h"
-#include "data/csv/format.h"
+#include "data/csv/table_row.h"
 #include "data/source/blocks.h"
 #include "data/table/spelling.h"
 #include "data/text/date.h"

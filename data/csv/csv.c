@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "data/text/number.h"
-#include "data/csv/format.h"
+#include "data/csv/table_row.h"
 #include "data/source/blocks.h"
 
 /* A quoted cell: `p` is behind the opening quote. A doubled quote is one. */

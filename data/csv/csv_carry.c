@@ -4,7 +4,8 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/csv/format.h"
+#include "data/csv/table_row.h"
+#include "data/csv/layout.h"
 
 int format_carries_none(const char *path) {
     return error_set(ERROR_DATA,

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/csv/format.h"
+#include "data/csv/table_row.h"
+#include "data/csv/layout.h"
 #include "data/text/date.h"
 
 /* ---- the table ---- */

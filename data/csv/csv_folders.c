@@ -9,7 +9,8 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/csv/format.h"
+#include "data/csv/table_row.h"
+#include "data/csv/layout.h"
 #include "data/source/blocks.h"
 
 /* Whether the table, as far as it says what columns are, has one of this name, or its cells go

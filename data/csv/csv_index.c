@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/csv/format.h"
+#include "data/csv/layout.h"
 
 /* Whether a name is one that pandas gives an index without a name: in Parquet, or where it has read
  * a CSV file that it had written with one. A second round trip makes "Unnamed: 0.1" of it. */

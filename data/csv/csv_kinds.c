@@ -13,7 +13,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/csv/format.h"
+#include "data/csv/layout.h"
 #include "data/text/date.h"
 #include "data/text/number.h"
 

@@ -9,7 +9,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/csv/format.h"
+#include "data/csv/layout.h"
 
 #define NOWHERE UINT32_MAX
 #define NO_FEATURE (UINT32_MAX - 1) /* the label, or a property of the row */

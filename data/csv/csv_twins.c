@@ -4,7 +4,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "data/csv/format.h"
+#include "data/csv/layout.h"
 
 /* Cells of one text in the order of the line, in which they lie in memory. */
 static int compare_cells(const void *a, const void *b) {

@@ -1,4 +1,4 @@
-#include "data/csv/format.h"
+#include "data/csv/table_row.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
-#include "data/csv/format.h"
+#include "data/csv/layout.h"
 #include "data/source/dictionary.h"
 #include "data/text/json.h"
 

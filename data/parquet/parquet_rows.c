@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/memory.h"
+#include "data/csv/table_row.h"
 #include "data/parquet/parquet_reader.h"
 
 /* ---- entries of dictionaries ---- */

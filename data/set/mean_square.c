@@ -2,7 +2,7 @@
 
 #include "base/memory.h"
 #include "base/process.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 
 /* Threads take a chunk each; sums of chunks are added in their order. */
 struct squares_pass {

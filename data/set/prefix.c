@@ -2,7 +2,7 @@
 #include <assert.h>
 
 #include "base/error.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 
 /* Chunks that are looked at: evenly spread, so that files in any order are alike. */
 #define CHUNKS_LOOKED_AT 64

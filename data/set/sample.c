@@ -1,4 +1,4 @@
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 
 #include <assert.h>
 #include <stdlib.h>

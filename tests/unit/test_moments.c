@@ -2,7 +2,7 @@
 #include "tests/unit/suites.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 #include "tests/unit/data_fixture.h"
 
 enum { ROWS = 3000, COLUMNS = 6 };

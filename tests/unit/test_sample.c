@@ -1,6 +1,6 @@
 /* Rows of a set as their file has them and as the set stores them: both say the same. */
 #include "tests/unit/suites.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 
 #include "tests/unit/data_fixture.h"
 

@@ -1,5 +1,5 @@
 #include "tests/unit/suites.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 
 #include <jansson.h>
 

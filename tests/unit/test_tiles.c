@@ -2,7 +2,7 @@
 #include <sys/stat.h>
 
 #include "tests/unit/suites.h"
-#include "data/set/set.h"
+#include "data/set/statistics.h"
 #include "data/set/set_file.h"
 #include "tests/unit/data_fixture.h"
 
