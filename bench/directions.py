@@ -38,7 +38,7 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
 import certificate  # noqa: E402
-import gaps  # noqa: E402
+import hard  # noqa: E402
 import losses  # noqa: E402
 import newton  # noqa: E402
 from harness import (COORDINATOR, Process, heed_interrupts, read_safetensors, words,  # noqa: E402
@@ -52,7 +52,7 @@ FIRST_SHARE = 1e-6     # of F at the start: a smaller F* is measured by this
 CLOSE = {'gradient_tolerance': 1e-13, 'loss_tolerance': 1e-15, 'gap_tolerance': 1e-14,
          'max_steps': 3000, 'max_seconds': 60, 'history': 30}
 TAU, EPSILON = 0.3, 0.1
-CURVES = dict(gaps.CURVES, tweedie=losses.tweedie(1.5), quantile=losses.quantile(TAU, EPSILON))
+CURVES = dict(hard.CURVES, tweedie=losses.tweedie(1.5), quantile=losses.quantile(TAU, EPSILON))
 SEVERAL = ('softmax', 'one_vs_rest', 'ordinal')
 CLASSES = 4
 
@@ -111,15 +111,15 @@ def makers(rng):
     few = int(rng.integers(2, 63))
     wide = int(rng.integers(200, 600))
     return {
-        'dense': gaps.normal(rows, columns), 'sparse': sparse(rows, 10 * columns, 0.03),
-        'walks': gaps.walks(rows, columns), 'twins': gaps.twins(rows, columns, 1e-3),
+        'dense': hard.normal(rows, columns), 'sparse': sparse(rows, 10 * columns, 0.03),
+        'walks': hard.walks(rows, columns), 'twins': hard.twins(rows, columns, 1e-3),
         'duplicated': duplicated(rows, columns), 'scales': badly_scaled(rows, columns),
-        'constant': constant(rows, columns + 3), 'wide': gaps.normal(int(wide / 3), wide),
+        'constant': constant(rows, columns + 3), 'wide': hard.normal(int(wide / 3), wide),
         'wide-sparse': sparse(int(wide / 2), 3 * wide, 0.02),
-        'curves': gaps.curves(rows, 60, 8, 1e-2),
-        'few-rows': gaps.normal(few, columns), 'one-column': gaps.normal(rows, 1),
-        'one-row': gaps.normal(1, columns), 'codes': gaps.codes(rows, 40, 20, 7),
-        'words': gaps.words_of_texts(rows, 500, 20), 'products': gaps.products(rows, 6),
+        'curves': hard.curves(rows, 60, 8, 1e-2),
+        'few-rows': hard.normal(few, columns), 'one-column': hard.normal(rows, 1),
+        'one-row': hard.normal(1, columns), 'codes': hard.codes(rows, 40, 20, 7),
+        'words': hard.words_of_texts(rows, 500, 20), 'products': hard.products(rows, 6),
     }
 
 
@@ -132,12 +132,12 @@ def separable(x, y):
 
 def labels(rng, x, objective):
     if objective in ('tweedie', 'quantile'):
-        base = gaps.labels_of(rng, x, 'gamma' if objective == 'tweedie' else 'huber', 1)
+        base = hard.labels_of(rng, x, 'gamma' if objective == 'tweedie' else 'huber', 1)
         return base * (rng.random(len(x)) < 0.6) if objective == 'tweedie' else base
     if objective in SEVERAL:
-        y = gaps.labels_of(rng, x, 'softmax', CLASSES)
+        y = hard.labels_of(rng, x, 'softmax', CLASSES)
     else:
-        y = gaps.labels_of(rng, x, objective, 1)
+        y = hard.labels_of(rng, x, objective, 1)
     classes = CLASSES if objective in SEVERAL else 2
     if objective in SEVERAL or objective == 'logistic' or objective.endswith('hinge'):
         y[:classes] = range(min(len(y), classes))  # all are there
@@ -171,7 +171,7 @@ def drawn(number):
     if objective == 'quantile':
         settings['quantile'] = {'tau': TAU, 'epsilon': EPSILON}
     if objective == 'huber':
-        settings |= gaps.HUBER
+        settings |= hard.HUBER
     return Drawn(columns, objective, x, y, weights_of(rng, len(y)), settings)
 
 
@@ -233,17 +233,17 @@ def parts_of(problem, model):
         yield one(WeightedSoftmax(problem.y, weights))
     elif problem.objective == 'one_vs_rest':
         for k in range(CLASSES):
-            of_class = gaps.Weighted(CURVES['logistic'], (problem.y == k).astype(float), weights)
+            of_class = hard.Weighted(CURVES['logistic'], (problem.y == k).astype(float), weights)
             yield one(of_class, w[:, [k]], b[:, [k]])
     elif problem.objective == 'ordinal':
         thresholds = CLASSES - 1     # a row a threshold; each threshold has an intercept
         above = [(problem.y > k).astype(float) for k in range(thresholds)]
-        loss = gaps.Weighted(CURVES['logistic'], np.concatenate(above), np.tile(weights, thresholds))
+        loss = hard.Weighted(CURVES['logistic'], np.concatenate(above), np.tile(weights, thresholds))
         loss.share = loss.share * thresholds
         yield one(loss, w, b.reshape(-1, 1), np.tile(x, (thresholds, 1)),
                   np.kron(np.eye(thresholds), np.ones((len(x), 1))))
     else:
-        yield one(gaps.Weighted(CURVES[problem.objective], problem.y, weights))
+        yield one(hard.Weighted(CURVES[problem.objective], problem.y, weights))
 
 
 def model_of(problem, folder):
@@ -286,7 +286,7 @@ def told_of(folder, run):
 
 
 def job_of(problem, folder):
-    gaps.write_rows(folder / 'd.libsvm', problem.x, problem.y)
+    hard.write_rows(folder / 'd.libsvm', problem.x, problem.y)
     settings = {'data': [folder / 'd.libsvm'], 'objective': problem.objective, **problem.settings}
     if problem.weights is not None:
         (folder / 'w').write_text(''.join(f'{float(w)!r}\n' for w in problem.weights))
@@ -375,7 +375,7 @@ def endless():
 
 
 def end_of(folder, x, y, settings):
-    gaps.write_rows(folder / 'd.libsvm', x, y)
+    hard.write_rows(folder / 'd.libsvm', x, y)
     job = write_job(folder, data=[folder / 'd.libsvm'], **settings)
     finished = Process(COORDINATOR, 'run', job, '--json', '--fresh', '--quiet').wait(120)
     if finished.status:

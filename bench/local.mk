@@ -45,9 +45,9 @@ bench_transport_LDADD = $(WIRE_LIBS) $(BASE_LIBS)
 CLEANFILES += bench/transport
 
 EXTRA_DIST += bench/RESULTS.md bench/NOTES.md
-EXTRA_DIST += bench/passes.py bench/problems.py bench/made_rows.py bench/wide_text.py
+EXTRA_DIST += bench/optima.py bench/problems.py bench/hard.py bench/made_rows.py bench/wide_text.py
 EXTRA_DIST += bench/peers.py bench/scorer.py bench/tables.py
-EXTRA_DIST += bench/losses.py bench/gaps.py bench/newton.py bench/directions.py bench/certificate.py
+EXTRA_DIST += bench/losses.py bench/newton.py bench/directions.py bench/certificate.py
 EXTRA_DIST += bench/networks.py bench/scale.py bench/wide.py bench/hosts.py
 EXTRA_DIST += bench/statsmodels_fits.py bench/onnx_check.py
 

@@ -1,4 +1,4 @@
-"""The problems on which passes.py and peers.py measure, each with the optimum of F that an
+"""The problems on which optima.py and peers.py measure, each with the optimum of F that an
 independent method found.
 
 A problem is a text file, made from the data sets if it is not there already, and the settings of a
@@ -17,7 +17,7 @@ from typing import Callable
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
 import made_rows  # noqa: E402
-from harness import lines_of  # noqa: E402
+from harness import lines_of, write_job  # noqa: E402
 from wide_text import documents, write_wide_text  # noqa: E402
 
 
@@ -45,6 +45,11 @@ class Problem:
     def settings(self):
         extra = {'csv': self.csv} if self.csv else {}
         return {'data': [self.file_name], 'objective': self.objective, 'l2': self.l2, **extra}
+
+    def prepared(self, data, folder):
+        """The job, and what answers F* and what that lacks."""
+        job = write_job(folder, name='job', **{**self.settings, 'data': [self.text(data, folder)]})
+        return job, lambda: (self.optimum, 0.0)
 
     def text(self, data, folder):
         """The text file in `folder`, made unless it is there."""

@@ -1,46 +1,19 @@
-#!/usr/bin/env python3
-"""Whether the end of a run means what it says: the estimated gap beside the true one.
+"""Problems on which it is hard to say how far a run is from its optimum, for optima.py --hard; and columns
+and losses for directions.py. Each is made from a fixed seed, or is one of the data sets."""
 
-    bench/gaps.py [--data FOLDER] [--set KEY=VALUE]... [ROW...]
-
-Each row is a problem, made from a fixed seed, or one of the data sets if they are there; `ROW` is a
-part of its name. It is trained by the defaults, but for what stands in its name, and for those whose
-optimum is found by minimising without tolerances. The columns:
-
-    evaluations   of the whole run
-    gap           how far the loss at the end is above its minimum, relative to the larger of it and
-                  what the tolerance refers to
-    estimate      the estimate at the end over the true gap; '-' where that is rounding
-    taken         the preconditioner: a full block, a leading one, the diagonal, or none
-    end           converged, or not, and the reason
-    optimum       who found it: newton.py, which shares no code with the programs, and what it says
-                  that it lacks, relatively; or a run without tolerances
-
-A '!' stands before what must not be: converged, with an estimate below a tenth of the gap or a gap
-of more than ten tolerances. It needs numpy, scipy and scikit-learn. Run it in the build folder, like
-the tests.
-"""
-
-import argparse
 import dataclasses
 import pathlib
 import sys
-import tempfile
 from typing import Callable
 
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / 'tests/integration'))
 import newton  # noqa: E402
-from harness import (COORDINATOR, SHARED, Process, heed_interrupts, lines_of, words,  # noqa: E402
-                     write_job)
-from passes import preconditioner_of  # noqa: E402
+from harness import lines_of, write_job  # noqa: E402
+from problems import Missing  # noqa: E402
 
-TOLERANCE = 1e-6
 LOSS_LEAST = 1e-3
-ROUNDING = 1e-12       # of the loss: gaps below are not compared
-LONG = {'gradient_tolerance': 0, 'loss_tolerance': 1e-14, 'gap_tolerance': 1e-13,
-        'max_steps': 20000, 'max_seconds': 60}
 DENSE_MOST = 1200      # parameters of problems that newton.py takes a Hessian of
 SEVERAL = ('softmax', 'ordinal')
 CLASSES = 4
@@ -54,6 +27,11 @@ class Problem:
     settings: dict = dataclasses.field(default_factory=dict)
     weighted: bool = False
     source: str = ''                # a file of the data sets, in place of `make`
+    gap: float = 1e-6               # relative, (F - F*) / F*
+
+    def prepared(self, data, folder):
+        """The job, and what finds F* and what that lacks, relatively; None if a long run is to find it."""
+        return of_data_sets(self, data, folder) if self.source else generated(self, folder)
 
 
 # ---- columns ----
@@ -256,7 +234,7 @@ class Weighted(newton.Loss):
         return (self.share * first)[:, None], (self.share * second)[:, None]
 
 
-# ---- runs and optima ----
+# ---- jobs and optima ----
 
 def write_rows(path, x, y):
     with path.open('w') as file:
@@ -291,15 +269,7 @@ def optimum(problem, x, y, weights):
     return least, lacking / max(least, LOSS_LEAST)
 
 
-def trained(job, settings):
-    finished = Process(COORDINATOR, 'run', job, '--json', '--fresh', '--quiet',
-                       *words(settings)).wait(900)
-    assert finished.status == 0, finished
-    return finished.json
-
-
 def generated(problem, folder):
-    """The job, and who finds its optimum."""
     rng = np.random.default_rng(abs(hash_of(problem.name)))
     x = problem.make(rng)
     outputs = CLASSES if problem.objective in SEVERAL else 1
@@ -323,42 +293,10 @@ def hash_of(name):
 def of_data_sets(problem, data, folder):
     source = data / problem.source
     if not source.exists():
-        return None
+        raise Missing(f'{problem.source} is not in {data}')
     path = folder / source.name.removesuffix('.gz')
     path.write_text('\n'.join(lines_of(source)) + '\n')
-    return write_job(folder, data=[path], objective=problem.objective, **problem.settings)
-
-
-def unit_of(result, least):
-    """What the tolerance refers to: the allowed gap is told only by what it accepts."""
-    return max(least, LOSS_LEAST) if result['loss'] is not None else np.nan
-
-
-def row_of(problem, data, folder, settings):
-    if problem.source:
-        job, solver = of_data_sets(problem, data, folder), None
-    else:
-        job, solver = generated(problem, folder)
-    if not job:
-        return None
-    result = trained(job, settings)
-    least, lacks = solver() if solver else (trained(job, LONG)['loss'], None)
-    least = min(least, result['loss'])
-    gap = (result['loss'] - least) / unit_of(result, least)
-    estimate = result['gap_estimate'] / unit_of(result, least)
-    return {'evaluations': result['evaluations'], 'gap': gap, 'estimate': estimate,
-            'taken': preconditioner_of(result), 'converged': result['converged'],
-            'reason': result['reason'], 'lacks': lacks}
-
-
-def line_of(name, row):
-    compared = row['gap'] > ROUNDING
-    ratio = row['estimate'] / row['gap'] if compared else None
-    wrong = row['converged'] and compared and (ratio < 0.1 or row['gap'] > 10 * TOLERANCE)
-    optimum_by = 'a long run' if row['lacks'] is None else f'newton {row["lacks"]:.0e}'
-    end = ('' if row['converged'] else 'not converged: ') + row['reason']
-    return (f'{"!" if wrong else " "} {name:42}{row["evaluations"]:>6}{row["gap"]:>10.1e}'
-            f'{f"{ratio:.2g}" if compared else "-":>10}  {row["taken"]:10}{end:40}{optimum_by}')
+    return write_job(folder, data=[path], objective=problem.objective, **problem.settings), None
 
 
 def problems():
@@ -486,25 +424,3 @@ def problems():
         data_set('credit.csv.gz', l2=0.0, csv={'label': 'SeriousDlqin2yrs'}),
         data_set('avazu.train.csv.gz', l2=1e-5, csv={'label': 'click', 'skip': ['id']}),
     ]
-
-
-def main():
-    heed_interrupts()
-    parser = argparse.ArgumentParser(description=__doc__,
-                                     formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('rows', nargs='*', metavar='ROW')
-    parser.add_argument('--data', type=pathlib.Path, default=SHARED)
-    parser.add_argument('--set', action='append', default=[], metavar='KEY=VALUE')
-    options = parser.parse_args()
-    settings = dict(word.split('=', 1) for word in options.set)
-    for problem in problems():
-        if options.rows and not any(row in problem.name for row in options.rows):
-            continue
-        with tempfile.TemporaryDirectory(prefix='dml-gaps-') as folder:
-            row = row_of(problem, options.data, pathlib.Path(folder), settings)
-        print(line_of(problem.name, row) if row else f'  {problem.name} skipped: not here',
-              flush=True)
-
-
-if __name__ == '__main__':
-    main()
