@@ -83,7 +83,7 @@ struct rows {
     const int16_t *size; /* of a tile: count; Σ|x_j| + 1 ≤ 2^size over all columns of the row; NULL:
                             the rows are whole */
     uint64_t first; /* number of the first example in its data set, where those of training come
-                       first, each chunk's behind those of the chunk before */
+                       first, each chunk's after those of the chunk before */
 };
 
 /* What memory for any of several blocks of rows is sized by: no block has more. */

@@ -106,7 +106,7 @@ static double row_operation_ns(const struct operation *operation) {
     switch (operation->code) {
     case OPERATION_ROWS_AT:
     case OPERATION_ROWS_SLOPES:
-    case OPERATION_ROWS_CURVED:
+    case OPERATION_ROWS_HESSIAN_PRODUCT:
         return wide * count;
     case OPERATION_ROWS_SECOND: /* half of a pair's square, of the rows that are drawn */
         return wide / 2 * count * count / 2 * fmin(operation->alpha, 1);

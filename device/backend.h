@@ -1,4 +1,4 @@
-/* Inside device/ only: what each kind of device does behind the functions of device/device.h. */
+/* Inside device/ only: what the functions of device/device.h are for each kind of device. */
 #ifndef DML_DEVICE_BACKEND_H
 #define DML_DEVICE_BACKEND_H
 
@@ -13,8 +13,8 @@
 extern "C" {
 #endif
 
-/* Functions that can fail answer 0, or write a text without the device's name to `why`, which has
- * room for DEVICE_WHY_BYTES, and answer one of these. */
+/* Functions that can fail return 0, or write a text without the device's name to `why`, which has
+ * room for DEVICE_WHY_BYTES, and return one of these. */
 #define DEVICE_WHY_BYTES 256
 enum backend_failure {
     BACKEND_FULL = 1, /* no memory: other calls may work */

@@ -8,7 +8,7 @@
  * device_order() says so: the emulated one puts everything off until it is waited for, so that a
  * missing order shows. Memory of a device must not be touched by the host.
  *
- * Functions answer 0, or ERROR_UNAVAILABLE with a text that names the device: no memory, or the
+ * Functions return 0, or ERROR_UNAVAILABLE with a text that names the device: no memory, or the
  * device failed; what failed may be told only by a later call. A device that hangs has failed, too:
  * no call waits for ever. After a failure other than of memory every call fails, and only
  * releasing and closing are of use. One thread at a time. */

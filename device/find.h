@@ -68,12 +68,12 @@ struct device_wish {
     void *context;
 };
 
-/* Whether the choice is `auto`, so that the processor is a fine answer. */
+/* Whether the choice is `auto`, so that the processor will do. */
 bool device_wish_is_free(const struct device_wish *wish);
 
 /* Opens the device and prepares the work on it. *device is what an earlier call has left there, or
  * NULL. It stays open if it is the device chosen now; else it is closed, so nothing may use it any
- * more. Answers 0 with *device, or with NULL if the work is for the processor. The log says which.
+ * more. Returns 0 with *device, or with NULL if the work is for the processor. The log says which.
  *
  * A device that cannot be used is worth a warning where the choice is `auto`, and an error
  * otherwise; *device is then NULL. ERROR_CONFIG if the next try would fail in the same way; else

@@ -287,7 +287,7 @@ LANES_INLINE void solve_forward(size_t n, const double *c, const double *b, doub
     }
 }
 
-/* z = C⁻ᵀ·z. What lies behind an element in its lane is subtracted 0 times. */
+/* z = C⁻ᵀ·z. What follows an element in its lane is subtracted 0 times. */
 LANES_INLINE void solve_backward(size_t n, const double *c, double *z) {
     for (size_t r = n; r-- > 0;) {
         const double *row = c + triangle_row(r);

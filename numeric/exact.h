@@ -53,7 +53,7 @@ void totals_init(struct totals *totals, uint32_t count);
 /* Adds sum by sum; both have as many. */
 void totals_merge(struct totals *into, const struct totals *from);
 
-/* One behind the other, each in its canonical form. */
+/* One after the other, each in its canonical form. */
 void totals_encode(const struct totals *totals, struct bytes *out);
 
 /* Reads exactly `count` sums and nothing after them; false (and zeros) if the bytes are not that.

@@ -17,7 +17,7 @@ static int clamp(int value, int least, int most) {
     return value < least ? least : value > most ? most : value;
 }
 
-/* As frexp() of a positive, finite value, without a call for each of millions of columns: answers
+/* As frexp() of a positive, finite value, without a call for each of millions of columns: returns
  * the exponent. `fraction` rises with the fraction. */
 static int exponent_of(double value, uint64_t *fraction) {
     uint64_t bits;

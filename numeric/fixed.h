@@ -59,7 +59,7 @@ int fixed_derivative_exponent(double magnitude);
  * than a preconditioned model can have within 2⁻³⁶, so that a rare word may share it with the
  * intercept of millions of rows. Few columns may be those of a table in various units: a
  * preconditioner would enlarge the rounding of the small ones by the square of the ratio of scales.
- * Writes it and answers 1, else 0. `absolute_sum` and `count` as above, per column. */
+ * Writes it and returns 1, else 0. `absolute_sum` and `count` as above, per column. */
 int fixed_uniform(uint64_t columns, const int16_t *e, const double *absolute_sum,
                   const uint64_t *count, int *uniform);
 

@@ -23,7 +23,7 @@
 #define FETCH_AHEAD 4 /* values */
 #define ALIGNMENT 64
 
-static_assert(BLOCK_BYTES % ALIGNMENT == 0, "rows begin aligned behind the block");
+static_assert(BLOCK_BYTES % ALIGNMENT == 0, "rows begin aligned after the block");
 static_assert(HEIGHT % 8 == 0 && ALIGNMENT % AT_ONCE == 0, "whole groups of rows are packed");
 
 #define INLINE static inline __attribute__((always_inline))

@@ -8,7 +8,7 @@
 #define PLACES_MOST 32
 
 /* place[i] = how many of the first `count` keys, at most PLACES_MOST and below 2^31, are less than
- * key[i]. Both arrays have room for PLACES_MOST, all of which is read; what is behind place[count]
+ * key[i]. Both arrays have room for PLACES_MOST, all of which is read; what follows place[count]
  * has no meaning. False if two keys are the same. */
 bool places_find(const uint32_t key[PLACES_MOST], uint32_t count, uint32_t place[PLACES_MOST]);
 

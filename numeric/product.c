@@ -227,7 +227,7 @@ LANES_INLINE void block_product(bool asks, const struct product_block *block) {
     }
 }
 
-/* The columns behind the last whole block, with zeros behind them. */
+/* The columns after the last whole block, filled up with zeros. */
 static void copy_edge(size_t k, size_t m, size_t first, const double *a,
                       double (*edge)[BLOCK_COLUMNS]) {
     for (size_t i = 0; i < k; i++)

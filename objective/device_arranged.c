@@ -183,7 +183,7 @@ static uint64_t slice_values(const struct rows *rows, const uint32_t *order, uin
     return values;
 }
 
-/* Slices of very unequal rows are among the first; behind them a slice is as long as the shortest
+/* Slices of very unequal rows are among the first; after them a slice is as long as the shortest
  * row before it, at most. */
 static void place_rows(struct device_arrangement *arrangement, const struct rows *rows) {
     const uint32_t *order = arrangement->order;
@@ -208,7 +208,7 @@ static void place_rows(struct device_arrangement *arrangement, const struct rows
 
 /* ---- memory ---- */
 
-/* Arrays one behind the other. */
+/* Arrays one after the other. */
 static uint64_t append(uint64_t *bytes, uint64_t count, uint64_t size) {
     uint64_t at = *bytes;
     *bytes += (count * size + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;

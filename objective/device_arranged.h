@@ -12,7 +12,7 @@
 
 /* ---- bundles ----
  *
- * Many small arrays that lie one behind the other in the memory of a device come there as one copy.
+ * Many small arrays that lie one after the other in the memory of a device come there as one copy.
  * Each copy costs a GPU as much as some ten kilobytes of it do. */
 
 /* What arrays are aligned to. */

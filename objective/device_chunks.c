@@ -13,7 +13,7 @@
 #define SLAB_BYTES_MAX (UINT64_C(64) << 20)
 #define ALIGNMENT BUNDLE_ALIGNMENT
 
-/* The arrays of a chunk, one behind the other. */
+/* The arrays of a chunk, one after the other. */
 #define ARRAYS 7
 
 struct image {
@@ -168,7 +168,7 @@ struct coming {
     uint32_t number;
     uint32_t columns; /* of networks */
     struct image
-        image; /* where its arrays will be in `memory`, those behind them that are arranged */
+        image; /* where its arrays will be in `memory`, those after them that are arranged */
     bool arranged;
     struct device_arrangement arrangement;
     char *memory;
@@ -227,7 +227,7 @@ static struct device_chunk chunk_at(const struct coming *coming) {
     };
 }
 
-/* What is arranged lies behind the image. */
+/* What is arranged follows the image. */
 static int arrange(struct device_chunks *chunks, const struct coming *coming,
                    struct device_chunk *chunk) {
     int code = device_room_reserve(chunks->device, &chunks->scratch,

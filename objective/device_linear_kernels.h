@@ -30,7 +30,7 @@ PORTABLE void dense_add_column(uint32_t type, uint32_t count, const void *value,
     REGISTERS for (uint32_t r = 0; r < DENSE_TOGETHER; r++) if (r < count) sum[r] += v[r] * x;
 }
 
-/* Part `p` of rows that are `apart` from each other, n columns each. Columns behind the last whole
+/* Part `p` of rows that are `apart` from each other, n columns each. Columns after the last whole
  * lanes are read with those before them, which then count as 0, as the processor does it. */
 PORTABLE void dense_part(uint32_t type, uint32_t count, const void *value, uint64_t first,
                          uint64_t apart, uint64_t n, uint32_t p, const double *x, double *sum) {

@@ -122,7 +122,7 @@ struct network_check_arguments {
 
 /* What rounding asks of a tensor. */
 struct network_tensor {
-    uint64_t end;   /* the first element behind it */
+    uint64_t end;   /* the first element after it */
     uint64_t first; /* element */
     uint64_t first_exponent, columns;
     uint32_t by_row;

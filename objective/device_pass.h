@@ -83,7 +83,7 @@ struct device_costs {
 };
 
 /* What a family computes on a device, to the bits of its struct family_compute. `own` is what
- * open() has made. Functions answer as those of device/device.h, and put their work into the
+ * open() has made. Functions return what those of device/device.h do, and put their work into the
  * compute queue; where one is NULL there is nothing to do. */
 struct device_family {
     const struct family *family;

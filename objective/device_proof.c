@@ -167,8 +167,8 @@ struct hessian_totals {
     int64_t triangle[PROOF_TRIANGLE];
 };
 
-static int curve_on_device(struct device *device, const int16_t *exponent, struct proof_case *data,
-                           struct hessian_totals *hessian) {
+static int hessian_on_device(struct device *device, const int16_t *exponent,
+                             struct proof_case *data, struct hessian_totals *hessian) {
     const struct objective_device_settings settings = {.shape = data->shape,
                                                        .curvature = true,
                                                        .block_columns =
@@ -180,10 +180,10 @@ static int curve_on_device(struct device *device, const int16_t *exponent, struc
                                                        .chunk = give,
                                                        .context = data};
     const struct objective_device_work work = {.kind = OBJECTIVE_DEVICE_CURVATURE,
-                                               .first = PROOF_CURVED_CHUNK,
+                                               .first = PROOF_HESSIAN_CHUNK,
                                                .count = 1,
                                                .sums = true,
-                                               .bounds = bounds_of_one(PROOF_CURVED_BOUND),
+                                               .bounds = bounds_of_one(PROOF_HESSIAN_BOUND),
                                                .sampling = proof_sampling};
     uint64_t n = objective_parameters(&data->shape);
     struct objective_device_result result = {0};
@@ -193,16 +193,16 @@ static int curve_on_device(struct device *device, const int16_t *exponent, struc
     return code;
 }
 
-static void curve_here(const struct proof_case *data, const int16_t *exponent,
-                       struct hessian_totals *hessian) {
+static void hessian_here(const struct proof_case *data, const int16_t *exponent,
+                         struct hessian_totals *hessian) {
     const struct objective_sample sample = {.form = &second_sampled,
                                             .exponent = exponent,
                                             .examples = PROOF_ROWS,
                                             .columns = objective_columns(&data->shape),
-                                            .derivative_exponent = PROOF_CURVED_BOUND,
+                                            .derivative_exponent = PROOF_HESSIAN_BOUND,
                                             .sampling = proof_sampling};
     struct objective_scratch *scratch = objective_scratch_new(&data->shape);
-    objective_curvature(&data->shape, &sample, &data->rows, PROOF_CURVED_CHUNK, data->parameters,
+    objective_curvature(&data->shape, &sample, &data->rows, PROOF_HESSIAN_CHUNK, data->parameters,
                         hessian->triangle, scratch, &hessian->result);
     objective_scratch_free(scratch);
 }
@@ -224,8 +224,8 @@ static int prove_curvature(struct device *device, const struct proof_data *proof
     if (objective_device_cannot(&data.shape, true))
         return 0;
     struct hessian_totals *hessian = memory_new(2, sizeof *hessian);
-    curve_here(&data, proof->exponent, &hessian[1]);
-    int code = curve_on_device(device, proof->exponent, &data, &hessian[0]);
+    hessian_here(&data, proof->exponent, &hessian[1]);
+    int code = hessian_on_device(device, proof->exponent, &data, &hessian[0]);
     if (!code && !is_hessian_alike(&hessian[0], &hessian[1]))
         code = differs(device, &data, "second derivatives");
     free(hessian);

@@ -155,7 +155,7 @@ PORTABLE uint64_t arrange_share(const struct arrange_columns_arguments *argument
     return (uint64_t)arguments->features * thread / threads;
 }
 
-/* next[j] = what stands before column j, of a thread's share; answers what follows. */
+/* next[j] = what stands before column j, of a thread's share; returns what follows. */
 PORTABLE uint32_t arrange_begin(const struct arrange_columns_arguments *arguments, uint64_t j,
                                 uint64_t end, uint32_t before) {
     for (; j < end; j++) {

@@ -1,4 +1,4 @@
-/* Which family a shape is of, and what the family answers for it. */
+/* Which family a shape is of, and what follows from the family. */
 #include "objective/family.h"
 
 #include <math.h>

@@ -32,7 +32,7 @@ bool kronecker_suits(const struct objective_shape *shape);
 struct kronecker; /* opaque; shared by threads */
 
 /* The factors of a layout as a vector of kronecker_size() doubles: kronecker_find() makes it, and
- * it travels over the wire. kronecker_new() copies it, and answers NULL if it is not valid. */
+ * it travels over the wire. kronecker_new() copies it, and returns NULL if it is not valid. */
 uint64_t kronecker_size(const struct layout *layout);
 struct kronecker *kronecker_new(const struct layout *layout, const double *factors);
 

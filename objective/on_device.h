@@ -5,7 +5,7 @@
  * copied to it each time, beside the computation of those before them. Chunks are computed in
  * groups, as many in one go as there is room for what comes between.
  *
- * Functions answer 0, or a code with its text recorded: ERROR_UNAVAILABLE if the device failed or
+ * Functions return 0, or a code with its text recorded: ERROR_UNAVAILABLE if the device failed or
  * has too little memory, or what `chunk` answered. After a failure only objective_device_free() is
  * of use; results and sums are of no use. All functions are for one thread at a time. */
 #ifndef DML_OBJECTIVE_ON_DEVICE_H

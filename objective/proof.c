@@ -23,12 +23,12 @@ struct proof_data *proof_data_new(void) {
         data->value[i] = (float)(random_unit(&random) - 0.5);
     }
     for (uint32_t i = 0; i < PROOF_ROWS * PROOF_SHORT; i++)
-        data->short_feature[i] = i % PROOF_CURVED;
+        data->short_feature[i] = i % PROOF_HESSIAN_FEATURES;
     for (uint32_t i = 0; i < PROOF_PARAMETERS; i++)
         data->parameters[i] = 4 * (random_unit(&random) - 0.5);
     memcpy(data->parted, data->parameters, sizeof data->parted);
-    data->parted[PROOF_FEATURES] = data->parted[PROOF_CURVED] = 1;
-    data->parted[PROOF_FEATURES + 1] = data->parted[PROOF_CURVED + 1] = -0.5;
+    data->parted[PROOF_FEATURES] = data->parted[PROOF_HESSIAN_FEATURES] = 1;
+    data->parted[PROOF_FEATURES + 1] = data->parted[PROOF_HESSIAN_FEATURES + 1] = -0.5;
     data->lists_start[2] = data->lists_class[1] = 2;
     data->lists = (struct label_lists){2, data->lists_start, data->lists_class};
     for (uint32_t j = 0; j <= PROOF_FEATURES; j++)
@@ -83,11 +83,11 @@ struct proof_case proof_linear(const struct proof_data *data, enum objective_kin
 
 struct proof_case proof_curvature(const struct proof_data *data, enum objective_kind kind,
                                   bool dense) {
-    return (struct proof_case){
-        .shape = shape_of(kind, PROOF_CURVED),
-        .rows = dense ? dense_rows(data, PROOF_CURVED)
-                      : sparse_rows(data, PROOF_CURVED, data->short_start, data->short_feature),
-        .parameters = parameters_of(data, kind)};
+    return (struct proof_case){.shape = shape_of(kind, PROOF_HESSIAN_FEATURES),
+                               .rows = dense ? dense_rows(data, PROOF_HESSIAN_FEATURES)
+                                             : sparse_rows(data, PROOF_HESSIAN_FEATURES,
+                                                           data->short_start, data->short_feature),
+                               .parameters = parameters_of(data, kind)};
 }
 
 struct proof_case proof_network(struct proof_data *data, enum activation activation,
@@ -156,12 +156,12 @@ static uint64_t hash_of_curvature(const struct proof_data *data, enum objective_
                                       .exponent = data->exponent,
                                       .examples = START_ROWS,
                                       .columns = objective_columns(&hessian.shape),
-                                      .derivative_exponent = PROOF_CURVED_BOUND,
+                                      .derivative_exponent = PROOF_HESSIAN_BOUND,
                                       .sampling = proof_sampling};
     struct objective_scratch *scratch = objective_scratch_new(&hessian.shape);
     struct objective_hessian result;
     int64_t *triangle = memory_new(PROOF_TRIANGLE, sizeof *triangle);
-    objective_curvature(&hessian.shape, &sample, &hessian.rows, PROOF_CURVED_CHUNK,
+    objective_curvature(&hessian.shape, &sample, &hessian.rows, PROOF_HESSIAN_CHUNK,
                         hessian.parameters, triangle, scratch, &result);
     double totals[] = {result.trace_leverage, result.trace, (double)result.sampled};
     uint64_t hash = hash64_seeded(triangle, PROOF_TRIANGLE * sizeof *triangle, seed);

@@ -14,10 +14,10 @@ enum { PROOF_VALUES = PROOF_ROWS * PROOF_FEATURES };
 enum { PROOF_PARAMETERS = (PROOF_FEATURES + 1) * PROOF_OUTPUTS }; /* most of a linear model */
 
 /* For curvature, which costs more a feature. Short rows follow each other over the features. */
-enum { PROOF_CURVED = 45, PROOF_SHORT = PROOF_CURVED / 9 };
-enum { PROOF_CURVED_PARAMETERS = (PROOF_CURVED + 1) * PROOF_OUTPUTS };
-enum { PROOF_TRIANGLE = PROOF_CURVED_PARAMETERS * (PROOF_CURVED_PARAMETERS + 1) / 2 };
-enum { PROOF_CURVED_CHUNK = 1, PROOF_CURVED_BOUND = 6 };
+enum { PROOF_HESSIAN_FEATURES = 45, PROOF_SHORT = PROOF_HESSIAN_FEATURES / 9 };
+enum { PROOF_HESSIAN_PARAMETERS = (PROOF_HESSIAN_FEATURES + 1) * PROOF_OUTPUTS };
+enum { PROOF_TRIANGLE = PROOF_HESSIAN_PARAMETERS * (PROOF_HESSIAN_PARAMETERS + 1) / 2 };
+enum { PROOF_HESSIAN_CHUNK = 1, PROOF_HESSIAN_BOUND = 6 };
 static const struct row_sampling proof_sampling = {.rate = 0.05, .floor = 0.1, .sample_seed = 1};
 
 /* Networks get fewer rows: without fused products in hardware they take long. Units that fill lanes

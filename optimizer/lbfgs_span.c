@@ -167,7 +167,7 @@ static void add_at(const struct lbfgs *o, struct bytes *program) {
 }
 
 static bool asks_for_losses(enum span_answer asked) {
-    return asked != SPAN_CURVED && asked != SPAN_SECOND;
+    return asked != SPAN_HESSIAN_PRODUCT && asked != SPAN_SECOND;
 }
 
 static bool asks_for_slopes(enum span_answer asked) {
@@ -180,7 +180,7 @@ static enum optimizer_want measure_trial(struct lbfgs *o, enum span_answer asked
     const struct common *common = &o->common;
     const bool all = asked == SPAN_ALL || asked == SPAN_SECOND;
     struct operation slopes = {.code = OPERATION_ROWS_SLOPES};
-    struct operation second = {.code = all ? OPERATION_ROWS_SECOND : OPERATION_ROWS_CURVED,
+    struct operation second = {.code = all ? OPERATION_ROWS_SECOND : OPERATION_ROWS_HESSIAN_PRODUCT,
                                .slot = common->window.candidate,
                                .alpha = common->span.rate,
                                .serial = common->span.kept.sample_seed};
@@ -195,7 +195,7 @@ static enum optimizer_want measure_trial(struct lbfgs *o, enum span_answer asked
         slopes.count = window_slots(&common->window, slopes.slots);
         program_add(program, &slopes);
     }
-    if (all || asked == SPAN_NEWEST || asked == SPAN_CURVED) {
+    if (all || asked == SPAN_NEWEST || asked == SPAN_HESSIAN_PRODUCT) {
         second.count = window_slots(&common->window, second.slots);
         program_add(program, &second);
     }
@@ -303,7 +303,7 @@ static enum optimizer_want trial_measured(struct lbfgs *o, const double *scalars
         trial.slopes = scalars;
         scalars += span->count;
     }
-    trial.newest = asked == SPAN_NEWEST || asked == SPAN_CURVED ? scalars : NULL;
+    trial.newest = asked == SPAN_NEWEST || asked == SPAN_HESSIAN_PRODUCT ? scalars : NULL;
     trial.second = asked == SPAN_ALL || asked == SPAN_SECOND ? scalars : NULL;
     if (!o->started || is_checking(o))
         return x_measured(o, &trial, program);

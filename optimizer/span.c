@@ -119,8 +119,8 @@ static void scaled_hessian(const struct span *span, const struct window *window,
 
 /* What is known of a step. */
 struct newton {
-    bool curved;    /* the newest direction is */
-    bool dependent; /* a direction that is curved seems to depend on newer ones */
+    bool positive;  /* the second derivative along the newest direction is */
+    bool dependent; /* a direction along which H is positive seems to depend on newer ones */
 };
 
 /* The step −(H + damping)⁻¹γ, and its curvature by H. */
@@ -135,7 +135,7 @@ static struct newton newton_step(struct span *span, const struct window *window,
     for (uint32_t i = 0; i < n; i++)
         h[(size_t)i * n + i] += span->damping;
     dense_semidefinite_solve(n, h, PIVOT_LEAST, b);
-    struct newton found = {.curved = units[0] > 0};
+    struct newton found = {.positive = units[0] > 0};
     for (uint32_t i = 0; i < n; i++) {
         span->step[n - 1 - i] = units[i] * b[i];
         found.dependent |= b[i] == 0 || units[i] == 0;
@@ -183,11 +183,11 @@ static enum span_answer next_step(struct span *span, const struct window *window
     if (span->steps == 0)
         memcpy(span->slopes, slopes, span->count * sizeof slopes[0]);
     struct newton found = newton_step(span, window, slopes);
-    if (!span->kept.exact && (found.dependent || !found.curved))
+    if (!span->kept.exact && (found.dependent || !found.positive))
         return measure_anew(span);
-    if (!found.curved && span->rate < 1)
+    if (!found.positive && span->rate < 1)
         return take_all_rows(span);
-    if (!found.curved)
+    if (!found.positive)
         plain_step(span);
     span->slope = dot(span->count, slopes, span->step);
     bool falls = span->slope < 0 && isfinite(span->slope);
@@ -197,7 +197,7 @@ static enum span_answer next_step(struct span *span, const struct window *window
         return span->rate < 1 ? take_all_rows(span) : stop(span);
     if (span->steps == 0)
         span->decrement = -span->slope;
-    else if (found.curved && -span->slope <= DECREMENT_ENOUGH * span->decrement)
+    else if (found.positive && -span->slope <= DECREMENT_ENOUGH * span->decrement)
         return stop(span);
     if (span->steps >= STEPS_SAMPLED && span->rate < 1)
         return take_all_rows(span);
@@ -361,7 +361,7 @@ enum span_answer span_begin(struct span *span, const struct window *window,
     if (!span->kept.slopes)
         return keeps ? SPAN_NEWEST : SPAN_ALL;
     begin_known(span, window, &before);
-    return keeps ? SPAN_CURVED : SPAN_SECOND;
+    return keeps ? SPAN_HESSIAN_PRODUCT : SPAN_SECOND;
 }
 
 enum span_answer span_next(struct span *span, const struct window *window,

@@ -76,14 +76,15 @@ struct span {
 
 /* What is to be measured at span_point(). */
 enum span_answer {
-    SPAN_LOSS,   /* the loss and the largest derivative */
-    SPAN_SLOPES, /* the slopes as well */
-    SPAN_NEWEST, /* and second derivatives by the newest direction and each */
-    SPAN_ALL,    /* and all second derivatives */
-    SPAN_CURVED, /* second derivatives by the newest direction and each, as the rest is known */
-    SPAN_SECOND, /* all second derivatives likewise */
-    SPAN_ACCEPT, /* nothing: c is the minimum, about */
-    SPAN_FAIL,   /* nothing: there is no decrease */
+    SPAN_LOSS,            /* the loss and the largest derivative */
+    SPAN_SLOPES,          /* the slopes as well */
+    SPAN_NEWEST,          /* and second derivatives by the newest direction and each */
+    SPAN_ALL,             /* and all second derivatives */
+    SPAN_HESSIAN_PRODUCT, /* second derivatives by the newest direction and each, as the rest is
+                             known */
+    SPAN_SECOND,          /* all second derivatives likewise */
+    SPAN_ACCEPT,          /* nothing: c is the minimum, about */
+    SPAN_FAIL,            /* nothing: there is no decrease */
 };
 
 /* Sums over rows at a trial, with their weights. */

@@ -31,7 +31,7 @@
 
 /* ---- errors ---- */
 
-/* Keeps the error that was just set as the first of the plug-in. Answers `code`. */
+/* Keeps the error that was just set as the first of the plug-in. Returns `code`. */
 static int plugin_remember(struct plugin *plugin, int code) {
     if (code && !plugin->code) {
         plugin->code = code;
@@ -341,7 +341,7 @@ const struct plugin_description *plugin_description(const struct plugin *plugin)
 
 /* ---- the memories that a library's process shares, as its parent sees them ---- */
 
-/* So many bytes before an array that the library writes hold a pattern, and so do those behind it
+/* So many bytes before an array that the library writes hold a pattern, and so do those after it
  * up to the end of the memory. Whoever takes the array looks whether they still do. To add a number
  * to the pattern, read as a double, changes it unless the number is tiny. */
 #define GUARD_BYTES 4096
@@ -387,7 +387,7 @@ int plugin_room(struct plugin *plugin, enum plugin_shared which, size_t bytes) {
                                 plugin->source.library, bytes));
 }
 
-/* The array ends with the memory, up to the rest of a line of the cache. So a write far behind it
+/* The array ends with the memory, up to the rest of a line of the cache. So a write far beyond it
  * ends the process. */
 int plugin_write_room(struct plugin *plugin, enum plugin_shared which, uint64_t count,
                       uint64_t *at) {

@@ -46,7 +46,7 @@ int plugin_write_room(struct plugin *plugin, enum plugin_shared which, uint64_t 
                       uint64_t *at);
 
 /* Copies these doubles out, as the library may change them at any time. ERROR_PLUGIN if something
- * was written before or behind them; `function` names the one to blame. */
+ * was written before or after them; `function` names the one to blame. */
 int plugin_take(struct plugin *plugin, enum plugin_shared which, const char *function,
                 uint64_t count, double *to);
 

@@ -128,7 +128,7 @@ static int compare_element(struct gradient_trial *trial, uint64_t element,
     return code;
 }
 
-/* Some elements of a tensor, drawn evenly, that are 0 or are not. Answers how many. */
+/* Some elements of a tensor, drawn evenly, that are 0 or are not. Returns how many. */
 static uint32_t draw(struct gradient_trial *trial, const struct layout_tensor *tensor, bool zero,
                      uint32_t most, uint64_t *drawn) {
     uint64_t seen = 0;

@@ -118,7 +118,7 @@ int plugin_check_gradient(struct plugin *plugin, const struct plugin_data *data,
                           const struct rows *rows, const struct layout *layout,
                           struct plugin_gradient *found);
 
-/* The library's process: what dml-replica does with the arguments behind PLUGIN_OPTION. Answers the
+/* The library's process: what dml-replica does with the arguments after PLUGIN_OPTION. Returns the
  * status to exit with. */
 int plugin_process(int argc, char **argv);
 

@@ -217,7 +217,7 @@ VECTOR_CLONES static void copy_offsets(uint32_t *restrict offset, const uint32_t
         offset[i] = element[i] - first;
 }
 
-/* One list behind the other: the shard adds them up. */
+/* One list after the other: the shard adds them up. */
 static void encode_lists(struct flush *flush, struct flush_slice *slice,
                          const struct sum_lists *lists, struct range range, size_t *used) {
     uint64_t entries = 0, at = 0;

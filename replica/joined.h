@@ -1,5 +1,5 @@
 /* A vector whose parts lie in memory of other processes, seen as one: their pages are mapped here,
- * one part behind the other, so nothing of it is copied. What is read is what is there at that
+ * one part after the other, so nothing of it is copied. What is read is what is there at that
  * moment; wire/bulk.h says until when that stands. A part that cannot be mapped, as it came over a
  * network or begins within a page, is copied. */
 #ifndef DML_REPLICA_JOINED_H

@@ -42,10 +42,11 @@ static bool fetches_by_rows(const struct replica *replica) {
            (is_of_network(replica) || some_are_remote(replica));
 }
 
-/* The number of the first row of a chunk; of what the set has not, that behind all rows. */
+/* The number of the first row of a chunk; of a chunk that the set does not have, the number after
+ * the last row. */
 static uint64_t number_of_row(const struct replica *replica, uint64_t chunk) {
-    uint64_t behind = replica->chunk_count, rows = replica->flushes.sizes.rows;
-    uint64_t row = replica->chunk_row[chunk < behind ? chunk : behind];
+    uint64_t end = replica->chunk_count, rows = replica->flushes.sizes.rows;
+    uint64_t row = replica->chunk_row[chunk < end ? chunk : end];
     return (row < rows ? row : rows) * replica->flushes.sizes.outputs;
 }
 
@@ -408,7 +409,7 @@ static void take_parameters(struct replica *replica, uint32_t shard, struct rang
         heartbeat_copy(replica->own_parameters + at, bulk->data, bulk->length);
 }
 
-/* The gradient of l2 by a tensor's weights, whose rows have these penalties, or 1; answers l2's
+/* The gradient of l2 by a tensor's weights, whose rows have these penalties, or 1; returns l2's
  * part of the loss. */
 static double penalise(const struct layout_tensor *tensor, const struct column_scaling *columns,
                        double l2, const double *vector, double *pull) {

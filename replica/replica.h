@@ -18,15 +18,15 @@
 #include "wire/message.h"
 
 enum action_kind {
-    ACTION_OPEN_SET, /* open `setup`'s data set in place of any other; answer replica_opened(), or
-                        replica_device_failed() */
-    ACTION_CONNECT,  /* connect to shard `shard` at `address`; answer replica_connected(). An
+    ACTION_OPEN_SET, /* open `setup`'s data set in place of any other; then call replica_opened(),
+                        or replica_device_failed() */
+    ACTION_CONNECT,  /* connect to shard `shard` at `address`; then call replica_connected(). An
                         earlier, unanswered connect for this shard is given up */
     ACTION_CLOSE,    /* close `link` */
-    ACTION_COMPUTE,  /* `computation`; answer replica_computed() */
+    ACTION_COMPUTE,  /* `computation`; then call replica_computed() */
     ACTION_STOP,     /* stop the computation at its next chunk; it is answered all the same */
     ACTION_GATHER, /* the workers' sums into `into`, `sums` elements from `first` on; all others are
-                      0. Answer replica_gathered() */
+                      0. Then call replica_gathered() */
 };
 
 /* The data set and objective to work on. */
@@ -116,7 +116,7 @@ void replica_rows_of_chunks(struct replica *replica, const uint64_t *first, uint
 void replica_device_failed(struct replica *replica, int error, const char *reason,
                            struct outbox *out);
 
-/* Answers to actions. `error` is 0 or an error code with its text in `reason`. */
+/* What came of actions. `error` is 0 or an error code with its text in `reason`. */
 void replica_opened(struct replica *replica, int error, const char *reason, int64_t now_ns,
                     struct outbox *out);
 void replica_connected(struct replica *replica, uint32_t shard, uint32_t link, int error,

@@ -35,7 +35,7 @@ struct portion {
     uint8_t flags;
 };
 
-/* Whether a flush comes behind it. */
+/* Whether a flush follows it. */
 static inline bool portion_is_flushed(const struct portion *portion) {
     return portion->flags & (PORTION_SOLO | PORTION_LAST);
 }
@@ -77,13 +77,13 @@ struct evaluation {
     uint32_t strip;           /* of what is accrued, or, where nothing is, was computed last */
     struct fetch fetch;       /* what FETCH went out for last, */
     uint32_t fetched;         /* and how many shards have sent what they have of it */
-    uint64_t in_succession;   /* how many numbers of rows were asked for, one behind the other */
+    uint64_t in_succession;   /* how many numbers of rows were asked for, one after the other */
     bool has_upper;           /* the parameters of the upper layers are in replica->upper */
     bool fetch_by_portion;    /* over so few chunks that each portion's columns are scanned first */
     uint32_t scanned_strip;   /* + 1: of tiles, where columns of a portion were scanned last */
     bool begun;               /* all have answered before: each has begun the evaluation */
     bool resting;             /* REST came last: there is no portion for now */
-    bool flush_due;           /* the last portion asked for a flush behind it */
+    bool flush_due;           /* the last portion asked for a flush after it */
     bool starved;             /* a flush is due, but all buffers are in use */
     bool exceeded;            /* a derivative was beyond its bound: no sums from now on */
     struct portion *portions; /* handed out and not yet started */
@@ -146,14 +146,14 @@ struct replica {
     uint32_t shard_count;
     struct shard_link *shards;
     struct range *ranges;           /* a shard each */
-    bool *remote;                   /* likewise: no memory is shared with it */
+    bool *remote;                   /* of each shard: no memory is shared with it */
     struct column_scaling *columns; /* the scaling of the point that is fetched; NULL: none */
     uint64_t columns_set;           /* of them, those that came since the last REPLICA_SETUP */
     struct kronecker_point kronecker;
     struct scaled_rows scaled;
     struct needs needs;  /* of the set at hand; zeroed memory: points are fetched whole */
     struct needs of_few; /* the needs of the evaluation under way, over few chunks */
-    uint64_t *chunk_row; /* first row of each chunk, and that behind the last; owned. NULL: vectors
+    uint64_t *chunk_row; /* first row of each chunk, and the end of the last; owned. NULL: vectors
                              of rows are fetched whole */
     uint32_t chunk_count;
 

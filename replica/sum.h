@@ -27,7 +27,7 @@ struct sum {
     uint64_t most;
     enum sum_state state;
     struct touched columns; /* of a sum by parameters that looks: those of the data whose elements
-                               it may have, besides what lies behind the elements of all columns */
+                               it may have, besides what follows the elements of all columns */
     uint64_t weights, end;  /* elements of a column, and of all that sum_look() was told of */
     uint64_t noted;         /* values of the rows that it was told of */
     bool listed;            /* what it holds is in `list`; elements are zero */
@@ -74,7 +74,7 @@ void sum_list_release(struct sum_list *list); /* leaves zeroed memory */
 
 /* Writes elements [first, end) of what `count` sums, not listed, hold together to `into`, and
  * zeroes them.
- * Threads may do this at once for ranges of their own; sums_gathered() comes behind all of them. */
+ * Threads may do this at once for ranges of their own; sums_gathered() comes after all of them. */
 void sums_gather(struct sum *const *sums, unsigned count, uint64_t first, uint64_t end,
                  int64_t *into);
 

@@ -77,7 +77,7 @@ static enum strip_shape strip_shape(const struct workers *workers) {
     return last ? STRIP_LAST : STRIP_ANY;
 }
 
-/* Base exponents of the strip: those of its columns, and behind the last that of the bias, or those
+/* Base exponents of the strip: those of its columns, and after the last that of the bias, or those
  * of the upper layers. */
 static const int16_t *strip_exponents(const struct workers *workers) {
     const struct workers_settings *settings = &workers->settings;

@@ -71,8 +71,8 @@ void workers_stop(struct workers *workers);
 
 enum work { WORK_NONE, WORK_COMPUTE, WORK_GATHER };
 
-/* The work that has ended since the last call. For a computation its answer is in *computed; for
- * gathering, in that only what is said of errors. */
+/* The work that has ended since the last call. For a computation *computed is what came out; for
+ * gathering it has errors alone. */
 enum work workers_take(struct workers *workers, struct computed *computed);
 
 #endif

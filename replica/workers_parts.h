@@ -43,7 +43,7 @@ struct workers {
 
     pthread_mutex_t mutex; /* guards `ended`, `to_start` and `closing` */
     pthread_cond_t posted;
-    enum work ended;   /* what workers_take() will answer next */
+    enum work ended;   /* what workers_take() will return next */
     unsigned to_start; /* how many threads more are to join the current work */
     bool closing;
 

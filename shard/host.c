@@ -283,14 +283,14 @@ static void find_curvature(const struct pass_step *step, struct block_part part,
 /* Σ (a − b)²·curvature, as pass_product() has it. */
 static double metric_of_step(const struct pass_step *step, const struct pass_block *block,
                              struct block_part part) {
-    double *by = block->room[0], *curved = block->room[1];
+    double *by = block->room[0], *curvature = block->room[1];
     vector_add(part.count, by, step->a + part.first, -1, step->b + part.first);
-    find_curvature(step, part, curved);
-    vector_multiply(part.count, curved, by, curved);
-    return vector_dot(part.count, by, curved);
+    find_curvature(step, part, curvature);
+    vector_multiply(part.count, curvature, by, curvature);
+    return vector_dot(part.count, by, curvature);
 }
 
-/* As pass_curved() has it. */
+/* As pass_by_curvature() has it. */
 static void divide_by_curvature(const struct pass_step *step, struct block_part part, double *out) {
     find_curvature(step, part, out);
     vector_divide(part.count, out, step->a + part.first, out);

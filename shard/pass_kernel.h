@@ -237,14 +237,14 @@ PORTABLE double pass_curvature(const struct pass_step *step, uint64_t i) {
 }
 
 /* An element that has no curvature counts nothing. */
-PORTABLE double pass_curved(const struct pass_step *step, uint64_t i) {
+PORTABLE double pass_by_curvature(const struct pass_step *step, uint64_t i) {
     double curvature = pass_curvature(step, i);
     return curvature > 0 ? step->a[i] / curvature : 0;
 }
 
 PORTABLE double pass_product(const struct pass_step *step, uint64_t i) {
     if (step->code == PASS_GAP)
-        return step->a[i] * pass_curved(step, i);
+        return step->a[i] * pass_by_curvature(step, i);
     if (step->code == PASS_DOT)
         return step->a[i] * pass_factor(step, i);
     double of_step = step->a[i] - step->b[i];

@@ -20,7 +20,7 @@ static bool is_of_window(const struct operation *operation) {
     case OPERATION_ROWS_AT:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_SECOND:
-    case OPERATION_ROWS_CURVED:
+    case OPERATION_ROWS_HESSIAN_PRODUCT:
         return true;
     default:
         return false;
@@ -33,7 +33,7 @@ static bool has_slot(const struct operation *operation) {
     case OPERATION_HISTORY_DOTS:
     case OPERATION_MASK:
     case OPERATION_KEEP:
-    case OPERATION_ROWS_CURVED:
+    case OPERATION_ROWS_HESSIAN_PRODUCT:
         return true;
     case OPERATION_ROWS_TAKE:
         return operation->vector == ROWS_PRODUCT;
@@ -320,7 +320,7 @@ static void plan_tensor_squares(const struct planner *planner) {
 }
 
 /* The curvature of what is not regularised is alpha times its share alone. */
-static void plan_curved(const struct planner *planner, uint32_t code) {
+static void plan_by_curvature(const struct planner *planner, uint32_t code) {
     const struct registers *registers = planner->registers;
     struct pass_step step = sums_of(planner, code, 1);
     step.square = registers->resident ? registers->resident->square : registers->scaling.square;
@@ -333,11 +333,11 @@ static void plan_curved(const struct planner *planner, uint32_t code) {
 }
 
 static void plan_gap(const struct planner *planner) {
-    plan_curved(planner, PASS_GAP);
+    plan_by_curvature(planner, PASS_GAP);
 }
 
 static void plan_metric(const struct planner *planner) {
-    plan_curved(planner, PASS_METRIC);
+    plan_by_curvature(planner, PASS_METRIC);
 }
 
 /* Scalars of a slot are s·a, q·a, s·y and q·y. */

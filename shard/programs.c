@@ -276,8 +276,8 @@ static int check_rows(const struct shard *shard, const struct operation *operati
         return error_set(ERROR_INTERNAL,
                          "a program takes sizes of rows, but this shard was not set "
                          "up for tiles");
-    bool curves =
-        operation->code == OPERATION_ROWS_SECOND || operation->code == OPERATION_ROWS_CURVED;
+    bool curves = operation->code == OPERATION_ROWS_SECOND ||
+                  operation->code == OPERATION_ROWS_HESSIAN_PRODUCT;
     if (curves && !rows_have_second(rows))
         return error_set(ERROR_INTERNAL, "a program measures second derivatives of a loss that has "
                                          "none");
@@ -395,7 +395,7 @@ static int check_operation(const struct shard *shard, const struct operation_lis
     case OPERATION_ROWS_DERIVATIVE:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_SECOND:
-    case OPERATION_ROWS_CURVED:
+    case OPERATION_ROWS_HESSIAN_PRODUCT:
     case OPERATION_ROWS_ADVANCE:
         return check_rows(shard, operation);
     default:

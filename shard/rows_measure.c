@@ -188,8 +188,8 @@ static void add_piece(struct row_piece *piece, const struct operation *operation
     case OPERATION_ROWS_SECOND:
         tile_add(piece, &block->tile);
         break;
-    case OPERATION_ROWS_CURVED:
-        tile_add_curved(piece, &block->tile, block->sums);
+    case OPERATION_ROWS_HESSIAN_PRODUCT:
+        tile_add_hessian_product(piece, &block->tile, block->sums);
         break;
     default:
         assert(operation->code == OPERATION_ROWS_ADVANCE);
@@ -201,13 +201,14 @@ static void add_piece(struct row_piece *piece, const struct operation *operation
 
 /* Whether operation i, the slopes, is followed by the second derivatives of all rows by the same
  * slots, as it is in most trials of few rows. */
-static bool curved_follows(const struct row_measure *measure, size_t i) {
+static bool hessian_product_follows(const struct row_measure *measure, size_t i) {
     if (i + 1 == measure->count)
         return false;
-    const struct operation *slopes = measure->operations[i], *curved = measure->operations[i + 1];
-    return slopes->code == OPERATION_ROWS_SLOPES && curved->code == OPERATION_ROWS_CURVED &&
-           draws_all(curved) && slopes->count == curved->count &&
-           !memcmp(slopes->slots, curved->slots, slopes->count * sizeof slopes->slots[0]);
+    const struct operation *slopes = measure->operations[i], *products = measure->operations[i + 1];
+    return slopes->code == OPERATION_ROWS_SLOPES &&
+           products->code == OPERATION_ROWS_HESSIAN_PRODUCT && draws_all(products) &&
+           slopes->count == products->count &&
+           !memcmp(slopes->slots, products->slots, slopes->count * sizeof slopes->slots[0]);
 }
 
 static void add_piece_to_all(struct row_piece *piece, const struct row_measure *measure,
@@ -218,16 +219,16 @@ static void add_piece_to_all(struct row_piece *piece, const struct row_measure *
         /* All rows become the point. */
         if (operation->code != OPERATION_ROWS_ADVANCE && of_held != piece->held)
             continue;
-        if (!curved_follows(measure, i)) {
+        if (!hessian_product_follows(measure, i)) {
             add_piece(piece, operation, &blocks[i], measure->yields[i]);
             continue;
         }
         /* Both in one reading of the products with the directions. */
-        struct block_sums *slopes = &blocks[i++], *curved = slopes + 1;
-        tile_curve(piece, &curved->tile);
-        piece_dots(
-            piece, operation, 2,
-            (struct slot_sums[]){{piece->weighed, slopes->sums}, {piece->curved, curved->sums}});
+        struct block_sums *slopes = &blocks[i++], *products = slopes + 1;
+        tile_hessian_product(piece, &products->tile);
+        piece_dots(piece, operation, 2,
+                   (struct slot_sums[]){{piece->weighed, slopes->sums},
+                                        {piece->hessian_product, products->sums}});
     }
 }
 
@@ -256,7 +257,8 @@ static bool advances(const struct row_measure *measure) {
 static const struct operation *only_sampled(const struct row_vectors *rows,
                                             const struct row_measure *measure) {
     const struct operation *first = measure->operations[0];
-    bool draws = first->code == OPERATION_ROWS_SECOND || first->code == OPERATION_ROWS_CURVED;
+    bool draws =
+        first->code == OPERATION_ROWS_SECOND || first->code == OPERATION_ROWS_HESSIAN_PRODUCT;
     bool there = known_margins(rows, measure->at);
     return measure->count == 1 && draws && !draws_all(first) && there ? first : NULL;
 }
@@ -317,7 +319,7 @@ static struct block_sums *blocks_new(const struct row_vectors *rows,
         blocks[i].sums = memory_new(operation_scalars(operation), sizeof(double));
         if (operation->code == OPERATION_ROWS_SECOND)
             blocks[i].tile = tile_new(rows, operation, operation->count);
-        if (operation->code == OPERATION_ROWS_CURVED)
+        if (operation->code == OPERATION_ROWS_HESSIAN_PRODUCT)
             blocks[i].tile = tile_new(rows, operation, 1);
     }
     return blocks;
@@ -353,7 +355,8 @@ static size_t next_blocks(struct row_team *team) {
 static void measure_blocks(struct row_team *team, const struct row_measure *own,
                            struct block_sums *blocks) {
     _Alignas(64) double derivatives[BLOCK_ELEMENTS], weighed[BLOCK_ELEMENTS];
-    _Alignas(64) double work[BLOCK_ELEMENTS], margins[BLOCK_ELEMENTS], curved[BLOCK_ELEMENTS];
+    _Alignas(64) double work[BLOCK_ELEMENTS], margins[BLOCK_ELEMENTS],
+        hessian_product[BLOCK_ELEMENTS];
     _Alignas(64) double loss[ROW_BLOCK], diagonal[ROW_BLOCK];
     struct row_vectors *rows = team->rows;
     struct row_piece piece = {.rows = rows,
@@ -363,7 +366,7 @@ static void measure_blocks(struct row_team *team, const struct row_measure *own,
                               .work = work,
                               .diagonal = diagonal,
                               .margins = margins,
-                              .curved = curved};
+                              .hessian_product = hessian_product};
     for (size_t first = next_blocks(team); first < rows->count; first = next_blocks(team)) {
         for (size_t i = first; i < first + BLOCKS_TAKEN * ROW_BLOCK && i < rows->count;
              i += ROW_BLOCK)
@@ -455,7 +458,7 @@ static bool is_measured(const struct operation *operation) {
     case OPERATION_ROWS_DERIVATIVE:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_SECOND:
-    case OPERATION_ROWS_CURVED:
+    case OPERATION_ROWS_HESSIAN_PRODUCT:
     case OPERATION_ROWS_ADVANCE:
         return true;
     default:

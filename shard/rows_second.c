@@ -23,8 +23,8 @@ static void tile_flush(struct row_tile *tile) {
     size_t slots = tile->slots;
     for (size_t first = 0, some; first < tile->rows; first += some) {
         some = tile->rows - first < PRODUCT_ROWS_MAX ? tile->rows - first : PRODUCT_ROWS_MAX;
-        product_triangle(slots, some, tile->plain + first * slots, tile->curved + first * slots,
-                         tile->sums);
+        product_triangle(slots, some, tile->plain + first * slots,
+                         tile->hessian_product + first * slots, tile->sums);
     }
     tile->rows = 0;
 }
@@ -67,31 +67,31 @@ static void gather_rows(const struct row_piece *piece, size_t count, const uint1
     }
 }
 
-/* `curved` = weight·S·Q of one row, of whose S most elements may be 0. */
-static void curve_by_rows(const struct row_piece *piece, size_t i, double weight,
-                          struct row_tile *tile, const double *plain, double *curved) {
+/* `hessian_product` = weight·S·Q of one row, of whose S most elements may be 0. */
+static void multiply_by_rows(const struct row_piece *piece, size_t i, double weight,
+                             struct row_tile *tile, const double *plain, double *hessian_product) {
     const struct row_vectors *rows = piece->rows;
     size_t outputs = rows->outputs, slots = tile->slots;
-    memset(curved, 0, outputs * slots * sizeof *curved);
-    for (size_t k = 0; k < outputs; k++, curved += slots) {
+    memset(hessian_product, 0, outputs * slots * sizeof *hessian_product);
+    for (size_t k = 0; k < outputs; k++, hessian_product += slots) {
         rows->objective->second_row(outputs, rows->labels[piece->first + i],
                                     piece->derivatives + i * outputs, k, tile->second);
         for (size_t j = 0; j < outputs; j++)
             for (size_t s = 0; tile->second[j] != 0 && s < slots; s++)
-                curved[s] += weight * tile->second[j] * plain[j * slots + s];
+                hessian_product[s] += weight * tile->second[j] * plain[j * slots + s];
     }
 }
 
-static void curve_row(const struct row_piece *piece, size_t i, double weight, struct row_tile *tile,
-                      const double *plain, double *curved) {
+static void multiply_row(const struct row_piece *piece, size_t i, double weight,
+                         struct row_tile *tile, const double *plain, double *hessian_product) {
     const struct row_vectors *rows = piece->rows;
     size_t outputs = rows->outputs;
     if (rows->objective->second_product)
         rows->objective->second_product(outputs, rows->labels[piece->first + i],
                                         piece->derivatives + i * outputs, weight, tile->slots,
-                                        plain, curved);
+                                        plain, hessian_product);
     else
-        curve_by_rows(piece, i, weight, tile, plain, curved);
+        multiply_by_rows(piece, i, weight, tile, plain, hessian_product);
 }
 
 /* The second derivatives of several outputs: K rows of the tile for each row that was drawn. */
@@ -103,8 +103,8 @@ static void second_of_rows(const struct row_piece *piece, size_t count, const ui
         some = count - first < most ? count - first : most;
         gather_rows(piece, some, row + first, tile);
         for (size_t i = 0; i < some; i++)
-            curve_row(piece, row[first + i], weight[first + i], tile, tile->plain + i * size,
-                      tile->curved + i * size);
+            multiply_row(piece, row[first + i], weight[first + i], tile, tile->plain + i * size,
+                         tile->hessian_product + i * size);
         tile->rows = some * outputs;
     }
 }
@@ -123,7 +123,7 @@ static void second_of_column(const struct row_piece *piece, size_t count, const 
             for (size_t i = 0; i < tile->rows; i++) {
                 double margin = piece->margins[row[first + i]];
                 tile->plain[i * slots + s] = margin;
-                tile->curved[i * slots + s] = weight[first + i] * margin;
+                tile->hessian_product[i * slots + s] = weight[first + i] * margin;
             }
         }
     }
@@ -194,7 +194,8 @@ void tile_add(const struct row_piece *piece, struct row_tile *tile) {
     }
 }
 
-/* As piece_dots() of `piece->curved`, which is 0 for rows that were not drawn: of few rows. */
+/* As piece_dots() of `piece->hessian_product`, which is 0 for rows that were not drawn: of few
+ * rows. */
 static void drawn_dots(const struct row_piece *piece, const struct operation *operation,
                        const struct drawn_rows *of, double *sums) {
     size_t outputs = piece->rows->outputs;
@@ -202,13 +203,15 @@ static void drawn_dots(const struct row_piece *piece, const struct operation *op
         const void *product = piece_product(piece, operation->slots[s]);
         for (size_t i = 0; i < of->count; i++)
             for (size_t at = of->row[i] * outputs; at < (of->row[i] + 1) * outputs; at++)
-                sums[s] += history_at(piece->rows->stored, product, at) * piece->curved[at];
+                sums[s] +=
+                    history_at(piece->rows->stored, product, at) * piece->hessian_product[at];
     }
 }
 
-/* The piece's `curved` = S times the margins of the operation's slot, of the rows that it draws. */
-static void curve_drawn(const struct row_piece *piece, struct row_tile *tile,
-                        struct drawn_rows *with) {
+/* The piece's `hessian_product` = S times the margins of the operation's slot, of the rows that it
+ * draws. */
+static void multiply_drawn(const struct row_piece *piece, struct row_tile *tile,
+                           struct drawn_rows *with) {
     const struct row_vectors *rows = piece->rows;
     const struct operation *operation = tile->operation;
     const double *of = piece->margins;
@@ -217,27 +220,28 @@ static void curve_drawn(const struct row_piece *piece, struct row_tile *tile,
     if (outputs == 1)
         weigh_second(piece, with);
     read_product(piece, operation->slot, 0, piece->count - 1);
-    memset(piece->curved, 0, piece_numbers(piece) * sizeof *piece->curved);
+    memset(piece->hessian_product, 0, piece_numbers(piece) * sizeof *piece->hessian_product);
     for (size_t i = 0; i < with->count; i++) {
         size_t from = with->row[i] * outputs;
         if (outputs == 1)
-            piece->curved[from] = with->weight[i] * of[from];
+            piece->hessian_product[from] = with->weight[i] * of[from];
         else
-            curve_row(piece, with->row[i], with->weight[i], tile, of + from, piece->curved + from);
+            multiply_row(piece, with->row[i], with->weight[i], tile, of + from,
+                         piece->hessian_product + from);
     }
 }
 
-void tile_curve(const struct row_piece *piece, struct row_tile *tile) {
+void tile_hessian_product(const struct row_piece *piece, struct row_tile *tile) {
     struct drawn_rows with;
     assert(draws_all(tile->operation));
-    curve_drawn(piece, tile, &with);
+    multiply_drawn(piece, tile, &with);
 }
 
-void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, double *sums) {
+void tile_add_hessian_product(const struct row_piece *piece, struct row_tile *tile, double *sums) {
     struct drawn_rows with;
-    curve_drawn(piece, tile, &with);
+    multiply_drawn(piece, tile, &with);
     if (draws_all(tile->operation))
-        piece_dots(piece, tile->operation, 1, &(struct slot_sums){piece->curved, sums});
+        piece_dots(piece, tile->operation, 1, &(struct slot_sums){piece->hessian_product, sums});
     else
         drawn_dots(piece, tile->operation, &with, sums);
 }
@@ -258,14 +262,14 @@ struct row_tile tile_new(const struct row_vectors *rows, const struct operation 
     return (struct row_tile){.operation = operation,
                              .slots = slots,
                              .plain = memory_new(most * slots, sizeof(double)),
-                             .curved = memory_new(most * slots, sizeof(double)),
+                             .hessian_product = memory_new(most * slots, sizeof(double)),
                              .sums = memory_new(slots * slots, sizeof(double)),
                              .second = memory_new(outputs, sizeof(double))};
 }
 
 void tile_release(struct row_tile *tile) {
     free(tile->plain);
-    free(tile->curved);
+    free(tile->hessian_product);
     free(tile->sums);
     free(tile->second);
 }

@@ -17,8 +17,8 @@ struct row_piece {
     double *derivatives; /* by the margins at v; 0 for rows of weight 0, and for held ones */
     double *weighed;     /* those times weights; they themselves without weights */
     double *loss, *work, *diagonal;
-    double *margins; /* of a slot */
-    double *curved;  /* S times those */
+    double *margins;         /* of a slot */
+    double *hessian_product; /* S times those */
 };
 
 static inline size_t piece_at(const struct row_piece *piece) {
@@ -62,7 +62,7 @@ struct row_tile {
     size_t slots;  /* of the operation, or 1 */
     size_t rows;   /* filled: TILE_ROWS at most, or one row's outputs */
     double *plain; /* rows × slots */
-    double *curved;
+    double *hessian_product;
     double *sums;   /* slots × slots: of the block */
     double *second; /* a row of S: outputs */
 };
@@ -82,11 +82,12 @@ static inline bool draws_all(const struct operation *operation) {
     return operation->alpha >= 1;
 }
 
-/* The piece's `curved` = S times the margins of the operation's slot. It draws all rows. */
-void tile_curve(const struct row_piece *piece, struct row_tile *tile);
+/* The piece's `hessian_product` = S times the margins of the operation's slot. It draws all rows.
+ */
+void tile_hessian_product(const struct row_piece *piece, struct row_tile *tile);
 
 /* Adds the products of that with the margins of all slots. Where rows are drawn, it reads Q of
  * those alone. */
-void tile_add_curved(const struct row_piece *piece, struct row_tile *tile, double *sums);
+void tile_add_hessian_product(const struct row_piece *piece, struct row_tile *tile, double *sums);
 
 #endif

@@ -83,7 +83,7 @@ static const unsigned parts[] = {
     [OPERATION_CLIP] = PART_A | PART_B,
     [OPERATION_HELD] = PART_A | PART_L1,
     [OPERATION_ROWS_HELD] = PART_NOTHING,
-    [OPERATION_ROWS_CURVED] = PART_SLOT | PART_SLOTS | PART_ALPHA | PART_SERIAL,
+    [OPERATION_ROWS_HESSIAN_PRODUCT] = PART_SLOT | PART_SLOTS | PART_ALPHA | PART_SERIAL,
     [OPERATION_HIDDEN] = PART_NOTHING,
 };
 
@@ -130,7 +130,7 @@ uint32_t operation_scalars(const struct operation *operation) {
         return 1;
     case OPERATION_WINDOW_DOTS:
     case OPERATION_ROWS_SLOPES:
-    case OPERATION_ROWS_CURVED:
+    case OPERATION_ROWS_HESSIAN_PRODUCT:
         return operation->count;
     case OPERATION_ROWS_SECOND:
         return operation->count * (operation->count + 1) / 2;
@@ -374,10 +374,10 @@ static const char *fault_of_adagrad(const struct operation *o) {
         return "a program that makes a step of Adagrad that may not be finite";
     if (inverts && !(is_positive(o->alpha) && is_positive(o->beta)))
         return "a program that makes a diagonal that may not be finite";
-    bool curved = o->code == OPERATION_GAP || o->code == OPERATION_METRIC;
-    if (curved && !(is_positive(o->alpha) && o->beta >= 0 && o->beta < INFINITY))
+    bool by_curvature = o->code == OPERATION_GAP || o->code == OPERATION_METRIC;
+    if (by_curvature && !(is_positive(o->alpha) && o->beta >= 0 && o->beta < INFINITY))
         return "a program with a curvature of columns that is none";
-    if (curved && !(o->gamma > 0 && o->gamma <= 1))
+    if (by_curvature && !(o->gamma > 0 && o->gamma <= 1))
         return "a program with a curvature of biases that is none";
     if (o->scaled && o->beta != 1)
         return "a program that scales biases twice";
@@ -392,7 +392,7 @@ static const char *fault_of_rows(const struct progress *now, const struct operat
             return "a program that takes a vector of rows which is in no window into a slot of one";
         return NULL;
     case OPERATION_ROWS_SECOND:
-    case OPERATION_ROWS_CURVED:
+    case OPERATION_ROWS_HESSIAN_PRODUCT:
         if (!(operation->alpha > 0 && operation->alpha <= 1))
             return "a program that draws rows at a rate that is none";
         return now->at_rows ? NULL : "a program that measures rows before it says where";

@@ -136,7 +136,7 @@
  *   →k(k+1)/2 ROWS_SECOND k slots rate sample_seed   for i ≥ j, row by row: Σ
  * weight/rate·Q[slot_i]ᵀ·S· Q[slot_j] over the rows with u(sample_seed, 0, row) < rate; S are the
  *                                  second derivatives of the row's loss by its margins
- *   →k     ROWS_CURVED slot k slots rate sample_seed
+ *   →k     ROWS_HESSIAN_PRODUCT slot k slots rate sample_seed
  *                                  the row of ROWS_SECOND that is of `slot`: for each i:
  *                                  Σ weight/rate·Q[slot_i]ᵀ·S·Q[slot]
  *          ROWS_ADVANCE            Z = v, and D is the derivatives there: BEGIN with `rows` gives
@@ -230,7 +230,7 @@ enum operation_code {
     OPERATION_CLIP,
     OPERATION_HELD,
     OPERATION_ROWS_HELD,
-    OPERATION_ROWS_CURVED,
+    OPERATION_ROWS_HESSIAN_PRODUCT,
     OPERATION_HIDDEN,
     OPERATIONS, /* one more than the last */
 };

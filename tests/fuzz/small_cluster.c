@@ -143,7 +143,7 @@ static void carry_out_replica(struct small_cluster *cluster, uint8_t node,
     case ACTION_OPEN_SET:
         work->computing = work->gathering = false;
         work->summed = 0;
-        work->curved = (uint32_t)fmin(CURVED, (double)layout_parameters(&action->setup.layout));
+        work->active = (uint32_t)fmin(ACTIVE, (double)layout_parameters(&action->setup.layout));
         work->rows = (uint32_t)(action->setup.rows < ROWS ? action->setup.rows : ROWS);
         replica_opened(work->replica, 0, "", cluster->now_ns, out);
         break;
@@ -452,7 +452,7 @@ static void make_data(struct small_cluster *cluster) {
     cluster->point = memory_new((size_t)3 * PARAMETERS, sizeof *cluster->point);
     for (size_t i = 0; i < PARAMETERS; i++)
         cluster->exponents[i] = EXPONENT;
-    for (size_t i = 0; i < CURVED; i++) {
+    for (size_t i = 0; i < ACTIVE; i++) {
         cluster->point[PARAMETERS + i] = 1;
         cluster->point[2 * PARAMETERS + i] = small_work_curvature((uint32_t)i);
     }

@@ -35,7 +35,7 @@ struct replica_work {
     bool computing, gathering; /* asked for and not answered yet: */
     struct computation computation;
     int64_t *into;
-    uint32_t curved;      /* elements that the loss depends on */
+    uint32_t active;      /* elements that the loss depends on */
     struct bounds bounds; /* of what is summed up */
     uint32_t summed;      /* chunks in the sums, */
     uint64_t chunks;      /* and which, a bit set */

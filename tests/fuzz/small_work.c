@@ -22,10 +22,10 @@ void small_work_compute(struct replica_work *work, bool squared, struct computed
     const struct computation *computation = &work->computation;
     double loss = 0;
     computed_init(answer, &computation->parts);
-    answer->values = CURVED;
+    answer->values = ACTIVE;
     answer->rows = (struct row_range){0, work->rows};
-    uint32_t elements = parts_take_rows(&computation->parts) ? work->rows : work->curved;
-    for (uint32_t i = 0; i < elements && i < CURVED; i++) {
+    uint32_t elements = parts_take_rows(&computation->parts) ? work->rows : work->active;
+    for (uint32_t i = 0; i < elements && i < ACTIVE; i++) {
         double off = computation->parameters[i] - 1;
         loss += small_work_curvature(i) / 2 * off * off;
         note(&answer->maxima, computation->bounds.count, isnan(off) ? INFINITY : fabs(off));
@@ -51,8 +51,8 @@ static int64_t fixed(double value) {
 static void gather_rows(struct replica_work *work) {
     bool product = work->computation.parts.items[0].kind == EVALUATION_PRODUCT;
     for (uint32_t row = 0; row < work->rows; row++) {
-        bool known = product && work->curved;
-        double number = known ? work->computation.parameters[row % work->curved] : row % 2;
+        bool known = product && work->active;
+        double number = known ? work->computation.parameters[row % work->active] : row % 2;
         int64_t bits;
         memcpy(&bits, &number, sizeof bits);
         work->into[row] = work->chunks >> row / BLOCK_ROWS & 1 ? bits : 0;
@@ -63,12 +63,12 @@ static void gather_rows(struct replica_work *work) {
 static void gather_columns(struct replica_work *work) {
     int exponent = EXPONENT - work->bounds.exponent[0];
     for (uint32_t row = 0; row < work->rows; row++)
-        if (row % CURVED < work->curved && work->chunks >> row / BLOCK_ROWS & 1)
-            work->into[row % CURVED] += fixed(ldexp(work->computation.parameters[row], exponent));
+        if (row % ACTIVE < work->active && work->chunks >> row / BLOCK_ROWS & 1)
+            work->into[row % ACTIVE] += fixed(ldexp(work->computation.parameters[row], exponent));
 }
 
 static void gather_slopes(struct replica_work *work) {
-    for (uint32_t i = 0; i < work->curved; i++) {
+    for (uint32_t i = 0; i < work->active; i++) {
         double slope = small_work_curvature(i) * (work->computation.parameters[i] - 1);
         work->into[i] = fixed(ldexp(slope * work->summed, EXPONENT - work->bounds.exponent[0]));
     }

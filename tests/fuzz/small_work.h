@@ -5,9 +5,9 @@
 #include "tests/fuzz/small_cluster.h"
 
 enum {
-    CURVED = 48,     /* elements that it depends on */
+    ACTIVE = 48,     /* elements that it depends on */
     EXPONENT = 30,   /* the base exponent of all */
-    BLOCK_ROWS = 20, /* of a chunk of training; row i has a value in element i % CURVED alone, */
+    BLOCK_ROWS = 20, /* of a chunk of training; row i has a value in element i % ACTIVE alone, */
     ROWS = 100       /* of all */
 };
 

@@ -238,7 +238,8 @@ static void measure_row(struct memory_rows *rows, const struct operation *o, uin
     for (uint32_t a = 0; a < o->count && o->code == OPERATION_ROWS_SLOPES; a++)
         for (uint32_t k = 0; k < outputs; k++)
             scalars[a] += weight * first[k] * rows->product[o->slots[a]][at + k];
-    bool all = o->code == OPERATION_ROWS_SECOND, curves = all || o->code == OPERATION_ROWS_CURVED;
+    bool all = o->code == OPERATION_ROWS_SECOND,
+         curves = all || o->code == OPERATION_ROWS_HESSIAN_PRODUCT;
     if (!curves || !sampled(o->serial, i, o->alpha))
         return;
     for (uint32_t a = 0; a < o->count; a++)

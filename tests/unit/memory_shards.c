@@ -275,7 +275,7 @@ static uint32_t run_with_window(struct backend *backend, const struct operation 
     case OPERATION_ROWS_DERIVATIVE:
     case OPERATION_ROWS_SLOPES:
     case OPERATION_ROWS_SECOND:
-    case OPERATION_ROWS_CURVED:
+    case OPERATION_ROWS_HESSIAN_PRODUCT:
     case OPERATION_ROWS_ADVANCE:
         return memory_rows_run(backend->rows, o, scalars);
     default:

@@ -31,7 +31,7 @@
 #include "wire/bulk.h"
 
 enum {
-    CURVED_FEATURES = SANITIZED ? 300 : 900
+    HESSIAN_FEATURES = SANITIZED ? 300 : 900
 }; /* a triangle of a tenth of the sums tells as much */
 enum { ROWS = 3000, FEATURES = 3000, TERM = 1 };
 
@@ -285,7 +285,7 @@ static void write_data(const char *path, uint64_t features) {
 
 static void make_set(struct world *world) {
     char *path = memory_format("%s/data.txt", world->folder);
-    write_data(path, is_curvature(world) ? CURVED_FEATURES : FEATURES);
+    write_data(path, is_curvature(world) ? HESSIAN_FEATURES : FEATURES);
     struct pack *pack;
     bool made;
     struct source_options options = {0};

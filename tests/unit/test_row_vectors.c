@@ -5,7 +5,7 @@
 #include "numeric/product.h"
 
 /* More outputs than the second derivatives of a row are computed for at once. */
-enum { OUTPUTS_MOST = PRODUCT_ROWS_MAX + 44, DICE = 17, CURVED = 3 };
+enum { OUTPUTS_MOST = PRODUCT_ROWS_MAX + 44, DICE = 17, NEWEST_SLOT = 3 };
 
 /* One problem: every vector as the whole of it. */
 struct problem {
@@ -132,7 +132,7 @@ static struct operation over_all_slots(enum operation_code code, double rate) {
     struct operation operation = {.code = code, .count = DIRECTIONS, .alpha = rate, .serial = DICE};
     for (uint16_t i = 0; i < DIRECTIONS; i++)
         operation.slots[i] = i;
-    operation.slot = code == OPERATION_ROWS_CURVED ? CURVED : 0;
+    operation.slot = code == OPERATION_ROWS_HESSIAN_PRODUCT ? NEWEST_SLOT : 0;
     return operation;
 }
 
@@ -148,8 +148,9 @@ static void assert_measures(const struct row_yields *yields, const struct expect
     for (size_t i = 0; i < DIRECTIONS * (DIRECTIONS + 1) / 2; i++)
         assert_near(exact_value(sum++), expected->second[i]);
     const struct exact *end = yields->sums + yields->count;
-    for (size_t i = 0; sum < end && i < DIRECTIONS; i++) /* of ROWS_CURVED, if it was asked for */
-        assert_near(exact_value(sum++), second_of(expected, i, CURVED));
+    for (size_t i = 0; sum < end && i < DIRECTIONS;
+         i++) /* of ROWS_HESSIAN_PRODUCT, if it was asked for */
+        assert_near(exact_value(sum++), second_of(expected, i, NEWEST_SLOT));
     assert_int_equal(sum - yields->sums, yields->count);
     assert_near(yields->max, expected->derivative_max);
 }
@@ -170,7 +171,7 @@ static void measure_on_any_number_of_shards(uint32_t outputs, bool weighted, dou
                                            {.code = OPERATION_ROWS_DERIVATIVE},
                                            over_all_slots(OPERATION_ROWS_SLOPES, 0),
                                            over_all_slots(OPERATION_ROWS_SECOND, rate),
-                                           over_all_slots(OPERATION_ROWS_CURVED, rate)};
+                                           over_all_slots(OPERATION_ROWS_HESSIAN_PRODUCT, rate)};
     struct problem *p = problem_new(outputs, weighted);
     struct expected *expected = expected_new(outputs);
     struct row_yields yields[ROW_SHARDS];
@@ -203,16 +204,16 @@ static void rows_are_measured_alike_on_any_number_of_shards(void **state) {
 
 /* Slopes first: then shards may find both in one reading. */
 static void assert_together_as_apart(struct row_cluster *cluster, struct operation slopes,
-                                     struct operation curved) {
+                                     struct operation hessian_product) {
     struct row_yields together, apart;
-    const struct operation one[] = {at_a_point, slopes, curved};
-    const struct operation two[] = {at_a_point, curved, slopes};
+    const struct operation one[] = {at_a_point, slopes, hessian_product};
+    const struct operation two[] = {at_a_point, hessian_product, slopes};
     run_rows(cluster, one, 3, &together);
     run_rows(cluster, two, 3, &apart);
     struct row_yields swapped = apart;
-    memcpy(swapped.sums, apart.sums + curved.count, slopes.count * sizeof *apart.sums);
-    memcpy(swapped.sums + slopes.count, apart.sums, curved.count * sizeof *apart.sums);
-    assert_int_equal(together.count, slopes.count + curved.count);
+    memcpy(swapped.sums, apart.sums + hessian_product.count, slopes.count * sizeof *apart.sums);
+    memcpy(swapped.sums + slopes.count, apart.sums, hessian_product.count * sizeof *apart.sums);
+    assert_int_equal(together.count, slopes.count + hessian_product.count);
     assert_same_bits(&together, &swapped);
 }
 
@@ -221,15 +222,15 @@ static void slopes_and_second_derivatives_are_the_same_together_as_apart(void **
     for (uint32_t outputs = 1; outputs <= 20; outputs += 19) {
         struct problem *p = problem_new(outputs, true);
         struct operation slopes = over_all_slots(OPERATION_ROWS_SLOPES, 0);
-        struct operation curved = over_all_slots(OPERATION_ROWS_CURVED, 0.375);
+        struct operation hessian_product = over_all_slots(OPERATION_ROWS_HESSIAN_PRODUCT, 0.375);
         struct row_cluster cluster;
         row_cluster_init(&cluster, 2, outputs == 1 ? "logistic" : "softmax", outputs, true);
         take_problem(&cluster, p);
-        assert_together_as_apart(&cluster, slopes, curved);
-        curved.slots[0] = DIRECTIONS - 1, curved.slots[DIRECTIONS - 1] = 0;
-        assert_together_as_apart(&cluster, slopes, curved);
+        assert_together_as_apart(&cluster, slopes, hessian_product);
+        hessian_product.slots[0] = DIRECTIONS - 1, hessian_product.slots[DIRECTIONS - 1] = 0;
+        assert_together_as_apart(&cluster, slopes, hessian_product);
         slopes.count--;
-        assert_together_as_apart(&cluster, slopes, curved);
+        assert_together_as_apart(&cluster, slopes, hessian_product);
         row_cluster_release(&cluster);
         free(p);
     }

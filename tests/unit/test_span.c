@@ -92,7 +92,7 @@ static bool asks_for_slopes(enum span_answer asked) {
 }
 
 static bool asks_for_newest(enum span_answer asked) {
-    return asked == SPAN_NEWEST || asked == SPAN_CURVED;
+    return asked == SPAN_NEWEST || asked == SPAN_HESSIAN_PRODUCT;
 }
 
 static bool asks_for_all(enum span_answer asked) {
@@ -211,7 +211,7 @@ static void what_a_search_has_found_the_next_one_does_not_ask_for(void **state) 
                                          .rows = ROWS,
                                          .first = 1,
                                          .slope = newest_slope()};
-        assert_int_equal(span_begin(&span, &span_world.window, &settings), SPAN_CURVED);
+        assert_int_equal(span_begin(&span, &span_world.window, &settings), SPAN_HESSIAN_PRODUCT);
         assert_true(fabs(span.loss - loss) < 1e-12);
         for (uint32_t i = 0; i < 6; i++)
             assert_true(fabs(span.sums[i] - slopes[i]) < 1e-9);
