@@ -1,5 +1,6 @@
 /* What linear models and networks share: the losses of a batch of rows, their weights, and which
  * rows are predicted correctly. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +13,7 @@ struct objective_scratch *batch_scratch_new(const struct objective_shape *shape,
     struct objective_scratch *scratch = memory_new(1, sizeof *scratch);
     size_t margins = (size_t)rows * shape->outputs;
     bool lists = objective_of(shape->kind)->labels == LABEL_LISTS;
+    assert(rows > 0 && shape->outputs > 0);
     scratch->margins = memory_new(margins, sizeof(double));
     scratch->work = memory_new(margins, sizeof(double));
     scratch->loss = memory_new(rows, sizeof(double));
@@ -37,6 +39,7 @@ void objective_scratch_free(struct objective_scratch *scratch) {
 }
 
 struct row_batch batch_at(const struct rows *rows, uint32_t first, uint32_t most) {
+    assert(first < rows->count && most > 0);
     uint32_t left = rows->count - first;
     return (struct row_batch){rows, first, left < most ? left : most};
 }
@@ -50,6 +53,7 @@ static const double *labels_of(const struct row_batch *batch, size_t outputs,
     const struct label_lists *lists = batch->rows->lists;
     if (!scratch->listed)
         return label;
+    assert(lists);
     memset(scratch->listed, 0, batch->count * outputs * sizeof(double));
     for (size_t i = 0; i < batch->count; i++)
         for (uint32_t at = lists->start[(size_t)label[i]]; at < lists->start[(size_t)label[i] + 1];
@@ -61,6 +65,7 @@ static const double *labels_of(const struct row_batch *batch, size_t outputs,
 void batch_losses(const struct objective_shape *shape, const struct row_batch *batch,
                   struct objective_scratch *scratch, double *correct) {
     const double *label = labels_of(batch, shape->outputs, scratch);
+    assert(batch->count <= batch->rows->count - batch->first);
     /* A row's offset is the same for all of its margins. */
     for (size_t i = 0; batch->rows->offset && i < batch->count; i++)
         for (size_t k = 0; k < shape->outputs; k++)
@@ -74,6 +79,7 @@ void batch_losses(const struct objective_shape *shape, const struct row_batch *b
 
 void batch_weigh_losses(const struct row_batch *batch, size_t outputs,
                         struct objective_scratch *scratch) {
+    assert(batch->rows->weight);
     const double *weight = batch->rows->weight + batch->first;
     for (size_t i = 0; i < batch->count; i++)
         scratch->loss[i] = weight[i] > 0 ? weight[i] * scratch->loss[i] : 0;
@@ -81,6 +87,7 @@ void batch_weigh_losses(const struct row_batch *batch, size_t outputs,
 }
 
 void batch_clear_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives) {
+    assert(batch->rows->weight);
     const double *weight = batch->rows->weight + batch->first;
     for (size_t i = 0; i < batch->count; i++)
         for (size_t k = 0; k < outputs && weight[i] == 0; k++)
@@ -88,6 +95,7 @@ void batch_clear_derivatives(const struct row_batch *batch, size_t outputs, doub
 }
 
 void batch_weigh_derivatives(const struct row_batch *batch, size_t outputs, double *derivatives) {
+    assert(batch->rows->weight);
     const double *weight = batch->rows->weight + batch->first;
     for (size_t i = 0; i < batch->count; i++)
         for (size_t k = 0; k < outputs; k++)
@@ -108,6 +116,7 @@ enum prediction_check prediction_check_of(const struct objective *objective, siz
 static void check_rows(enum prediction_check check, size_t rows, size_t outputs,
                        const double *margins, const double *label, uint8_t *right) {
     const size_t labels = check == CHECK_LISTS ? outputs : 1;
+    assert(check != CHECK_NONE && rows <= CHECK_PIECE);
     if (check == CHECK_SIGN)
         for (size_t i = 0; i < rows; i++)
             right[i] = check_sign(margins[i], label[i]);

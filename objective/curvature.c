@@ -26,6 +26,7 @@ static struct hessian_workspace *hessian_workspace_new(const struct objective_sh
     struct hessian_workspace *workspace = memory_new(1, sizeof *workspace);
     bool listed = sample->list != NULL;
     uint32_t block_columns = sample->columns;
+    assert(listed || block_columns <= shape->features);
     size_t order = objective_weights(objective_of(shape->kind), shape->outputs);
     if (sample->shared && order > 1) {
         workspace->second_shared = objective_second_at_zero(shape);
@@ -99,49 +100,37 @@ static void find_powers(struct hessian_workspace *workspace, size_t columns,
 
 /* ---- the block ---- */
 
-static void copy_list(struct weight_list *to, const struct weight_list *from) {
-    to->count = from->count;
-    memcpy(to->column, from->column, from->count * sizeof *to->column);
-    memcpy(to->output, from->output, from->count * sizeof *to->output);
-}
-
-static bool same_list(const struct weight_list *a, const struct weight_list *b) {
-    return a->count == b->count &&
-           memcmp(a->column, b->column, a->count * sizeof *a->column) == 0 &&
-           memcmp(a->output, b->output, a->count * sizeof *a->output) == 0;
-}
-
-/* Powers of what is listed alone: the leverage of a row is that by these columns. With several
- * outputs it is that by all columns, which took fewer passes. */
-static void use_powers(struct hessian_workspace *workspace, const struct objective_shape *shape,
-                       const struct weight_list *list, const int16_t *exponent) {
-    for (uint32_t i = 0; i < workspace->list.count; i++)
-        workspace->power[workspace->list.column[i]] = 0;
-    for (uint32_t i = 0; i < list->count; i++)
-        workspace->power[list->column[i]] = half_power(exponent[list->column[i]]);
-    if (shape->intercept)
-        workspace->power[shape->features] = half_power(exponent[shape->features]);
-}
-
-/* Most chunks have the list of the one before. An empty list has its biases from the first on. */
+/* Most chunks have the list of the one before. An empty list has its biases from the first on.
+ * With one output powers are those of what is listed alone: the leverage of a row is that by these
+ * columns. With several outputs it is that by all columns, which took fewer passes. */
 static void use_list(struct hessian_workspace *workspace, const struct objective_shape *shape,
                      const struct weight_list *list, const int16_t *exponent) {
     struct weight_list *now = &workspace->list;
-    size_t biases = bias_columns(shape, true);
-    if (now->count && same_list(now, list))
+    const size_t bytes = list->count * sizeof *list->column;
+    const bool one_output = !workspace->output;
+    if (now->count && now->count == list->count && !memcmp(now->column, list->column, bytes) &&
+        !memcmp(now->output, list->output, bytes))
         return;
-    for (uint32_t i = 0; i < now->count; i++)
+    for (uint32_t i = 0; i < now->count; i++) {
         workspace->place[now->column[i]] = 0;
-    for (uint32_t i = list->count; i-- > 0;) {
-        assert(list->column[i] < shape->features && list->output[i] < workspace->order);
-        workspace->place[list->column[i]] = i + 1;
+        if (one_output)
+            workspace->power[now->column[i]] = 0;
     }
-    if (!workspace->output)
-        use_powers(workspace, shape, list, exponent);
-    copy_list(now, list);
+    for (uint32_t i = list->count; i-- > 0;) {
+        const uint32_t column = list->column[i];
+        assert(column < shape->features && list->output[i] < workspace->order);
+        workspace->place[column] = i + 1;
+        if (one_output)
+            workspace->power[column] = half_power(exponent[column]);
+    }
+    if (one_output && shape->intercept)
+        workspace->power[shape->features] = half_power(exponent[shape->features]);
+    now->count = list->count;
+    memcpy(now->column, list->column, bytes);
+    memcpy(now->output, list->output, bytes);
     workspace->listed.point = 0;
     workspace->block_columns = list->count;
-    workspace->columns = list->count + biases;
+    workspace->columns = list->count + bias_columns(shape, true);
     for (size_t i = 0; workspace->output && i < workspace->columns; i++)
         workspace->output[i] = i < list->count ? list->output[i] : (uint32_t)i - list->count;
 }
@@ -348,6 +337,7 @@ static void sample_row(const struct objective_shape *shape, const struct objecti
                        int64_t *triangle, struct objective_hessian *hessian) {
     const struct objective *objective = objective_of(shape->kind);
     double weight = weight_at(batch->rows, batch->first + i) / chance;
+    assert(chance > 0 && chance <= 1);
     if (workspace->form->scores)
         weight *= weight_at(batch->rows, batch->first + i);
     struct sampled_row row = {.factor = fixed_power(-sample->derivative_exponent) * weight,

@@ -171,6 +171,8 @@ static const struct dense_kernels {
     [VALUE_DOUBLE] = {dots_VALUE_DOUBLE, sums_VALUE_DOUBLE, widen_VALUE_DOUBLE},
 };
 
+static_assert(BATCH_ROWS_MAX <= PRODUCT_ROWS_MAX, "a batch is one product");
+
 /* ---- several outputs ---- */
 
 void dense_prepare(const struct objective_shape *shape, const struct rows_most *rows,

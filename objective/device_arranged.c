@@ -1,5 +1,6 @@
 #include "objective/device_arranged.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ int device_bundle_put(struct device_bundle *bundle, void *to, const void *from, 
     memset(bundle->bytes + bundle->length, 0, at - bundle->length);
     memcpy(bundle->bytes + at, from, bytes);
     bundle->length = at + bytes;
+    assert(bundle->length <= bundle->capacity);
     return 0;
 }
 
@@ -121,6 +123,7 @@ const void *device_columns_list(struct device_columns *columns, const struct row
     device_columns_make_room(columns, values);
     uint32_t *column = columns->list, *start = column + values;
     *count = find_columns(columns->number, rows, column, start);
+    assert(*count <= values && *count <= columns->features);
     memmove(column + *count, start, (*count + 1) * sizeof *start);
     start = column + *count;
     place_values(columns->number, rows, *count, start, start + *count + 1);
@@ -204,6 +207,7 @@ static void place_rows(struct device_arrangement *arrangement, const struct rows
         at += slice_room(rows, order, first);
     }
     arrangement->room = at;
+    assert(at >= rows->values);
 }
 
 /* ---- memory ---- */

@@ -1,5 +1,6 @@
 #include "objective/device_chunks.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -157,6 +158,7 @@ static int take_from_slab(struct device_chunks *chunks, uint64_t bytes, char **m
     }
     *memory = (char *)chunks->slabs[chunks->slab_count - 1] + chunks->slab_at;
     chunks->slab_at += bytes;
+    assert(chunks->slab_at <= chunks->slab_bytes);
     return 0;
 }
 
@@ -288,6 +290,7 @@ static struct seen *seen_at(struct device_chunks *chunks, uint32_t number) {
                (count - chunks->seen_count) * sizeof *chunks->seen);
         chunks->seen_count = count;
     }
+    assert(number < chunks->seen_count);
     return &chunks->seen[number];
 }
 
@@ -343,6 +346,7 @@ static int take_from_buffer(struct loading *loading, uint64_t bytes, char **memo
         return 0;
     *memory = (char *)room->memory + loading->buffered;
     loading->buffered += bytes;
+    assert(loading->buffered <= room->bytes);
     return 0;
 }
 

@@ -1,5 +1,6 @@
 #include "objective/device_pass.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -141,6 +142,8 @@ static int reserve(struct device_curvature *curvature, const struct device_pass 
     places->flags = (uint32_t *)(places->factor + pass->rows);
     places->touched = places->flags + pass->rows;
     places->sampled = places->touched + pass->rows;
+    assert((char *)(places->sampled + pass->rows) <=
+           (char *)curvature->rows.memory + curvature->rows.bytes);
     places->sums = curvature->chunks.memory;
     places->before = (uint64_t *)(places->sums + pass->count);
     curvature->sums = memory_resize(curvature->sums, pass->count, sizeof *curvature->sums);
@@ -227,6 +230,7 @@ static int add_slab(const struct device_curvature *curvature, const struct devic
     uint64_t n = (uint64_t)model->columns * model->weights;
     uint64_t tiles = (n + CURVATURE_TILE - 1) / CURVATURE_TILE;
     uint32_t filled = (entries + CURVATURE_DEPTH - 1) / CURVATURE_DEPTH * CURVATURE_DEPTH;
+    assert(filled <= curvature->stride);
     const struct curvature_triangle_arguments arguments = {
         .columns = model->columns,
         .weights = model->weights,
@@ -252,6 +256,7 @@ static int add_triangle(const struct device_curvature *curvature, const struct d
     int code = device_put(pass->device, QUEUE_COMPUTE, places->before, curvature->before,
                           (pass->count + 1) * sizeof *curvature->before);
     uint32_t most = curvature->stride / entries_each(model);
+    assert(most > 0);
     for (uint64_t first = 0; first < sampled && !code; first += most) {
         uint32_t rows = sampled - first < most ? (uint32_t)(sampled - first) : most;
         code = fill_slab(curvature, pass, exponent, first, rows, places);

@@ -1,5 +1,6 @@
 #include "objective/device_pass.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -141,6 +142,8 @@ static int room_for_gradient(struct device_network *network, const struct device
         {&network->holds, count * sizeof(uint32_t)},
     };
     int error = 0;
+    network->maxima_here = memory_resize(network->maxima_here, count * network->layout.count,
+                                         sizeof *network->maxima_here);
     for (size_t i = 0; !error && i < sizeof rooms / sizeof *rooms; i++)
         error = reserve(network, rooms[i].room, rooms[i].bytes);
     return error;
@@ -195,6 +198,7 @@ static int network_point(void *own, const double *parameters) {
 static int layer_forward(struct device_network *network, const struct device_pass *pass,
                          uint32_t l) {
     uint32_t in = network->width[l - 1], out = network->width[l];
+    assert(l >= 1 && l <= network->layers);
     bool last = l == network->layers, sparse = l == 1 && !pass->dense;
     uint64_t parts = sparse ? device_pass_blocks((uint64_t)pass->rows_most * out, ITEMS_A_BLOCK)
                             : network_tiles(pass->rows_most, out);
@@ -248,6 +252,7 @@ static int last_error(struct device_network *network, const struct device_pass *
 /* From the error of layer l + 1 to that of layer l. */
 static int error_back(struct device_network *network, const struct device_pass *pass, uint32_t l) {
     uint64_t tiles = network_tiles(pass->rows_most, network->width[l]);
+    assert(l >= 1 && l < network->layers);
     const struct network_error_arguments arguments = {
         .group = group_of(network, pass, tiles),
         .above = network->error[(l + 1) % 2].memory,
@@ -265,6 +270,7 @@ static struct network_gradient_arguments gradient_of(const struct device_network
                                                      const struct device_pass *pass,
                                                      uint32_t tensor, uint64_t parts) {
     const struct layout_tensor *which = &network->layout.tensor[tensor];
+    assert(which->first >= first_element(network, pass->dense));
     uint64_t element = which->first - first_element(network, pass->dense);
     return (struct network_gradient_arguments){.group = group_of(network, pass, parts),
                                                .scale = scale_for(network, pass),
@@ -398,7 +404,6 @@ static int network_maxima(void *own, uint32_t count, struct maxima *maxima) {
     struct device_network *network = own;
     uint32_t tensors = network->layout.count;
     size_t each = tensors * sizeof(double);
-    network->maxima_here = memory_resize(network->maxima_here, count, each);
     int error = device_get(network->device, QUEUE_COMPUTE, network->maxima_here,
                            network->maxima.memory, count * each);
     for (uint32_t c = 0; !error && c < count; c++) {

@@ -1,6 +1,7 @@
 /* Linear models on a device; and the losses of all models. */
 #include "objective/device_pass.h"
 
+#include <assert.h>
 #include <math.h>
 
 #include "objective/device_linear_kernels.h"
@@ -13,6 +14,7 @@
 /* How many blocks work on a chunk that has so many items for its threads: no block is without an
  * item, and there are no more than keep the device busy. */
 static uint32_t blocks_for(const struct device_pass *pass, uint64_t items, uint32_t threads) {
+    assert(threads > 0 && pass->count > 0);
     uint64_t useful = (items + threads - 1) / threads;
     uint64_t enough = (BLOCKS_ENOUGH + pass->count - 1) / pass->count;
     uint64_t blocks = useful < enough ? useful : enough;
@@ -44,6 +46,7 @@ static struct linear_work work_of(const struct device_pass *pass) {
 }
 
 static uint64_t batches_of(const struct device_pass *pass) {
+    assert(pass->batch_rows > 0);
     return ((uint64_t)pass->rows_most + pass->batch_rows - 1) / pass->batch_rows;
 }
 
@@ -167,13 +170,10 @@ uint32_t device_pass_blocks(uint64_t items, uint32_t threads) {
     return blocks < 1 ? 1 : blocks > BLOCKS_EACH_MAX ? BLOCKS_EACH_MAX : (uint32_t)blocks;
 }
 
-static const double *bias_of(const struct device_pass *pass) {
-    struct layout layout = objective_layout(pass->shape);
-    const struct layout_tensor *bias = layout_find(&layout, TENSOR_BIAS);
-    return bias && pass->family->adds_biases ? pass->parameters + bias->first : NULL;
-}
-
 static int launch_losses(const struct device_pass *pass, enum prediction_check check) {
+    const struct layout layout = objective_layout(pass->shape);
+    const struct layout_tensor *bias =
+        pass->family->adds_biases ? layout_find(&layout, TENSOR_BIAS) : NULL;
     const struct chunk_losses_arguments arguments = {
         .chunks = pass->chunks,
         .count = pass->count,
@@ -183,7 +183,7 @@ static int launch_losses(const struct device_pass *pass, enum prediction_check c
         .task = pass->task,
         .check = check,
         .weighs = pass->sum && pass->family->adds_biases,
-        .bias = bias_of(pass),
+        .bias = bias ? pass->parameters + bias->first : NULL,
         .margins = pass->margins,
         .common = pass->common,
         .work = pass->work,

@@ -1,6 +1,7 @@
 /* Which family a shape is of, and what follows from the family. */
 #include "objective/family.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -41,6 +42,7 @@ void objective_read_layout(struct objective_shape *shape, const struct layout *l
 
 double labels_width(const struct label_summary *labels, size_t tails) {
     const size_t last = LABEL_QUANTILES - 1;
+    assert(tails > 1); /* else the middle is empty */
     double width = 0;
     for (size_t tail = last / tails; !(width > 0); tail /= 2) {
         width = labels->quantile[last - tail] - labels->quantile[tail];
@@ -147,6 +149,7 @@ static double loss_bound(const struct objective_shape *shape, double label_max_a
     const struct start_margins start = {.least = shape->start + offsets->least,
                                         .most = shape->start + offsets->most,
                                         .offset = fmax(fabs(offsets->least), fabs(offsets->most))};
+    assert(!(start.least > start.most));
     return objective_of(shape->kind)->bound(&shape->loss, &start, label_max_abs);
 }
 
@@ -205,6 +208,7 @@ struct objective_scratch *objective_scratch_new(const struct objective_shape *sh
 
 int objective_prepare(const struct objective_shape *shape, const struct objective_need *need,
                       struct objective_scratch *scratch) {
+    assert(!need->sample || (family_of(shape)->second && need->sample->form));
     return family_of(shape)->compute->prepare(shape, need, scratch);
 }
 
@@ -220,6 +224,7 @@ int objective_block(const struct objective_shape *shape, const struct objective_
                     const struct rows *rows, const double *parameters, int64_t *sum,
                     struct objective_scratch *scratch, struct objective_result *result) {
     const struct family_compute *compute = family_of(shape)->compute;
+    assert(!sum || scale);
     int code = prepare_for(shape, rows, scale ? scale->change : NULL, scale != NULL, scratch);
     return code ? code : compute->block(shape, scale, rows, parameters, sum, scratch, result);
 }
@@ -238,6 +243,7 @@ bool objective_has_losses(const struct objective_shape *shape) {
 
 int objective_losses(const struct objective_shape *shape, const struct rows *rows,
                      const double *parameters, struct objective_scratch *scratch, double *losses) {
+    assert(objective_has_losses(shape));
     int code = prepare_for(shape, rows, NULL, false, scratch);
     return code ? code
                 : family_of(shape)->compute->losses(shape, rows, parameters, scratch, losses);

@@ -1,5 +1,6 @@
 #include "objective/kronecker.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -97,6 +98,7 @@ struct kronecker *kronecker_new(const struct layout *layout, const double *facto
             sound &= is_sound(&kronecker->side[l][i]);
         }
     }
+    assert(!kronecker->layers || at == kronecker->factors + size);
     if (sound)
         return kronecker;
     kronecker_free(kronecker);
@@ -162,6 +164,7 @@ static void apply_layer(const struct kronecker *kronecker, uint32_t l, bool inve
     double *weight = vector + kronecker->layout.tensor[l].first;
     double *bias = vector + kronecker->layout.tensor[kronecker->layers + l].first;
     uint64_t weights = (in->n - 1) * out->n;
+    assert(in->n == kronecker->layout.tensor[l].rows + 1);
     double base = in->base * out->base;
     base = inverse ? 1 / base : base;
     memcpy(work->layer, weight, weights * sizeof *weight);
@@ -422,9 +425,11 @@ static double *write_layer(struct kronecker_sample *sample, uint32_t l, double *
 
 double *kronecker_find(struct kronecker_sample *sample, const double *point) {
     double *factors = memory_new(kronecker_size(&sample->layout), sizeof *factors), *at = factors;
+    assert(sample->rows <= KRONECKER_ROWS);
     forward(sample, point);
     backward(sample, point);
     for (uint32_t l = 0; l < sample->layers; l++)
         at = write_layer(sample, l, at);
+    assert(at == factors + kronecker_size(&sample->layout));
     return factors;
 }

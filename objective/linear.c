@@ -151,6 +151,7 @@ static void batch_margins(const struct objective_shape *shape, const struct row_
 
 struct batches batches_over(const struct objective_shape *shape, const struct rows *rows,
                             const double *parameters, struct objective_scratch *scratch) {
+    assert(!rows->dense || rows->features == shape->features);
     if (rows->dense)
         dense_begin(&scratch->weights, parameters, scratch);
     return (struct batches){.shape = shape,
@@ -199,6 +200,7 @@ static void batch_gradient(const struct objective_shape *shape, const struct obj
                            const struct row_batch *batch, int64_t *sum,
                            struct objective_scratch *scratch) {
     double *derivatives = scratch->margins;
+    assert(!scratch->common || scratch->weights.outputs == 1);
     if (scale->bounds.exponent[0] != 0) {
         double power = fixed_power(-scale->bounds.exponent[0]);
         for (size_t i = 0; i < (size_t)batch->count * shape->outputs; i++)

@@ -1,4 +1,5 @@
 /* The losses of classes: rows of the table of objectives. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -87,13 +88,6 @@ const struct objective objective_one_vs_rest = {
 /* A logistic loss for each class, as for one_vs_rest, where a row can have any number of classes:
  * log(1 + e^−m_k) for those that it has, log(1 + e^m_k) for all others. */
 
-static double multilabel_loss_of_one(const struct loss_parameters *parameters, size_t outputs,
-                                     const double *margins, double label) {
-    (void)parameters;
-    (void)outputs;
-    return logistic_loss(margins[0], label == 1);
-}
-
 const struct objective objective_multilabel = {
     .name = "multilabel",
     .labels = LABEL_LISTS,
@@ -104,7 +98,7 @@ const struct objective objective_multilabel = {
     .second = multilabel_second,
     .second_row = multilabel_second_row,
     .second_most = 0.25,
-    .loss = multilabel_loss_of_one,
+    .loss = loss_of_one,
     .distribution = &distribution_binomials,
     .predict = logistics_predict,
     .prediction = "probabilities",
@@ -165,6 +159,7 @@ static double log_expm1(double x) {
 double proportional_odds_loss(size_t outputs, const double *margins, double label) {
     size_t own = (size_t)label;
     double sum = 0;
+    assert(own <= outputs);
     if (own > 0)
         sum += logistic_loss(margins[own - 1], true);
     if (own < outputs)
@@ -226,6 +221,7 @@ static double softmax_loss_of_one(const struct loss_parameters *parameters, size
     (void)parameters;
     size_t best = objective_best(outputs, margins);
     double rest = 0;
+    assert((size_t)label < outputs);
     for (size_t k = 0; k < outputs; k++)
         if (k != best)
             rest += exp(margins[k] - margins[best]);
@@ -267,6 +263,7 @@ VECTOR_CLONES
 static void softmax_product(size_t outputs, double label, const double *derivatives, double factor,
                             size_t columns, const double *of, double *product) {
     size_t own = (size_t)label, j = 0;
+    assert(own < outputs);
     for (; j + HALF <= columns; j += HALF)
         softmax_product_lanes(sizeof(half_lanes), outputs, own, derivatives, factor, columns,
                               of + j, product + j);

@@ -1,4 +1,5 @@
 /* The losses of numbers: rows of the table of objectives. */
+#include <assert.h>
 #include <math.h>
 
 #include "numeric/special.h"
@@ -107,13 +108,15 @@ static double quantile_second_bound(const struct loss_parameters *parameters, do
                                     double label_max_abs) {
     (void)derivative_max;
     (void)label_max_abs;
+    assert(parameters->value[QUANTILE_EPSILON] > 0);
     return 0.5 / parameters->value[QUANTILE_EPSILON];
 }
 
 static double quantile_start(const struct loss_parameters *parameters,
                              const struct label_summary *labels) {
-    return labels
-        ->quantile[(size_t)(parameters->value[QUANTILE_TAU] * (LABEL_QUANTILES - 1) + 0.5)];
+    size_t nearest = (size_t)(parameters->value[QUANTILE_TAU] * (LABEL_QUANTILES - 1) + 0.5);
+    assert(nearest < LABEL_QUANTILES);
+    return labels->quantile[nearest];
 }
 
 /* ε, if it is left to the data: a share of the labels' width. The optimum without smoothing has a
@@ -280,6 +283,7 @@ const struct objective objective_gamma = {
 static double tweedie_bound(const struct loss_parameters *parameters,
                             const struct start_margins *start, double label_max_abs) {
     double a = 2 - parameters->value[TWEEDIE_POWER], b = parameters->value[TWEEDIE_POWER] - 1;
+    assert(a > 0 && b > 0);
     return fmax(log_link_exp(a * start->most), label_max_abs * log_link_exp(-b * start->least));
 }
 

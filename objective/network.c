@@ -55,14 +55,10 @@ static uint64_t layer_width(const struct objective_shape *shape, uint32_t number
     return objective_weights(objective_of(shape->kind), shape->outputs);
 }
 
-static double weight_bound(enum activation activation, uint64_t in, uint64_t out) {
-    uint64_t fans = activation == ACTIVATION_RELU ? in : in + out;
-    return sqrt(6 / (double)(fans ? fans : 1));
-}
-
 static bool add_weight(struct layout *layout, const struct objective_shape *shape,
                        uint32_t number) {
     uint64_t in = layer_width(shape, number - 1), out = layer_width(shape, number);
+    uint64_t fans = shape->network.activation == ACTIVATION_RELU ? in : in + out;
     struct layout_tensor tensor = {
         .rows = in,
         .columns = out,
@@ -70,7 +66,7 @@ static bool add_weight(struct layout *layout, const struct objective_shape *shap
         .exponents =
             number == 1 && !shape->network.kronecker ? LAYOUT_EXPONENT_A_ROW : LAYOUT_ONE_EXPONENT,
         .start = LAYOUT_START_UNIFORM,
-        .bound = weight_bound(shape->network.activation, in, out),
+        .bound = sqrt(6 / (double)(fans ? fans : 1)),
     };
     snprintf(tensor.name, sizeof tensor.name, "W%u", number);
     return layout_add(layout, &tensor);
@@ -194,6 +190,7 @@ static uint32_t network_batch_rows(const struct objective_shape *shape, bool den
     size_t units = shape->outputs;
     for (uint32_t l = 0; l < shape->network.layers; l++)
         units += shape->network.units[l];
+    assert(units > 0);
     size_t rows = BATCH_UNITS / units;
     return (uint32_t)(rows < ROWS_LEAST ? ROWS_LEAST : rows > ROWS_MOST ? ROWS_MOST : rows);
 }
@@ -539,6 +536,7 @@ static void network_upper(const struct objective_shape *shape, const struct obje
                           struct objective_result *result) {
     struct network_scratch *network = scratch->network;
     double weight = weight_of(rows), largest = 0;
+    assert(point->parameters && point->margins);
     *result = (struct objective_result){.maxima.count = network->layout.count};
     if (weight == 0)
         return;

@@ -81,14 +81,6 @@ double gradient_max_abs(size_t n, const double *gradient) {
     return largest;
 }
 
-static double largest_of(const struct network_scratch *scratch, uint32_t t,
-                         const struct stretch *stretch) {
-    const double *gradient = as_doubles(scratch, t, stretch->at);
-    if (!gradient)
-        return floats_max_abs(stretch->count, as_floats(scratch, t, stretch->at));
-    return gradient_max_abs(stretch->count, gradient);
-}
-
 struct maxima network_maxima(const struct network_scratch *scratch,
                              const struct objective_scale *scale) {
     struct maxima maxima = {.count = scratch->layout.count};
@@ -96,7 +88,11 @@ struct maxima network_maxima(const struct network_scratch *scratch,
     for (uint32_t t = 0; t < maxima.count; t++) {
         for (size_t i = 0; i < stretches_of(scratch, t); i++) {
             struct stretch stretch = stretch_of(scratch, scale, t, i);
-            double most = largest_of(scratch, t, &stretch) * stretch.power;
+            const double *gradient = as_doubles(scratch, t, stretch.at);
+            double most = gradient
+                              ? gradient_max_abs(stretch.count, gradient)
+                              : floats_max_abs(stretch.count, as_floats(scratch, t, stretch.at));
+            most *= stretch.power;
             maxima.value[t] = most > maxima.value[t] ? most : maxima.value[t];
         }
         maxima.value[t] /= share;

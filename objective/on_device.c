@@ -1,5 +1,6 @@
 #include "objective/on_device.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -41,7 +42,8 @@ struct objective_device {
     struct device_room rows;     /* what passes keep of each row */
     struct device_room outcomes; /* and of each chunk */
     void *outcomes_here;
-    double *margins_here; /* of a group, of products */
+    double *margins_here;       /* of a group, of products */
+    struct maxima *maxima_here; /* of a group, of families that find a maximum for each tensor */
 };
 
 /* ---- memory ---- */
@@ -50,8 +52,10 @@ static const struct device_family *device_family_of(const struct objective_shape
     static const struct device_family *const families[] = {&device_family_linear,
                                                            &device_family_network};
     size_t i = 0;
-    while (families[i]->family != family_of(shape))
+    while (families[i]->family != family_of(shape)) {
         i++; /* objective_device_cannot() refuses shapes of others */
+        assert(i < sizeof families / sizeof *families);
+    }
     return families[i];
 }
 
@@ -81,6 +85,7 @@ share_memory(struct objective_device *on, const struct device_costs *costs, uint
     uint64_t group = left / 4 < GROUP_BYTES ? left / 4 : GROUP_BYTES;
     uint64_t buffer = left / 8 < BUFFER_BYTES ? left / 8 : BUFFER_BYTES;
     uint64_t chunk = OUTCOME_BYTES + 2 * sizeof(struct device_chunk);
+    assert(group + 2 * buffer + left / 16 <= left);
     on->limit = (struct device_group_limit){
         .row = row_bytes(on) + costs->row,
         .dense_chunk = chunk + costs->dense_chunk,
@@ -124,19 +129,10 @@ static int put_vectors(struct objective_device *on) {
     return objective_device_discard(on);
 }
 
-static int prepare_curvature(struct objective_device *on) {
-    const struct objective_device_settings *settings = &on->settings;
-    if (!settings->curvature)
-        return 0;
-    uint64_t all = settings->memory ? settings->memory : device_room(on->device);
-    return device_curvature_new(on->device, &settings->shape, settings->block_columns,
-                                settings->shared, settings->exponents, settings->examples,
-                                all / 8 < SLAB_BYTES ? all / 8 : SLAB_BYTES, &on->curvature);
-}
-
 int objective_device_new(struct device *device, const struct objective_device_settings *settings,
                          struct objective_device **out) {
     struct objective_device *on = memory_new(1, sizeof *on);
+    int code = 0;
     on->device = device;
     on->settings = *settings;
     on->family = device_family_of(&settings->shape);
@@ -147,8 +143,11 @@ int objective_device_new(struct device *device, const struct objective_device_se
                                           : layout_block(&layout, settings->block_columns);
         uint64_t triangle = order * (order + 1) / 2;
         on->sums = triangle > on->sums ? triangle : on->sums;
+        uint64_t all = settings->memory ? settings->memory : device_room(device);
+        code = device_curvature_new(device, &settings->shape, settings->block_columns,
+                                    settings->shared, settings->exponents, settings->examples,
+                                    all / 8 < SLAB_BYTES ? all / 8 : SLAB_BYTES, &on->curvature);
     }
-    int code = prepare_curvature(on);
     if (!code)
         code = put_vectors(on);
     if (code)
@@ -173,6 +172,7 @@ void objective_device_free(struct objective_device *on) {
     device_delete(on->device, on->point);
     free(on->outcomes_here);
     free(on->margins_here);
+    free(on->maxima_here);
     free(on->hessian);
     free(on);
 }
@@ -247,6 +247,7 @@ static struct device_pass pass_over(const struct objective_device *on,
     pass.common = shares_weights(on) ? take(&at, pass.rows) : NULL;
     pass.loss = take(&at, pass.rows);
     pass.right = take(&at, pass.rows);
+    assert((char *)at <= (char *)on->rows.memory + on->rows.bytes);
     return pass;
 }
 
@@ -263,21 +264,33 @@ static int compute_pass(struct objective_device *on, const struct objective_devi
         code = device_losses(pass);
     if (!code && has_gradient(work))
         code = on->family->gradient(on->own, pass, &work->bounds);
-    if (!code && work->kind == OBJECTIVE_DEVICE_CURVATURE) {
-        on->hessian = memory_resize(on->hessian, pass->count, sizeof *on->hessian);
+    if (!code && work->kind == OBJECTIVE_DEVICE_CURVATURE)
         code = device_curvature_add(on->curvature, pass, &work->sampling, work->bounds.exponent[0],
                                     work->sums ? on->sum : NULL, on->hessian);
-    }
     return code;
+}
+
+/* Makes all memory for a group, on the device and here, before anything of it is computed. */
+static int make_room(struct objective_device *on, const struct objective_device_work *work,
+                     const struct device_group *group) {
+    const uint64_t bytes = group->count * OUTCOME_BYTES;
+    const uint64_t margins = group->rows * on->settings.shape.outputs;
+    on->outcomes_here = memory_resize(on->outcomes_here, bytes, 1);
+    if (work->kind == OBJECTIVE_DEVICE_CURVATURE)
+        on->hessian = memory_resize(on->hessian, group->count, sizeof *on->hessian);
+    if (work->kind == OBJECTIVE_DEVICE_PRODUCT)
+        on->margins_here = memory_resize(on->margins_here, margins, sizeof *on->margins_here);
+    if (on->family->maxima)
+        on->maxima_here = memory_resize(on->maxima_here, group->count, sizeof *on->maxima_here);
+    int code = device_room_reserve(on->device, &on->rows, group->rows * row_bytes(on));
+    return code ? code : device_room_reserve(on->device, &on->outcomes, bytes);
 }
 
 static int launch(struct objective_device *on, const struct objective_device_work *work,
                   const struct device_group *group, uint64_t done) {
     struct device *device = on->device;
     uint64_t bytes = group->count * OUTCOME_BYTES;
-    int code = device_room_reserve(device, &on->rows, group->rows * row_bytes(on));
-    if (!code)
-        code = device_room_reserve(device, &on->outcomes, bytes);
+    int code = make_room(on, work, group);
     if (!code)
         code = device_order(device, QUEUE_COPY, QUEUE_COMPUTE);
     if (!code)
@@ -325,7 +338,6 @@ static int collect_margins(struct objective_device *on, const struct objective_d
     uint64_t outputs = on->settings.shape.outputs, count = group->rows * outputs;
     if (work->kind != OBJECTIVE_DEVICE_PRODUCT)
         return 0;
-    on->margins_here = memory_resize(on->margins_here, count, sizeof *on->margins_here);
     int code = device_get(on->device, QUEUE_COMPUTE, on->margins_here, on->rows.memory,
                           count * sizeof *on->margins_here);
     for (uint64_t i = 0; i < count && !code; i++)
@@ -337,20 +349,19 @@ static int collect_margins(struct objective_device *on, const struct objective_d
 static int collect(struct objective_device *on, const struct objective_device_work *work,
                    const struct device_group *group, struct objective_device_result *results) {
     uint64_t bytes = group->count * OUTCOME_BYTES;
-    on->outcomes_here = memory_resize(on->outcomes_here, bytes, 1);
     int code = device_get(on->device, QUEUE_COMPUTE, on->outcomes_here, on->outcomes.memory, bytes);
     const struct outcomes outcomes = outcomes_at(on->outcomes_here, group->count);
     for (uint32_t i = 0; i < group->count && !code; i++)
         results[i] = result_of(on, work, group, &outcomes, i);
     if (!code && on->family->maxima && work->kind == OBJECTIVE_DEVICE_GRADIENT) {
         /* Collects the results of families with a maximum for each tensor. */
-        struct maxima *maxima = memory_new(group->count, sizeof *maxima);
+        struct maxima *maxima = on->maxima_here;
+        memset(maxima, 0, group->count * sizeof *maxima);
         code = on->family->maxima(on->own, group->count, maxima);
         for (uint32_t j = 0; j < group->count && !code; j++) {
             results[j].result.maxima = maxima[j];
             results[j].result.exceeded = maxima_exceed(&maxima[j], &work->bounds);
         }
-        free(maxima);
     }
     return code;
 }
@@ -362,9 +373,11 @@ int objective_device_compute(struct objective_device *on, const struct objective
     uint32_t done = 0;
     uint64_t rows = 0; /* of the chunks that are done */
     *stopped = false;
+    assert(work->count > 0 && work->kind != OBJECTIVE_DEVICE_NONE);
     int code = device_chunks_load(on->chunks, work->first, work->count, &on->limit, now);
     while (!code && done < work->count && !*stopped) {
         uint32_t loaded = done + now->count;
+        assert(now->count > 0 && loaded <= work->count);
         code = launch(on, work, now, rows);
         if (!code && loaded < work->count)
             code = device_chunks_load(on->chunks, work->first + loaded, work->count - loaded,

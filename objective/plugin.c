@@ -134,6 +134,7 @@ static int plugin_prepare(const struct objective_shape *shape, const struct obje
 /* All tensors have one exponent each, so a maximum is that of the elements as they are. */
 static void take_gradient(const struct layout *layout, const struct objective_scale *scale,
                           const double *gradient, int64_t *sum, struct objective_result *result) {
+    assert(gradient && scale);
     for (uint32_t t = 0; t < layout->count; t++) {
         const struct layout_tensor *tensor = &layout->tensor[t];
         result->maxima.value[t] =

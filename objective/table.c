@@ -1,3 +1,4 @@
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static const struct objective *const objectives[OBJECTIVE_KINDS] = {
 };
 
 const struct objective *objective_of(enum objective_kind kind) {
+    assert((unsigned)kind < OBJECTIVE_KINDS && objectives[kind]);
     return objectives[kind];
 }
 
@@ -30,6 +32,7 @@ uint32_t objective_outputs(const struct objective *objective, uint32_t classes) 
 double objective_second_at_zero(const struct objective_shape *shape) {
     const struct objective *objective = objective_of(shape->kind);
     size_t outputs = shape->outputs;
+    assert(objective->second && outputs > 0);
     double *label = memory_new(4 * outputs, sizeof *label), loss, sum = 0;
     double *margins = label + outputs, *work = margins + outputs, *diagonal = work + outputs;
     objective->losses(&shape->loss, 1, outputs, label, margins, &loss, work);
@@ -69,6 +72,7 @@ size_t objective_best(size_t outputs, const double *margins) {
 }
 
 size_t objective_class(const struct objective *objective, size_t outputs, const double *margins) {
+    assert(outputs > 0);
     if (objective->output_a_class)
         return best_output(outputs, margins);
     return outputs_below(outputs, margins);

@@ -4,6 +4,7 @@
  * rounded to an integer. Rows with few values are added pair by pair. Others wait until there are
  * many, and are added element by element of the triangle, which is passed over once for all of
  * them. All ways round to the same integers. */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -178,6 +179,7 @@ static void add_sparse(const struct objective *objective, struct hessian_workspa
 
 /* Columns of `right` that stay in the cache while rows of the triangle pass. */
 #define TILE 32
+static_assert(TRIANGLE_ROWS % HALF == 0, "rows are added HALF at a time");
 
 LANES_INLINE void add_sum(int64_t *out, const half_words *total, size_t steps) {
     *out +=
@@ -273,6 +275,7 @@ void triangle_finish(const struct objective *objective, struct hessian_workspace
 
 static void wait_for_more(struct hessian_workspace *workspace, const struct sampled_row *row) {
     size_t w = workspace->waiting++;
+    assert(w < TRIANGLE_ROWS);
     double *left = workspace->left + w;
     if (row->count < workspace->columns)
         for (size_t j = 0; j < workspace->columns; j++)
@@ -289,6 +292,7 @@ static void wait_for_more(struct hessian_workspace *workspace, const struct samp
 void triangle_add(const struct objective *objective, struct hessian_workspace *workspace,
                   const struct sampled_row *row, int64_t *triangle) {
     bool small = is_small(workspace->order, row);
+    assert(row->count <= workspace->columns);
     /* Pair by pair costs more for a term, the most if there is one output, where no terms are next
      * to each other. */
     if (!small || (workspace->outputs == 1 ? row->count * 2 < workspace->columns

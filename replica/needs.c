@@ -68,24 +68,15 @@ void needs_learn(struct needs *needs, uint32_t first, uint32_t count) {
         needs->chunks[i / WORD] |= UINT64_C(1) << i % WORD;
 }
 
-static bool is_known(const struct needs *needs, uint32_t chunk) {
-    return needs->chunks[chunk / WORD] >> chunk % WORD & 1;
-}
-
 uint32_t needs_known(const struct needs *needs, uint32_t first, uint32_t count) {
     uint32_t known = 0;
     for (uint32_t i = first; i < needs->chunk_count && i - first < count; i++)
-        known += is_known(needs, i);
+        known += needs->chunks[i / WORD] >> i % WORD & 1;
     return known;
 }
 
 bool needs_knows(const struct needs *needs, uint32_t first, uint32_t count) {
-    if (first > needs->chunk_count || count > needs->chunk_count - first)
-        return false;
-    for (uint32_t i = first; i < first + count; i++)
-        if (!is_known(needs, i))
-            return false;
-    return true;
+    return needs_known(needs, first, count) == count;
 }
 
 void needs_count(struct needs *needs, uint32_t strip, uint32_t chunks) {

@@ -54,30 +54,23 @@ static int give_rows(struct workers *workers, struct objective_device_work *work
     return 0;
 }
 
-static bool has_device_sums(enum objective_device_kind kind) {
-    return kind != OBJECTIVE_DEVICE_LOSS && kind != OBJECTIVE_DEVICE_PRODUCT;
-}
-
 /* Computes chunks [first, first + count), all of one part. */
 static int compute_on_device(struct workers *workers, uint32_t part, uint32_t first,
                              uint32_t count) {
     const struct computation *computation = &workers->computation;
     struct computed *computed = &workers->worker->computed;
     enum objective_device_kind kind = kind_on_device(computation->parts.items[part].kind);
+    const bool has_sums = kind != OBJECTIVE_DEVICE_LOSS && kind != OBJECTIVE_DEVICE_PRODUCT;
     struct objective_device_work work = {
         .kind = kind,
         .first = first,
         .count = count,
-        .sums = computation->sums && !computed->exceeded && has_device_sums(kind),
+        .sums = computation->sums && !computed->exceeded && has_sums,
         .bounds = computation->bounds,
         .sampling = computation->sampling,
         .stop = &workers->stop,
     };
-    assert(count && part < computation->parts.count);
-    if (count > workers->result_capacity) {
-        workers->results = memory_resize(workers->results, count, sizeof *workers->results);
-        workers->result_capacity = count;
-    }
+    assert(count && count <= workers->result_capacity && part < computation->parts.count);
     bool stopped = false;
     uint64_t row = 0;
     int code = give_rows(workers, &work, &row);
@@ -126,6 +119,11 @@ static int device_compute(struct workers *workers) {
     const struct computed *computed = &workers->worker->computed;
     uint32_t next = computation->first, end = next + computation->count;
     int code = computation->clear ? objective_device_discard(workers->on) : 0;
+    if (computation->count > workers->result_capacity) {
+        workers->results =
+            memory_resize(workers->results, computation->count, sizeof *workers->results);
+        workers->result_capacity = computation->count;
+    }
     if (!code && !parts_take_rows(&computation->parts) &&
         !parts_take_no_point(&computation->parts) && workers->point != computation->point) {
         workers->point = computation->point;
