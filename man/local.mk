@@ -7,6 +7,7 @@ dist_man_MANS += \
 	man/dml.conf.5 \
 	man/dml-cluster.7 \
 	man/dml-figures.7 \
+	man/dml-intro.7 \
 	man/dml-protocol.7 \
 	man/dml-python.7 \
 	man/dml-retrain.7 \
