@@ -16,7 +16,7 @@
 
 /* A unit that moves less in a step has its slope in the middle of it: a secant would have lost too
  * many digits. The error of that is the third derivative times the cube of this. */
-#define SECANT_LEAST 1e-4
+#define SECANT_LEAST 1e-6
 
 struct explainer {
     const struct model *model;

@@ -1,6 +1,7 @@
 noinst_LIBRARIES += libmodel.a
 libmodel_a_SOURCES = \
 	model/calibration.c model/calibration.h \
+	model/cell.c model/cell.h \
 	model/classes.c model/classes.h \
 	model/collinear.c model/collinear.h \
 	model/crosses.c model/crosses.h \
@@ -8,7 +9,7 @@ libmodel_a_SOURCES = \
 	model/response.c model/response.h \
 	model/response_fit.c \
 	model/description.c model/description.h \
-	model/explain.c model/explain.h \
+	model/explain.c model/explain.h model/explanation.c model/explanation.h \
 	model/export.c model/export.h \
 	model/families.c model/family.h \
 	model/importance.c model/importance.h \

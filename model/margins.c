@@ -147,6 +147,15 @@ int margins_compute(struct margins *margins, const double *labels, const double 
     return code;
 }
 
+const uint64_t *margins_row_terms(const struct margins *margins, uint32_t row,
+                                  const double **values, size_t *count) {
+    const uint32_t first = margins->start[row];
+    assert(margins->rows == 0 && row < margins->most); /* no row has been added since */
+    *values = margins->terms.value + first;
+    *count = margins->start[row + 1] - first;
+    return margins->terms.feature + first;
+}
+
 const double *margins_losses(const struct margins *margins) {
     return margins->has_losses ? margins->losses : NULL;
 }

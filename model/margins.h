@@ -32,6 +32,11 @@ bool margins_take_labels(const struct margins *margins);
  * not wanted. */
 int margins_compute(struct margins *margins, const double *labels, const double **values);
 
+/* The terms of a row of the block that was computed last, valid as its margins are: features, and
+ * as many values. */
+const uint64_t *margins_row_terms(const struct margins *margins, uint32_t row,
+                                  const double **values, size_t *count);
+
 /* The loss of each row of the block that was computed last, if a plug-in was given their labels;
  * else NULL: losses follow from the margins. */
 const double *margins_losses(const struct margins *margins);

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "model/cell.h"
 #include "model/output_columns.h"
 #include "model/response.h"
 #include "model/score.h"
@@ -105,7 +106,7 @@ void lines_write_header(const struct lines *lines) {
     if (!lines->output->header)
         return;
     if (lines->output->columns) {
-        output_columns_write_header(lines->output->columns, file);
+        output_columns_write_header(lines->output->columns, lines->output);
         return;
     }
     if (shown == SCORE_LABELS)
@@ -186,7 +187,8 @@ static void write_prediction(const struct lines *lines, const double *margins, s
         write_one(lines, lines->objective->prediction, lines->prediction[0]);
 }
 
-void lines_write(struct lines *lines, const double *margins, const char *const *cells) {
+void lines_write(struct lines *lines, const double *margins, const double *contributions,
+                 const char *const *cells) {
     const struct model_layout *layout = lines->layout;
     if (!lines->output->columns && lines->output->shown == SCORE_MARGINS) {
         if (lists_classes(lines))
@@ -200,9 +202,9 @@ void lines_write(struct lines *lines, const double *margins, const char *const *
     for (uint32_t k = 0; layout->separator && k < layout->outputs; k++)
         lines->predicted[k] = response_has_class(layout, k, margins[k], lines->prediction[k]);
     if (lines->output->columns)
-        output_columns_write(
-            lines->output->columns, lines->output,
-            &(struct output_answer){margins, lines->prediction, class, lines->predicted, cells});
+        output_columns_write(lines->output->columns, lines->output,
+                             &(struct output_answer){margins, lines->prediction, class,
+                                                     lines->predicted, cells, contributions});
     else if (lines->output->shown == SCORE_LABELS) {
         bool json = lines->output->json;
         FILE *file = lines->output->file;

@@ -14,9 +14,11 @@ void lines_free(struct lines *lines); /* harmless on NULL */
  * shows in ferror(), here and below. */
 void lines_write_header(const struct lines *lines);
 
-/* Writes the line of an example with these margins. `cells` are those that go along with it: those
+/* Writes the line of an example with these margins, and what columns contribute to them if the
+ * output has an explainer. `cells` are those that go along with it: those
  * of output_columns_carried(). */
-void lines_write(struct lines *lines, const double *margins, const char *const *cells);
+void lines_write(struct lines *lines, const double *margins, const double *contributions,
+                 const char *const *cells);
 
 /* Writes the line of an example that has no prediction; of one that could not be read `cells` is
  * NULL. */

@@ -8,6 +8,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/text/number.h"
+#include "model/cell.h"
+#include "model/explanation.h"
 #include "model/response.h"
 #include "objective/objective.h"
 
@@ -214,34 +216,13 @@ const char *const *output_columns_carried(const struct output_columns *columns) 
 
 /* ---- writing ---- */
 
-void output_write_quoted(const char *text, FILE *file) {
-    putc('"', file);
-    for (; *text; text++) {
-        if (*text == '"')
-            putc('"', file);
-        putc(*text, file);
-    }
-    putc('"', file);
-}
-
-/* A cell of CSV; quotes go around what other programs would read otherwise. */
-static void write_cell(const char *text, FILE *file) {
-    size_t length = strlen(text);
-    bool plain =
-        !strpbrk(text, ",\"\r\n") && !(length && (is_blank(text[0]) || is_blank(text[length - 1])));
-    if (plain)
-        fputs(text, file);
-    else
-        output_write_quoted(text, file);
-}
-
 static void write_text(const char *text, const struct score_output *output) {
     if (output->json) {
         json_t *string = text_to_json(text);
         json_dumpf(string, output->file, JSON_ENCODE_ANY);
         json_decref(string);
     } else
-        write_cell(text, output->file);
+        output_write_cell(text, output->file);
 }
 
 /* The classes that are predicted, as a list of JSON or as labels of the data have them. */
@@ -263,7 +244,7 @@ static void write_classes(const struct output_columns *columns, const struct sco
     if (output->json)
         json_dumpf(list, output->file, JSON_COMPACT);
     else
-        write_cell(text, output->file);
+        output_write_cell(text, output->file);
     json_decref(list);
     free(text);
 }
@@ -321,15 +302,21 @@ static void write_line(const struct output_columns *columns, const struct score_
         else if (output->json)
             fputs("null", output->file);
     }
+    if (output->explainer)
+        explanation_write(columns->layout, output, answered ? answer->contributions : NULL);
     fputs(output->json ? "}\n" : "\n", output->file);
 }
 
-void output_columns_write_header(const struct output_columns *columns, FILE *file) {
+void output_columns_write_header(const struct output_columns *columns,
+                                 const struct score_output *output) {
+    FILE *file = output->file;
     for (uint32_t i = 0; i < columns->count; i++) {
         if (i)
             putc(',', file);
-        write_cell(columns->column[i].name, file);
+        output_write_cell(columns->column[i].name, file);
     }
+    if (output->explainer)
+        explanation_write_header(columns->layout, output);
     putc('\n', file);
 }
 

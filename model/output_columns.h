@@ -28,19 +28,18 @@ void output_columns_free(struct output_columns *columns); /* harmless on NULL */
 /* The columns of the data, NULL-terminated: for source_options.carried; NULL if there are none. */
 const char *const *output_columns_carried(const struct output_columns *columns);
 
-/* Writes a text between quotes, of which those within it are doubled, as in CSV. */
-void output_write_quoted(const char *text, FILE *file);
-
 /* What is known of an example. */
 struct output_answer {
-    const double *margins;    /* of each output */
-    const double *prediction; /* response_predict() */
-    size_t class;             /* that is predicted, unless examples have lists */
-    const bool *predicted;    /* of lists: each class */
-    const char *const *cells; /* of the columns of the data; NULL: there are none */
+    const double *margins;       /* of each output */
+    const double *prediction;    /* response_predict() */
+    size_t class;                /* that is predicted, unless examples have lists */
+    const bool *predicted;       /* of lists: each class */
+    const char *const *cells;    /* of the columns of the data; NULL: there are none */
+    const double *contributions; /* outputs × columns, if the output has an explainer */
 };
 
-void output_columns_write_header(const struct output_columns *columns, FILE *file);
+void output_columns_write_header(const struct output_columns *columns,
+                                 const struct score_output *output);
 
 /* Writes a line of CSV, or an object. */
 void output_columns_write(const struct output_columns *columns, const struct score_output *output,

@@ -117,6 +117,10 @@ struct score_output {
     bool json;
     bool header;                          /* a line with the names of the columns comes first */
     const struct output_columns *columns; /* or NULL: `shown` */
+    struct explainer *explainer; /* with `columns`: contributions follow them, in JSON by falling
+                                    size (model/explain.h); or NULL */
+    uint32_t explained; /* for each margin so many of the largest, and the sum of the rest; 0: all
+                           columns */
 };
 
 /* ERROR_USAGE if models of this layout have no such predictions. */

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "data/set/holdout.h"
+#include "model/explain.h"
 #include "model/figures.h"
 #include "model/output.h"
 #include "model/ranking.h"
@@ -43,6 +44,7 @@ struct scorer {
     uint32_t rows;
     double label[MARGINS_ROWS_MAX]; /* of these, as losses take them */
     struct term_mapper mapper;
+    double *contributions; /* of a row, if they are wanted; owned */
 };
 
 /* The name of a feature for a message, as in " (radius)"; empty if the feature has no name. */
@@ -162,9 +164,10 @@ static void write_bad(const struct scorer *scorer, const struct source_rows *row
             lines_write_bad(scorer->lines, NULL);
 }
 
-/* Counts and writes a row of the block. */
-static int score_row(struct scorer *scorer, const struct source_rows *rows,
-                     const struct scored_row *scored, const double *margins) {
+/* Counts and writes row `number` of the block. */
+static int score_row(struct scorer *scorer, const struct source_rows *rows, uint32_t number,
+                     const double *margins) {
+    const struct scored_row *scored = &scorer->row[number];
     uint32_t row = scored->number;
     bool bad = false;
     int code = check_row(scorer, rows, scored, margins, &bad);
@@ -176,8 +179,14 @@ static int score_row(struct scorer *scorer, const struct source_rows *rows,
         figures_add(scorer->figures, margins, rows->label[row],
                     rows->label_text ? rows->label_text[row] : NULL,
                     rows->weight ? rows->weight[row] : 1);
+    if (scorer->contributions) {
+        const double *values;
+        size_t count;
+        const uint64_t *features = margins_row_terms(scorer->margins, number, &values, &count);
+        explainer_row(scorer->output->explainer, features, values, count, scorer->contributions);
+    }
     if (scorer->lines)
-        lines_write(scorer->lines, margins, source_row_carried(rows, row));
+        lines_write(scorer->lines, margins, scorer->contributions, source_row_carried(rows, row));
     return 0;
 }
 
@@ -204,7 +213,7 @@ static int score_block(struct scorer *scorer, const struct source_rows *rows, ui
         write_bad(scorer, rows, scorer->row[i].number, bad);
         if (losses)
             figures_give_loss(scorer->figures, losses[i]);
-        code = score_row(scorer, rows, &scorer->row[i], margins + (size_t)i * outputs);
+        code = score_row(scorer, rows, i, margins + (size_t)i * outputs);
     }
     return code;
 }
@@ -339,6 +348,7 @@ static int scorer_finish(struct scorer *scorer, int code, struct score_figures *
     if (!code)
         warn_of_mute(&scorer->mapper);
     lines_free(scorer->lines);
+    free(scorer->contributions);
     figures_free(scorer->figures);
     margins_free(scorer->margins);
     term_mapper_release(&scorer->mapper);
@@ -356,6 +366,10 @@ int score_files(const struct model *model, char *const *paths, const struct sour
     if (figures)
         scorer.figures = figures_new(&model->layout, FIGURES_ALL);
     scorer.output = output;
+    if (output && output->explainer)
+        scorer.contributions =
+            memory_new((size_t)model->layout.outputs * explainer_columns(output->explainer),
+                       sizeof *scorer.contributions);
     if (output) {
         scorer.lines = lines_new(&model->layout, output);
         lines_write_header(scorer.lines);

@@ -1,6 +1,7 @@
 /* `predict` and `evaluate`: a model applied to data files. */
 #define _GNU_SOURCE
 #include <assert.h>
+#include <ctype.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@
 #include "coordinator/command/command.h"
 #include "coordinator/command/print.h"
 #include "coordinator/job/job.h"
+#include "model/explain.h"
 #include "model/output_columns.h"
 #include "data/source/input.h"
 #include "model/score.h"
@@ -138,6 +140,10 @@ static int find_shown(const struct options *options, enum score_shown *shown) {
         return error_set(ERROR_USAGE,
                          "`--labels`, `--probabilities`, `--margins` and `--columns` exclude each "
                          "other");
+    if (options->explain && given > columns)
+        return error_set(ERROR_USAGE, "`--explain` excludes `--labels`, `--probabilities` and "
+                                      "`--margins`: name what goes before the contributions in "
+                                      "`--columns`, as in --columns label,margins");
     if (options->header && options->json)
         return error_set(ERROR_USAGE, "`--header` and `--json` exclude each other: every object "
                                       "names its members");
@@ -171,9 +177,25 @@ static int write_predictions(void *context, FILE *stream) {
                        cpus_usable(), &predicting->output, NULL);
 }
 
+#define EXPLAINED_MAX 1000000
+
+/* Prepares contributions, which are written behind columns: the margins, if none are named. */
+static int explain(const struct options *options, const struct model *model,
+                   struct score_output *output) {
+    char *end;
+    unsigned long count = strtoul(options->explain, &end, 10);
+    if (*options->explain &&
+        (!isdigit((unsigned char)*options->explain) || *end || count < 1 || count > EXPLAINED_MAX))
+        return error_set(ERROR_USAGE, "`--explain=%s`: allowed is a whole number from 1 to %d",
+                         options->explain, EXPLAINED_MAX);
+    output->explained = (uint32_t)count;
+    return explainer_new(model, &output->explainer);
+}
+
 int command_predict(const struct options *options) {
     struct scoring scoring;
     struct output_columns *columns = NULL;
+    const char *named = options->columns ? options->columns : options->explain ? "margins" : NULL;
     struct predicting predicting = {
         .scoring = &scoring,
         .output = {.name = options->output, .json = options->json, .header = options->header}};
@@ -182,8 +204,10 @@ int command_predict(const struct options *options) {
         return code;
     signal(SIGPIPE, SIG_DFL); /* `predict … | head` ends without a word */
     code = scoring_open(options, false, &scoring);
-    if (!code && options->columns) {
-        code = output_columns_parse(&scoring.model->layout, options->columns, &columns);
+    if (!code && options->explain)
+        code = explain(options, scoring.model, &predicting.output);
+    if (!code && named) {
+        code = output_columns_parse(&scoring.model->layout, named, &columns);
         scoring.reading.carried = output_columns_carried(columns);
     }
     predicting.output.columns = columns;
@@ -194,6 +218,7 @@ int command_predict(const struct options *options) {
     if (!code)
         code = output_file_write(options->output, write_predictions, &predicting);
     output_columns_free(columns);
+    explainer_free(predicting.output.explainer);
     scoring_close(&scoring);
     return code;
 }

@@ -69,6 +69,8 @@ const struct option_row option_rows[] = {
      "the margins, which are the sums that the model computes"},
     {"columns", 0, "LIST", OPTION_SHOWN, offsetof(struct options, columns),
      "CSV with these columns, of the data and of predictions: 'id,label,probability'"},
+    {"explain", 0, "[N]", OPTION_SHOWN, offsetof(struct options, explain),
+     "what each column contributes to the margins, or the N columns of the largest contributions"},
     {"header", 0, NULL, OPTION_SHOWN, offsetof(struct options, header),
      "a first line with the names of the columns"},
     {"curves", 0, NULL, OPTION_CURVES, offsetof(struct options, curves),

@@ -87,6 +87,7 @@ struct options {
     const char *level;   /* of intervals */
     const char *only;    /* a pattern of names */
     const char *columns; /* a list of names */
+    const char *explain; /* how many columns, or "" */
     const char *tag;     /* of a run: no number, without spaces */
     const char *note;    /* on a run */
     const char *wait;    /* seconds, as text */
