@@ -16,7 +16,7 @@ def commands_of(page):
     """(command, lines of its answer) in the order of the page."""
     found = []
     for block in re.findall(r'^\.Bd -literal.*?\n(.*?)^\.Ed', page, re.M | re.S):
-        for line in block.replace('\\e', '\\').splitlines():
+        for line in block.replace('\\e', '\\').replace('\\&', '').splitlines():
             if line.startswith('$ '):
                 found.append((line[2:], []))
             else:
