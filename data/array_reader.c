@@ -172,6 +172,7 @@ static int take_rows_of(struct blocks *blocks, const struct array *array, uint64
 
 int array_reader_next(struct array_reader *reader, struct batch *batch) {
     uint64_t left = reader->data.rows - reader->rows_read, rows = BLOCK_CELLS / reader->data.width;
+    assert(reader->rows_read <= reader->data.rows);
     rows = rows ? rows : 1;
     rows = rows < left ? rows : left;
     batch->text_length = 0;
@@ -220,6 +221,7 @@ static void parse_row(const struct array_reader *reader, struct batch *batch, ui
                      reader->options->label.file, label);
         return;
     }
+    assert(batch->value_count + width <= batch->value_capacity);
     for (uint32_t j = 0; j < width && !batch->row_count; j++)
         batch->id[j] = j + UINT64_C(1);
     batch->value_count += width;
@@ -231,6 +233,7 @@ void array_reader_parse(const struct array_reader *reader, struct batch *batch) 
     size_t row_bytes = array_row_bytes(&reader->data);
     size_t label_bytes = reader->input ? array_row_bytes(label) : 0;
     uint64_t rows = batch->text_length / (row_bytes + label_bytes);
+    assert(rows * (row_bytes + label_bytes) == batch->text_length);
     const char *labels = batch->text + rows * row_bytes;
     batch_clear(batch);
     batch->has_hashes = reader->options->hashes_rows;

@@ -211,6 +211,7 @@ static int finish_report(struct source_reader *reader) {
             code = property_file_end(reader->file[i], report);
     if (code)
         return code;
+    assert(reader->format.label <= reader->format.columns);
     report->stamp = input_stamp(reader->input);
     report->bytes = input_stored_bytes(reader->input);
     report->text_bytes = reader->blocks.text_bytes;
@@ -298,6 +299,7 @@ int source_read_in_parts(const char *path, const struct source_options *options,
                                    .reading = PTHREAD_MUTEX_INITIALIZER,
                                    .handing = PTHREAD_MUTEX_INITIALIZER,
                                    .turn = PTHREAD_COND_INITIALIZER};
+    assert(parts->take);
     *report = (struct source_report){0};
     int code = input_open(path, options->streams, &reader.input);
     if (code)

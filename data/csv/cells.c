@@ -1,4 +1,5 @@
 /* What a cell of a table means for its row, whatever the file that it comes from is. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,6 +129,7 @@ static bool reject_property(const struct table_row *row, uint32_t column, const 
 }
 
 static bool take_valid(struct table_row *row, enum row_property property, double number) {
+    assert(property < ROW_NUMBERS && property_is_valid(property, number));
     if (property == ROW_WEIGHT)
         row->batch->row_weight = number;
     else
@@ -140,6 +142,7 @@ static bool take_valid(struct table_row *row, enum row_property property, double
 /* What a missing number is until the row ends: put_numbers() leaves it out. */
 static bool take_number(struct table_row *row, uint32_t column, char *cell) {
     double *value = row_numbers(row) + row->format->column[column].place;
+    assert(row->format->column[column].place < row->format->numbers);
     if (csv_number(row->format, row->format->column[column].amounts, cell, value))
         return true;
     if (!csv_is_missing(row->format, cell, strlen(cell)))
@@ -178,6 +181,7 @@ static bool take_cluster(struct table_row *row, uint32_t column, char *cell) {
 bool category_of(const struct format *format, uint32_t column, char *cell,
                  struct category *category) {
     size_t length = strlen(cell);
+    assert(column < format->columns);
     if (format->table->trim)
         cell = trim_blanks(cell, &length);
     if (length > CATEGORY_BYTES_MAX && format->options->table.surveys)
@@ -204,6 +208,7 @@ bool category_of(const struct format *format, uint32_t column, char *cell,
 
 bool row_take_category(struct table_row *row, uint32_t column, const struct category *category) {
     char name[COLUMN_TEXT];
+    assert(row->format->column[column].kind == COLUMN_CATEGORY);
     if (category->length > CATEGORY_BYTES_MAX)
         return batch_reject(row->batch, row->number,
                             "%s holds a text of %zu bytes, and a category has %u at most; if it "
@@ -296,6 +301,7 @@ static struct batch_number *numbers_of(const struct format *format, struct batch
     batch->numbers = memory_new(format->numbers, sizeof *batch->numbers);
     for (uint32_t i = 0; i < format->numbers; i++) {
         struct batch_number *of = &batch->numbers[i];
+        assert(format->number_id[i] > (i ? format->number_id[i - 1] : 0)); /* rising, from 1 */
         uint32_t column = (uint32_t)format->number_id[i] - 1;
         of->number = (struct source_origin){.column = column, .known = &of->known[0]};
         of->missing =
@@ -344,6 +350,7 @@ static bool end_different(struct table_row *row) {
         batch->origin[at] = numbers[i].number;
         at += there;
     }
+    assert(at <= batch->value_capacity);
     batch->value_count = at;
     if (!batch_put_texts(batch))
         return batch_reject(batch, row->number,
@@ -361,11 +368,13 @@ bool row_end(struct table_row *row) {
         return end_different(row);
     if (!batch->row_count)
         memcpy(batch->id, format->number_id, format->numbers * sizeof *batch->id);
+    assert(batch->value_count + format->numbers <= batch->value_capacity);
     batch->value_count += format->numbers;
     return batch_row(batch, row->label, row->label_text, true, &repeated);
 }
 
 struct table_row row_begin(const struct format *format, struct batch *batch, uint64_t number) {
+    assert(!batch->text_count); /* those of the row before were put or dropped */
     batch_reserve(batch, format->values);
     return (struct table_row){
         .format = format, .batch = batch, .number = number, .label = (double)NAN};
@@ -388,6 +397,7 @@ bool row_try_number(struct table_row *row, uint32_t column, double number) {
 }
 
 bool row_take(struct table_row *row, uint32_t column, char *cell) {
+    assert(column < row->format->columns);
     enum column_kind kind = row->format->column[column].kind;
     switch (kind) {
     case COLUMN_NUMBER:

@@ -1,4 +1,5 @@
 /* The lines of a CSV file. */
+#include <assert.h>
 #include <string.h>
 
 #include "data/text/number.h"
@@ -28,6 +29,7 @@ static char *unquote(char *p, char *end, char **behind) {
 char *csv_cell(char **at, char *end, const struct record_rule *rule) {
     const char delimiter = *rule->delimiters;
     char *p = *at, *behind, *cell;
+    assert(p && p <= end);
     while (p < end && *p == ' ')
         p++;
     if (p < end && *p == '"' && !rule->plain_quotes) {
@@ -143,6 +145,7 @@ static bool is_like_row(const struct format *format, const char *line, const cha
  * line looks like a row. Where a row has no numbers to tell it by, and sentences of several lines
  * may have a comma each, more lines must do so. */
 static bool swallows_rows(const struct format *format, const char *text, const char *end) {
+    assert(text <= end);
     uint32_t lines = 0;
     bool numbers = false;
     for (const char *line = text; line; lines++) {
@@ -165,6 +168,7 @@ static bool reject_count(const struct csv_line *line, uint32_t seen, bool more) 
 
 bool csv_parse_line(const struct format *format, struct batch *batch, char *text, char *end,
                     uint64_t number, uint64_t last) {
+    assert(text <= end && number <= last);
     *end = '\0';
     if ((unsigned char)*text <= ' ' && text + strspn(text, " \t\r") == end)
         return false;

@@ -1,5 +1,6 @@
 /* Columns of dates: what features are made of is columns of the table behind those of the file, a
  * part of the date each. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +15,7 @@
 
 /* The column that has this part of a date: a new one, or one whose number is kept for it. */
 static uint32_t place_part(struct table *table, uint32_t date, enum date_part part) {
+    assert(date < table->columns && table->column[date].kind == COLUMN_DATE);
     char *name = table->column[date].name
                      ? memory_format("%s.%s", table->column[date].name, date_part_names[part])
                      : NULL;
@@ -46,6 +48,7 @@ void csv_add_date_parts(struct table *table) {
                 continue;
             uint32_t place = place_part(table, date, part);
             struct table_column *column = &table->column[place];
+            assert(place > date);
             column->kind = date_part_is_number(part) ? COLUMN_NUMBER : COLUMN_CATEGORY;
             column->is_part = true;
             column->date = date;
@@ -77,6 +80,7 @@ static const char *const weekdays[] = {"Mon", "Tue", "Wed", "Thu", "Fri", "Sat",
 
 /* The text of a part that is a category; NULL: the date has none. */
 static const char *text_of(const struct date *date, enum date_part part) {
+    assert(date->month >= 1 && date->month <= 12 && date->hour < 24);
     if (part == DATE_MONTH)
         return hours[date->month]; /* they are the same numbers */
     if (part == DATE_WEEKDAY)
@@ -95,6 +99,7 @@ void csv_put_date(const struct format *format, struct batch *batch, uint32_t col
                   const struct date *date) {
     const struct csv_part *parts = format->column[column].part;
     double *value = batch->value + batch->value_count;
+    assert(parts); /* csv_place_dates() has found them */
     for (enum date_part part = 0; part < DATE_PARTS; part++) {
         const char *text;
         if (part == DATE_YEAR)

@@ -33,6 +33,7 @@ void csv_find_folders(struct format *format, struct csv_cells *first) {
     while (folder[count].name)
         count++;
     format->folder = memory_new(count, sizeof(struct csv_folder));
+    assert(count > 0 || !folder->name);
     first->cell = memory_resize(first->cell, first->count + (size_t)count, sizeof *first->cell);
     for (uint32_t i = 0; i < count; i++) {
         const uint32_t column = csv_find_column(first, true, folder[i].name);
@@ -58,6 +59,7 @@ int csv_take_folders(struct format *format, struct csv_cells *first) {
     if (format->folders && options->folders.differ)
         return error_set(ERROR_DATA, "%s", options->folders.differ);
     format->columns = first->count += first->folders;
+    assert(format->columns >= format->own);
     return 0;
 }
 
@@ -73,6 +75,7 @@ bool csv_folder_has_texts(const struct format *format, uint32_t column) {
 int csv_check_folders(struct format *format, const struct csv_cells *first) {
     for (uint32_t i = 0; i < format->folders; i++) {
         struct csv_folder *folder = &format->folder[i];
+        assert(folder->column < format->columns);
         const enum column_kind kind = format->column[folder->column].kind;
         if (kind == COLUMN_CATEGORY) {
             folder->text = memory_copy_string(folder->of->value);
@@ -120,6 +123,7 @@ void row_prepare_folders(const struct format *format, struct batch *batch) {
 /* The cell of a folder; what takes it may write into it, as into a line, to no effect for the next
  * row. */
 static char *cell_of(const struct batch *batch, const struct format *format, uint32_t number) {
+    assert(number < format->folders);
     char *cell = (char *)batch->folders.data;
     for (uint32_t i = 0; i < number; i++)
         cell += strlen(format->folder[i].of->value) + 1;

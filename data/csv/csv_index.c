@@ -1,4 +1,5 @@
 /* Columns that name the rows of a table and are no part of it: an index, as pandas writes it. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,7 @@ bool csv_is_index(const struct format *format, const struct csv_cells *first, ui
 }
 
 void csv_leave_out_index(struct format *format, const struct csv_cells *first, bool *known) {
+    assert(first->count <= format->table->columns);
     char *list = NULL;
     bool said = true; /* by the file itself */
     for (uint32_t i = 0; i < first->count; i++) {

@@ -93,6 +93,7 @@ static bool is_total(const char *cell) {
 
 static void count_cell(void *context, uint32_t column, char *cell) {
     struct cell_counter *counter = context;
+    assert(column < counter->format->columns);
     struct cell_counts *counts = &counter->counts[column];
     double value;
     counter->row += column == 0;
@@ -270,6 +271,7 @@ struct cell_search {
 
 static void compare_cell(void *context, uint32_t column, char *cell) {
     struct cell_search *search = context;
+    assert(column < search->first->count + search->first->folders);
     const char *one = search->first->cell[column];
     const bool same = !strcmp(one, cell);
     search->alike = (column ? search->alike : 0) + same;

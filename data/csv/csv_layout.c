@@ -560,6 +560,7 @@ static int make_table(struct format *format, const struct csv_cells *first,
         csv_add_date_parts(format->table);
     for (uint32_t i = 0; !code && i < format->table->columns; i++) {
         const struct table_column *column = &format->table->column[i];
+        assert(column->place == COLUMN_NOWHERE || column->place < format->columns);
         if (column->place != COLUMN_NOWHERE)
             format->column[column->place] = (struct csv_column){.kind = column->kind, .number = i};
     }
@@ -601,6 +602,7 @@ static int place_numbers(struct format *format, const struct csv_cells *first) {
             if (date_part_is_number(part))
                 note_number(format, column->part[part].number);
     }
+    assert(format->numbers <= 2 * (uint64_t)format->columns); /* a date has two at most */
     qsort(format->number_id, format->numbers, sizeof *format->number_id, compare_ids);
     for (uint32_t i = 0; i < format->columns; i++) {
         struct csv_column *column = &format->column[i];
@@ -699,6 +701,7 @@ static void keep_names(struct format *format, const struct csv_cells *first) {
 
 int format_of_names(struct format *format, const struct source_options *options,
                     const char *const *names, uint32_t count) {
+    assert(options->table.known);
     struct csv_cells first = {.count = count, .cell = (char **)names};
     *format = (struct format){.options = options,
                               .kind = FORMAT_CSV,
@@ -791,6 +794,7 @@ int csv_layout_find(struct format *format, const char *path, uint64_t line_numbe
         format->head = memory_new(line->length, 1);
         memcpy(format->head, line->text, line->length); /* it may have zero bytes */
     }
+    assert(code || format->own <= format->columns);
     cells_release(&first);
     return code;
 }

@@ -111,6 +111,7 @@ static bool fits(const struct column_match *match, uint32_t i, const char *name)
 /* Takes the column of the file for column `number` of the table: the first of that name that is
  * left, so that columns of one name keep their order. NOWHERE if there is none. */
 static uint32_t match_column(struct column_match *match, uint32_t number) {
+    assert(number < match->table->columns);
     const char *name = match->table->column[number].name;
     uint32_t i = 0;
     if (number < match->count && fits(match, number, name) &&
@@ -194,6 +195,7 @@ static int lacks(const struct table *table, const struct csv_cells *first, const
 /* A column that the file does not have keeps its name and its number, and nothing else. */
 static int skip_column(struct format *format, const struct csv_cells *first, uint32_t number) {
     struct table_column *column = &format->table->column[number];
+    assert(number < format->table->columns);
     char name[COLUMN_TEXT];
     table_describe(format->table, number, name);
     if (format->options->table.missing_columns != MISSING_COLUMNS_MISSING)
@@ -284,6 +286,7 @@ static enum column_kind kind_of(const struct format *format, const struct column
 static struct table_column *column_for(struct format *format, struct column_match *match,
                                        uint32_t i) {
     struct table *table = format->table;
+    assert(i < match->count && match->taken[i] != NO_FEATURE);
     if (match->taken[i] != NOWHERE)
         return &table->column[match->taken[i]];
     match->taken[i] = table->columns++;
@@ -452,6 +455,7 @@ void csv_number_as(struct table *table, const struct table *order, const struct 
     for (uint32_t i = 0; i < first->count; i++)
         if (match.taken[i] == NOWHERE)
             match.taken[i] = columns++;
+    assert(columns >= order->columns && table->columns >= first->count);
     struct table *numbered = table_new(columns);
     for (uint32_t i = 0; i < order->columns; i++) {
         struct table_column *column = &numbered->column[i];

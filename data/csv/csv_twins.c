@@ -1,4 +1,5 @@
 /* Columns of one name. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,7 @@ static bool find_twins(const struct csv_cells *first, uint32_t *one, uint32_t *o
         *one = first->cell[k] == sorted[i - 1] ? k : *one;
         *other = first->cell[k] == sorted[i] ? k : *other;
     }
+    assert(!found || *one != *other);
     free(sorted);
     return found;
 }

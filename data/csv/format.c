@@ -1,5 +1,6 @@
 #include "data/csv/table_row.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,6 +230,7 @@ void format_parse(const struct format *format, struct batch *batch, bool skip_fi
     const struct record_rule *rule = quotes ? &format->rule : &lines;
     while (left && batch->bad_count <= format->options->bad_lines_max) {
         size_t length = line_length(rule, at, left);
+        assert(length <= left);
         size_t step = length + (length < left);
         char *end = at + trimmed(at, length);
         uint64_t last = number + (quotes ? count_line_ends(at, at + length) : 0);
@@ -422,6 +424,7 @@ static bool parse_values(struct batch *batch, uint64_t number, const char *p, co
     if (p < end)
         return batch_reject(batch, number, "a zero byte: is this a text file?");
     batch->value_count = (uint64_t)(value - batch->value);
+    assert(batch->value_count <= batch->value_capacity);
     return true;
 }
 

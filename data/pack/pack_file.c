@@ -89,6 +89,7 @@ static void put_floats(float *to, const double *value, uint64_t count) {
 /* Puts an array to its place, with zeros up to the next. */
 static void put_array(uint8_t *data, uint64_t place, uint64_t next, const void *array,
                       uint64_t bytes) {
+    assert(place + bytes <= next);
     if (bytes)
         memcpy(data + place, array, bytes);
     memset(data + place + bytes, 0, next - place - bytes);
@@ -101,12 +102,14 @@ static void put_features(const struct pack_block_content *content, uint8_t *data
     for (uint32_t row = 0; row <= rows->count; row++)
         start[row] = (uint32_t)rows->start[row];
     uint64_t end = layout->start + (rows->count + UINT64_C(1)) * sizeof *start;
+    assert(end <= layout->feature);
     memset(data + end, 0, layout->feature - end);
     uint64_t bytes = rows->start[content->alike ? 1 : rows->count] * sizeof(uint32_t);
     uint32_t times = content->alike ? rows->count : 1;
     end = layout->feature;
     for (uint32_t i = 0; i < times; i++, end += bytes)
         memcpy(data + end, content->feature, bytes);
+    assert(end <= layout->value);
     memset(data + end, 0, layout->value - end);
 }
 
@@ -114,6 +117,7 @@ static void put_features(const struct pack_block_content *content, uint8_t *data
 static void put_values(const struct pack_block *block, const struct pack_block_layout *layout,
                        const double *value, uint8_t *data) {
     uint64_t count = block->values, end = layout->value + count * value_bytes(block->type);
+    assert(end <= layout->label);
     if (block->type == VALUE_DOUBLE && count)
         memcpy(data + layout->value, value, count * sizeof *value);
     for (uint64_t i = 0; block->type == VALUE_BYTE && i < count; i++)
@@ -271,6 +275,7 @@ struct pack_rows pack_rows(const struct pack *pack, uint32_t number) {
 }
 
 char *pack_category_text(const struct pack *pack, uint32_t feature) {
+    assert(feature < pack->facts->features);
     const struct table *table = pack->table;
     if (!table || !pack->name || table->hash || pack->id[feature] < FEATURE_HASHED ||
         table->column[pack->column[feature]].kind != COLUMN_CATEGORY)

@@ -60,6 +60,7 @@ static bool number_ids(struct pack_writer *writer, const uint64_t *id, uint64_t 
     for (uint64_t i = 0; i < values && far; i++)
         dictionary_prefetch_id(features, id[i]);
     reserve_counts(writer, features->count + values);
+    assert(values <= IDS_AT_ONCE && features->count + values <= writer->count_capacity);
     uint64_t *count = writer->count;
     for (uint64_t i = 0; i < values; i++) {
         uint32_t number = dictionary_number(features, id[i]);
@@ -143,6 +144,7 @@ static int prepare_rows(void *context, const struct source_rows *rows) {
                 !memcmp(rows->id + rows->start[row], rows->id, width * sizeof *rows->id);
     uint64_t numbers = features_numbered(rows, alike) + rows->count;
     uint64_t values = rows->start[rows->count];
+    assert(values <= UINT32_MAX);
     (void)context;
     bytes_clear(rows->workspace);
     struct pending_block *pending =
@@ -215,6 +217,7 @@ static struct distinct find_distinct(struct pack_writer *writer, const struct so
         if (word)
             *word = distinct.count;
     }
+    assert(distinct.count <= values);
     return distinct;
 }
 
@@ -259,6 +262,7 @@ static int number_new(struct pack_writer *writer, uint64_t id, const struct sour
         return refuse_features(writer);
     if (!origins_note(&writer->origins, *number, origin))
         return refuse_hash(writer);
+    assert(*number < writer->features.count);
     if (origin->known)
         *origin->known = *number + 1;
     return 0;
@@ -308,6 +312,7 @@ static int number_and_place_rows(void *context, const struct source_rows *rows) 
     uint32_t *local = pending_features(pending);
     bool alike = pending->alike;
     struct pack_facts *facts = &writer->facts;
+    assert(pending->block.rows == rows->count);
     int code = number_all(writer, rows, alike, local);
     if (code)
         return code;
@@ -347,6 +352,7 @@ static int finish_rows(void *context, const struct source_rows *rows) {
     struct pending_block *pending = (void *)rows->workspace->data; /* the room may have moved it */
     const struct pack_block_content content = {rows, pending->alike, pending_features(pending),
                                                pending_texts(pending, rows)};
+    assert(bytes == pending->block.bytes && pending->block.rows == rows->count);
     pack_block_fill(&pending->block, &content, data);
     uint64_t checksum = hash64(data, bytes);
     int code = container_write(&writer->container, pending->block.offset, data, bytes);
@@ -361,6 +367,7 @@ static int write_origins(struct pack_writer *writer, const struct table *table) 
     struct container_writer *container = &writer->container;
     const struct origins *origins = &writer->origins;
     uint32_t count = origins->count, *column = memory_new(count, sizeof *column);
+    assert(count == writer->features.count);
     char **name = memory_new(count, sizeof *name);
     for (uint32_t i = 0; i < count; i++) {
         const struct origin *origin = &origins->origin[i];
@@ -383,6 +390,8 @@ static int write_pack_sections(struct pack_writer *writer, const struct source_r
     struct pack_facts *facts = &writer->facts;
     char *const *reasons = report->rejected_reasons;
     uint32_t features = facts->features = writer->features.count;
+    assert(writer->blocks.length == facts->blocks * sizeof(struct pack_block));
+    assert(features <= writer->count_capacity);
     const struct container_part first[] = {
         {PACK_BLOCKS, writer->blocks.data, writer->blocks.length},
         {PACK_IDS, writer->features.id, features * sizeof(uint64_t)},

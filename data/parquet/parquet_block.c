@@ -19,6 +19,7 @@ char *text_room_take(struct text_room *room, size_t length) {
         room->at = room->part[room->parts++] = memory_resize(NULL, bytes, 1);
         room->left = bytes;
     }
+    assert(length <= room->left);
     char *text = room->at;
     room->at += length;
     room->left -= length;
@@ -154,6 +155,7 @@ static bool next_group(struct parquet_reader *reader) {
 static int next_page(struct parquet_reader *reader, uint32_t column) {
     struct column_cursor *cursor = &reader->cursor[column];
     const struct parquet_file *file = &reader->file;
+    assert(reader->group > 0);
     const struct parquet_column *of = &file->column[column];
     enum parquet_codec codec = file->group[reader->group - 1].chunk[column].codec;
     struct parquet_page page;
@@ -197,6 +199,7 @@ static int take_column(struct parquet_reader *reader, struct parquet_block *bloc
                                                          .count = count,
                                                          .at = done};
         cursor->first += count;
+        assert(cursor->first <= cursor->page->page.rows);
         done += count;
     }
     return 0;

@@ -126,6 +126,7 @@ static uint32_t take_packed(struct cursor *from, unsigned bits, uint64_t groups,
     const uint8_t *at = cursor_take(from, bytes), *end = at + bytes;
     for (uint32_t i = unpack_most(at, end, bits, count, to); i < count; i++)
         to[i] = (uint32_t)bits_at(at, end, bits, i);
+    assert(count <= left);
     return count;
 }
 
@@ -150,6 +151,7 @@ bool parquet_runs(struct cursor *from, unsigned bits, uint32_t count, uint32_t *
             return false;
         done += head & 1 ? take_packed(from, bits, head >> 1, count - done, to + done)
                          : take_run(from, bits, head >> 1, count - done, to + done);
+        assert(done <= count);
         if (from->failed)
             return false;
     }
@@ -169,6 +171,7 @@ static uint32_t spread_bits(const uint8_t *bits, uint32_t count, uint8_t *to) {
         memcpy(to + i, &bytes, here);
         set += (uint32_t)__builtin_popcountll(bytes);
     }
+    assert(set <= count);
     return set;
 }
 
@@ -248,6 +251,7 @@ bool parquet_deltas(struct cursor *from, uint32_t count, uint64_t *to) {
                 return false;
             done += block.part < count - done ? (uint32_t)block.part : count - done;
         }
+        assert(done <= count);
         if (from->failed)
             return false;
     }

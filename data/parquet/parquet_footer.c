@@ -48,6 +48,7 @@ int parquet_read(const struct parquet_file *file, uint64_t offset, void *to, siz
                              "%s became shorter while it was read: start again when it "
                              "is complete",
                              file->path);
+        assert((size_t)got <= length);
         at += got;
         offset += (uint64_t)got;
         length -= (size_t)got;
@@ -309,6 +310,7 @@ static uint32_t pass_element(struct footer *footer, uint32_t i, uint32_t column)
             footer->column[footer->leaves++] = column;
         open--;
     }
+    assert(footer->leaves <= footer->elements);
     return i;
 }
 
@@ -321,6 +323,7 @@ static int make_columns(struct footer *footer) {
     file->column = memory_new(footer->elements, sizeof *file->column);
     for (uint32_t i = 1; i < footer->elements;) {
         const struct element *element = &footer->element[i];
+        assert(file->columns < i); /* the root is none */
         struct parquet_column *column = &file->column[file->columns++];
         column->name = memory_new(element->name_length + 1, 1);
         memcpy(column->name, element->name, element->name_length);
@@ -424,6 +427,7 @@ static int read_chunks(struct footer *footer, uint8_t type, struct parquet_group
     for (uint32_t i = 0; i < count && !code; i++) {
         struct chunk_facts facts = read_chunk(&footer->thrift);
         uint32_t column = footer->column[i];
+        assert(column < file->columns);
         if (!thrift_failed(&footer->thrift))
             code = place_chunk(file, &file->column[column], &facts, &group->chunk[column]);
     }

@@ -126,6 +126,7 @@ int parquet_page_next(const struct parquet_file *file, const struct parquet_colu
     if (page->stored > end - page->offset)
         return parquet_damaged(file, column, "a page is longer than what is left of its column");
     *at = page->offset + page->stored;
+    assert(*at <= end);
     return 0;
 }
 
@@ -160,6 +161,7 @@ static int fetch(const struct parquet_file *file, const struct parquet_column *c
     uint8_t *unpacked = *bytes;
     uint32_t plain = page->level_bytes + page->repetition_bytes;
     uint32_t left = page->unpacked - plain;
+    assert(plain <= page->stored && plain <= page->unpacked);
     memcpy(unpacked, stored, plain);
     /* some writers do not compress nothing at all */
     if (!((!left && page->stored == plain) ||
@@ -226,6 +228,7 @@ static int read_levels(struct page_reader *reader, struct parquet_values *values
     values->present = memory_resize(NULL, page->rows + 1u, 1);
     if (!parquet_levels(&levels, page->rows, values->present, &reader->count))
         return malformed(reader, "the levels of a page are malformed");
+    assert(reader->count <= page->rows);
     if (reader->count == page->rows) {
         free(values->present);
         values->present = NULL;

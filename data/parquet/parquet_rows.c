@@ -116,6 +116,7 @@ static char *cell_text(struct row_maker *maker, const struct page_rows *part, ui
 static const struct page_rows *part_of(struct column_rows *rows, uint32_t row) {
     while (rows->part->at + rows->part->count <= row)
         rows->part++;
+    assert(row >= rows->part->at);
     return rows->part;
 }
 
@@ -209,6 +210,7 @@ static bool fill_part(const struct page_rows *part, uint32_t from, uint32_t coun
     const uint8_t *present = page->values.present;
     const uint32_t *index = page->values.index;
     bool whole;
+    assert(from + count <= part->count);
     present = present ? present + part->first + from : NULL;
     index = index ? index + part->first + from : NULL;
     if (index && dictionary->values.count && dictionary->entries.number) {
@@ -323,6 +325,7 @@ static void fill_categories(struct row_maker *maker) {
         const struct page_rows *part = of->part;
         if (maker->format->column[of->column].kind != COLUMN_CATEGORY)
             continue;
+        assert(of->place < stride);
         fill_categories_of(maker, part, block->category + of->place, stride);
         for (; part->at + part->count < block->rows; part++)
             fill_categories_of(maker, part + 1, block->category + (part[1].at * stride + of->place),
@@ -390,6 +393,7 @@ static bool carry(struct row_maker *maker, struct table_row *row, uint32_t at) {
 static bool make_row(struct row_maker *maker, uint32_t at) {
     const struct format *format = maker->format;
     const struct parquet_block *block = maker->block;
+    assert(at < block->rows);
     struct table_row row = row_begin(format, maker->batch, block->first_row + at);
     const double *number = numbers_of(maker, at);
     if (format->numbers && number != row_numbers(&row))

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "data/remote/request.h"
 
+#include <assert.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
@@ -172,6 +173,7 @@ int request_wait(struct patience *patience, const char *path, enum outcome outco
     int64_t ms = tries > 7 ? BACKOFF_MS_MAX : (int64_t)100 << (tries - 1);
     patience->random = patience->random * 6364136223846793005u + 1442695040888963407u;
     ms -= (int64_t)(patience->random >> 33) % (ms / 2);
+    assert(ms > 0);
     bool asked = retry_after > ms / 1000;
     if (asked) /* whatever a server asks for: the product fits */
         ms = retry_after < RETRY_SECONDS_MAX ? retry_after * 1000 : RETRY_SECONDS_MAX * 1000;
@@ -299,6 +301,7 @@ void request_set(CURL *easy, const struct address_request *request, struct reply
 }
 
 void reply_keep_problem(struct reply *reply, const char *data, size_t length) {
+    assert(reply->problem_length < sizeof reply->problem);
     size_t room = sizeof reply->problem - 1 - reply->problem_length;
     length = length < room ? length : room;
     for (size_t i = 0; i < length; i++)

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "data/set/set_file.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -103,11 +104,13 @@ void chunk_cache_close(struct chunk_cache *cache) {
 }
 
 const uint8_t *chunk_cache_at(const struct chunk_cache *cache, uint64_t offset) {
+    assert(offset <= cache->bytes);
     return cache->data + offset;
 }
 
 /* Two processes that write the same chunk write the same bytes. */
 void chunk_cache_put(struct chunk_cache *cache, uint64_t offset, const void *data, size_t length) {
+    assert(offset <= cache->bytes && length <= cache->bytes - offset);
     const uint8_t *at = data;
     bool failed = atomic_load(&cache->full);
     while (!failed && length) {

@@ -285,6 +285,7 @@ static void sort_keys_by_digit(struct gathered *gathered, unsigned shift, unsign
         next[digit] = sum;
         sum += here;
     }
+    assert(sum == count && bits <= DIGIT_BITS);
     for (uint32_t i = 0; i < count; i++)
         other[next[key[i] >> shift & mask]++] = key[i];
     gathered->key = other;
@@ -314,6 +315,7 @@ static inline void hand_over(const struct gathered *gathered, enum value_type ty
 /* Sorts what was gathered and empties it. With thousands of values, a few passes of a counting sort
  * cost less than a sort of each row. */
 static void put_gathered(const struct row_filler *filler, struct gathered *gathered) {
+    assert(gathered->rows || !gathered->count);
     uint64_t columns = filler->columns->count;
     unsigned bits = columns > 1 ? 64 - (unsigned)__builtin_clzll(columns - 1) : 1;
     unsigned passes = (bits + DIGIT_BITS - 1) / DIGIT_BITS, digit = (bits + passes - 1) / passes;
@@ -410,6 +412,7 @@ static void fill_sparse(struct chunk_buffer *buffer, const struct row_filler *fi
 void chunk_count_strips(struct chunk_buffer *buffer, const struct chunk_source *source,
                         const struct set_chunk *chunk, const struct plan_part *part,
                         uint64_t *values) {
+    assert(source->plan->strip_columns);
     struct row_filler filler = {source->columns, source->labels, source->row_weights,
                                 VALUE_ONES,      &buffer->made,  &buffer->words};
     struct row_walk walk = row_walk_from(source->split, part, chunk->first_row);
@@ -474,6 +477,7 @@ static void put_dense_centred(const struct row_filler *filler, const struct row_
 /* Whether the rows of a pack stand in it as they go to the set: a value for each column, in order.
  */
 static bool rows_fit(const struct row_filler *filler, const struct row_walk *walk) {
+    assert(walk->rows.rows);
     const struct columns *columns = filler->columns;
     const uint32_t *column_of = columns->of_pack[walk->pack].narrow;
     bool fit = !walk->rows.feature && walk->rows.values / walk->rows.rows == columns->count &&
@@ -564,6 +568,7 @@ struct scatter {
 static struct scatter scatter_of(const struct chunk_source *source,
                                  const struct chunk_window *window, uint32_t block) {
     const struct plan_part *part = &source->plan->trained;
+    assert(block < part->blocks);
     uint64_t first = part->block[block].first_row;
     return (struct scatter){.source = source,
                             .window = window,
@@ -607,6 +612,7 @@ void chunk_window_count(struct chunk_buffer *buffer, const struct chunk_source *
 
 void chunk_window_start(struct chunk_buffer *buffer, const struct chunk_source *source,
                         const struct chunk_window *window, uint32_t number) {
+    assert(number >= window->first && number < window->end);
     const struct set_chunk *chunk = &source->plan->chunk[number];
     uint32_t *start = arrays_at(window->data + chunk->offset, chunk, source->plan).start;
     (void)buffer;

@@ -5,6 +5,7 @@
  * times its row's weight, are counted in units of 2^(e − UNIT_BITS), where 2^e is above all of
  * them; what is left below a unit is cut off. So there are two passes over the rows, in which
  * threads take blocks. Weights are summed alike. */
+#include <assert.h>
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ static inline void see_term(struct units *units, double term) {
 
 /* The unit is 0 if a term is beyond the range of doubles: then there is no sum. */
 static void choose_unit(struct units *units) {
+    assert(units->most >= 0);
     int exponent;
     frexp(units->most, &exponent);
     units->unit =
@@ -97,6 +99,7 @@ struct pack_numbers {
 };
 
 static struct pack_numbers pack_numbers_find(const struct pack *pack, uint32_t columns) {
+    assert(pack->table && pack->column);
     const uint32_t features = pack->facts->features;
     struct pack_numbers numbers = {memory_new(features, sizeof(uint32_t)),
                                    memory_new(columns, sizeof(uint32_t))};
@@ -139,6 +142,7 @@ static struct run find_run(const struct number_pass *numbers, uint32_t from, uin
         run.place++;
     for (uint32_t i = run.place; i < from + count; i++)
         run.count += feature[i] != DICTIONARY_NONE;
+    assert(run.count <= count && from + count <= numbers->count);
     run.feature = run.count ? feature[run.place] : 0;
     for (uint32_t i = 1; i < run.count; i++)
         run.consecutive = run.consecutive && feature[run.place + i] == run.feature + i;
@@ -277,6 +281,7 @@ static void add_rows(const struct number_rows *of, uint32_t first, uint32_t end,
 }
 
 static void see_number_rows(const struct number_rows *of, struct column_sum *sums) {
+    assert(of->count <= COLUMNS_MOST);
     struct lane_sizes sizes = {0};
     uint32_t rows = 0;
     see_rows(of, &sizes);
@@ -289,6 +294,7 @@ static void see_number_rows(const struct number_rows *of, struct column_sum *sum
 }
 
 static void add_number_rows(const struct number_rows *of, struct column_sum *sums) {
+    assert(of->count <= COLUMNS_MOST);
     uint32_t rows = of->rows->rows;
     for (uint32_t first = 0; first < rows; first += ROWS_MOST) {
         struct lane_sums parts = {0};
@@ -457,6 +463,7 @@ static bool take_block(struct block_queue *queue, uint32_t *p, uint32_t *b) {
         queue->block = 0;
     }
     bool there = queue->pack < split->trained;
+    assert(queue->pack <= split->trained);
     *p = queue->pack;
     *b = there ? queue->block++ : 0;
     pthread_mutex_unlock(&queue->mutex);
@@ -507,6 +514,7 @@ static void fold_sums(struct column_sums *total, const struct column_sum *sums) 
 
 static void *sum_blocks(void *argument) {
     struct column_sums *total = argument;
+    assert(total->first + total->count <= total->table->columns);
     struct number_pass numbers = {
         .split = total->split, .packs = total->packs, .first = total->first, .count = total->count};
     struct column_sum *sums = memory_new(total->count, sizeof *sums);
@@ -566,10 +574,12 @@ static void find_means(struct column_sums *sums, bool weighted) {
 /* ---- places where bins part ---- */
 
 static void find_edges(struct column_sum *sum, uint32_t bins, struct table_column *column) {
+    assert(sum->filled == sum->values); /* each was counted before, and kept now */
     qsort(sum->value, sum->values, sizeof *sum->value, compare_doubles);
     column->edge = memory_new(bins, sizeof *column->edge);
     column->in_bin = memory_new(bins, sizeof *column->in_bin);
     column->edges = bins_part(sum->value, sum->values, bins, column->edge, column->in_bin);
+    assert(column->edges < bins);
 }
 
 /* Finds the edges of `count` columns from `at` on, whose numbers are counted. */
@@ -596,6 +606,7 @@ static uint32_t share_of(uint32_t count, unsigned threads) {
 /* How many columns from sums->next on a thread takes: its share, but not more numbers than are kept
  * at a time. */
 static uint32_t columns_to_keep(const struct column_sums *sums) {
+    assert(sums->next <= sums->count);
     const uint32_t left = sums->count - sums->next, each = share_of(sums->count, sums->threads);
     const uint32_t most = left < each ? left : each;
     uint64_t kept = 0;

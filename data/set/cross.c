@@ -96,6 +96,7 @@ static int check_column(const struct cross_reader *reader, const struct table_cr
 
 /* Keeps the columns of a cross rising. */
 static void insert_column(struct table_cross *cross, uint32_t column) {
+    assert(cross->columns < CROSS_COLUMNS_MAX);
     uint32_t at = cross->columns++;
     for (; at && cross->column[at - 1] > column; at--)
         cross->column[at] = cross->column[at - 1];
@@ -204,6 +205,7 @@ static uint32_t *find_slots(struct crosses *crosses, const struct table *table) 
             crosses->cross[k].slot[i] = *slot;
         }
     }
+    assert(crosses->slots <= table->columns);
     return slot_of;
 }
 
@@ -212,6 +214,7 @@ static void add_level(struct crosses *crosses, uint32_t slot, uint32_t number) {
     if (slot == DICTIONARY_NONE || number == DICTIONARY_NONE ||
         crosses->level[number].slot != DICTIONARY_NONE)
         return;
+    assert(slot < crosses->slots);
     struct cross_slot *of = &crosses->slot[slot];
     MEMORY_ROOM(of->number, of->levels, of->capacity);
     crosses->level[number] = (struct cross_level){slot, of->levels};
@@ -450,6 +453,7 @@ static void *count_cells(void *argument) {
         pthread_mutex_lock(&counting->mutex);
         uint32_t first = counting->too_many ? count : counting->next;
         uint32_t end = count - first < counting->each ? count : first + counting->each;
+        assert(first <= end && end <= count);
         counting->next = end;
         pthread_mutex_unlock(&counting->mutex);
         if (first == end)
@@ -472,6 +476,7 @@ static uint64_t cell_feature(const struct columns *columns, const struct cross *
         part[i] = id[slot->number[cell % slot->levels]];
         cell /= slot->levels;
     }
+    assert(!cell); /* it was its levels and nothing else */
     return table_cross_feature(part, cross->columns);
 }
 
@@ -496,6 +501,7 @@ static int keep_cells(struct columns *columns, struct column_builder *builder, s
                            cell_feature(columns, cross, counted.id[i], builder->id),
                            cross->values[i]);
     }
+    assert(!fits || cross->cells.count == kept);
     dictionary_release(&counted);
     free(cross->values);
     cross->values = NULL;
@@ -558,6 +564,7 @@ void crosses_find_levels(struct crosses *crosses, uint32_t columns) {
 char *crosses_name(const struct columns *columns, uint32_t number, uint32_t known) {
     const struct cross *cross = &columns->crosses->cross[number];
     uint64_t cell = cross->cells.id[known] - cross->first;
+    assert(known < cross->cells.count);
     char *name = NULL;
     for (uint32_t i = cross->columns; i-- > 0;) {
         const struct cross_slot *slot = &columns->crosses->slot[cross->slot[i]];

@@ -86,6 +86,7 @@ static void find_quantiles(const struct targets *targets, struct label_summary *
         while (at + 1 < targets->sampled && before + targets->sample[at].weight <= share)
             before += targets->sample[at++].weight;
         summary->quantile[k] = targets->sample[at].residual;
+        assert(!k || summary->quantile[k - 1] <= summary->quantile[k]);
         rounding[k] = targets->sample[at].rounding;
     }
     drop_rounding(summary, rounding);
@@ -95,6 +96,7 @@ void targets_finish(struct targets *targets, struct label_summary *summary) {
     *summary = (struct label_summary){0};
     if (!targets->sampled)
         return;
+    assert(targets->sampled <= SAMPLE_MAX && targets->weights > 0);
     qsort(targets->sample, targets->sampled, sizeof *targets->sample, compare_residuals);
     summary->least = targets->least;
     summary->mean = targets->sum / targets->weights;
@@ -134,6 +136,7 @@ static uint32_t text_of_row(const struct labels *labels, const struct pack_rows 
 
 double label_of_row(const struct labels *labels, uint32_t pack, const struct pack_rows *rows,
                     uint32_t row) {
+    assert(pack < labels->packs);
     if (labels->kind == LABEL_TARGET)
         return rows->label[row];
     uint32_t after = text_of_row(labels, rows, row);
@@ -270,6 +273,7 @@ static int compare_ranks(const void *a, const void *b) {
 static struct distinct_label *list_seen(const struct labels *labels, uint32_t count) {
     struct distinct_label *seen = memory_new(count, sizeof *seen);
     uint32_t numbers = labels->numbers.count;
+    assert(count <= numbers + (uint64_t)labels->texts.count);
     for (uint32_t i = 0; i < count; i++) {
         seen[i] =
             (struct distinct_label){.text = i >= numbers, .index = i >= numbers ? i - numbers : i};
@@ -307,6 +311,7 @@ static bool are_shares(const struct labels *labels, const struct distinct_label 
  */
 static int third_label_error(const struct labels *labels, const struct pack *pack, uint64_t row,
                              const char *name) {
+    assert(labels->distinct == 3);
     struct distinct_label *seen = list_seen(labels, 3);
     bool first_is_it = strcmp(seen[0].name, name) == 0,
          last_is_it = strcmp(seen[2].name, name) == 0;
@@ -437,6 +442,7 @@ static void find_other_texts(struct labels *labels, const struct split *split) {
 }
 
 bool label_means(const struct labels *labels, uint32_t class, const char *text) {
+    assert(class < labels->classes);
     const char *name = labels->class_name[class];
     return same_label(name, text_dictionary_find(&labels->texts, name) != DICTIONARY_NONE, text);
 }
@@ -512,6 +518,7 @@ static int compare_classes(const void *a, const void *b) {
 /* Sorts classes[first … count) and takes out repeated ones; how many there are then. */
 static uint32_t sort_list(uint32_t *classes, uint32_t first, uint32_t count) {
     uint32_t kept = first;
+    assert(first <= count);
     qsort(classes + first, count - first, sizeof *classes, compare_classes);
     for (uint32_t i = first; i < count; i++)
         if (i == first || classes[i] != classes[i - 1])
@@ -543,6 +550,7 @@ static void find_lists(struct labels *labels, const struct split *split) {
         }
         if (labels->list_class)
             count = sort_list(labels->list_class, labels->list_start[i], count);
+        assert(labels->list_start[i] <= count); /* lists follow one another */
         labels->list_start[i + 1] = count;
     }
     bytes_release(&part);

@@ -246,6 +246,7 @@ static uint32_t sample_columns(const struct moments_pass *pass, uint32_t chunks,
         for (uint32_t i = 0; i < SAMPLED_OF_CHUNK && rows.values && !rows.dense; i++)
             column[count++] = rows.feature[rows.values * i / SAMPLED_OF_CHUNK];
     }
+    assert(count <= SAMPLED);
     return count;
 }
 
@@ -274,6 +275,7 @@ static void end_group(struct moments_pass *pass, const struct chunk_group *group
                       const struct column_range *range) {
     if (pass->count == 1)
         return;
+    assert(range->first <= range->end && range->end <= pass->columns);
     for (uint64_t j = range->first; j < range->end && has_single(pass->reading); j++) {
         pass->total.single[j] += group->sums.single[j];
         group->sums.single[j] = 0;
@@ -304,6 +306,7 @@ static int add_range(struct moments_pass *pass, const struct column_range *range
  * takes them. */
 static int add_part(void *context, unsigned part) {
     struct moments_pass *pass = context;
+    assert(part < (pass->by_range ? pass->range_count : pass->count));
     return pass->by_range ? add_range(pass, &pass->ranges[part])
                           : add_group(pass, &pass->groups[part], &pass->ranges[0]);
 }
@@ -365,6 +368,7 @@ static void begin(struct moments_pass *pass, struct set *set, enum reading readi
         }
     } else
         part_columns(pass, chunks, pass->by_range ? threads : 1);
+    assert(pass->ranges[pass->range_count - 1].end == pass->columns); /* each column once */
     for (uint32_t i = 0; i < pass->count; i++) {
         struct chunk_group *group = &pass->groups[i];
         group->first = (uint32_t)((uint64_t)chunks * i / pass->count);
@@ -387,6 +391,7 @@ static void end(struct moments_pass *pass) {
 /* `sum` is Σ w·(x − mean), which is not 0 because the mean is rounded. A variance that could be
  * rounding alone becomes 0: the column is constant. */
 static double variance_of(double sum, double square, double mean, double weights) {
+    assert(weights > 0);
     double variance = (square - sum * sum / weights) / weights;
     double rounding = weights * fabs(mean) * DBL_EPSILON;
     return variance > weights * DBL_EPSILON * variance + rounding * rounding || !isfinite(variance)
@@ -555,6 +560,7 @@ static double size_of_rank(const double *size, uint64_t count, uint64_t rank) {
         }
         for (; rank >= of_digit[digit]; digit++)
             rank -= of_digit[digit];
+        assert(digit < 256);
         found |= digit << shift;
         known |= UINT64_C(255) << shift;
     }

@@ -175,6 +175,7 @@ static void part_make(struct plan_part *part, enum row_side side, const struct s
             count_rows(part, split, p, columns, &workspace);
         else if (side == ROW_TRAINED)
             count_facts(part, split, p, columns);
+    assert(part->blocks <= blocks);
     bytes_release(&workspace);
 }
 
@@ -228,6 +229,7 @@ static void cut_row(struct chunk_cutter *cutter, uint64_t values) {
     }
     assert(plan->chunks > 0);
     struct set_chunk *chunk = &plan->chunk[plan->chunks - 1];
+    assert(chunk->first_row + chunk->rows == cutter->next_row); /* rows follow one another */
     chunk->rows++;
     chunk->values += values;
     cutter->filled += bytes;
@@ -236,6 +238,7 @@ static void cut_row(struct chunk_cutter *cutter, uint64_t values) {
 
 static void cut_part(struct chunk_cutter *cutter, const struct plan_part *part,
                      const struct split *split) {
+    assert(part->side == ROW_TRAINED || part->side == ROW_HELD);
     cutter->part = part;
     cutter->next_row = 0;
     cutter->open = false;
@@ -266,6 +269,7 @@ static int lay_blocks(struct chunk_plan *plan, const struct columns *columns,
         return error_set(ERROR_DATA,
                          "%llu rows are too many for a shuffled set: train without Downpour",
                          (unsigned long long)rows);
+    assert(plan->shuffled && each);
     plan->chunks = (uint32_t)chunks;
     plan->chunk = memory_new(chunks, sizeof *plan->chunk);
     for (uint32_t i = 0; i < plan->chunks; i++) {

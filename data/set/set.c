@@ -317,6 +317,7 @@ void set_close(struct set *set) {
 }
 
 int set_copy_to(struct set *set, const char *folder) {
+    assert(!set->cache); /* before the first chunk is read */
     return chunk_cache_open(folder, set->info.fingerprint, set->container.length, &set->cache);
 }
 
@@ -460,6 +461,7 @@ static const uint8_t *piece_at(const struct set *set, const struct piece *piece,
  * bytes do not change, so each finds what will do. The flag passes on no other memory, so relaxed
  * order is enough. */
 static const uint8_t *verify_piece(struct set *set, const struct piece *piece) {
+    assert(piece->number < (size_t)set->info.chunks + set_tiles(&set->info));
     atomic_uchar *flag = &set->verified[piece->number];
     unsigned verified = atomic_load_explicit(flag, memory_order_relaxed);
     bool known =
@@ -473,11 +475,13 @@ static const uint8_t *verify_piece(struct set *set, const struct piece *piece) {
 
 /* A chunk, or its head. */
 static struct piece chunk_piece(const struct set *set, uint32_t number) {
+    assert(number < set->facts->chunks);
     const struct set_chunk *chunk = &set->chunk[number];
     return (struct piece){chunk->offset, chunk->bytes, chunk->checksum, number};
 }
 
 static struct piece tile_piece(const struct set *set, uint32_t number) {
+    assert(set->tile && number < set_tiles(&set->info));
     const struct set_tile *tile = &set->tile[number];
     return (struct piece){tile->offset, tile->bytes, tile->checksum,
                           (size_t)set->facts->chunks + number};
@@ -520,6 +524,7 @@ static unsigned verified_of(const struct set *set, size_t piece) {
 /* The end of the pieces from `first` on that lie one behind the other, in the file or in the copy.
  */
 static uint32_t find_run(const struct set *set, uint32_t first, uint32_t end, uint64_t *stop) {
+    assert(first < end);
     const struct piece begin = piece_numbered(set, first);
     *stop = begin.offset + begin.bytes;
     for (uint32_t i = first + 1; i < end; i++) {
@@ -620,6 +625,7 @@ uint64_t *set_first_rows(const struct set *set) {
         first[i] = first_row_of(set, i);
         first[i + 1] = first[i] + set->chunk[i].rows;
     }
+    assert(first[chunks] >= set->info.rows);
     return first;
 }
 

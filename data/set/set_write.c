@@ -179,6 +179,7 @@ static void sum_chunk(struct set_writer *writer, const struct set_chunk *chunk,
     const void *value = data + layout.value;
     uint64_t columns = writer->columns.count;
     double *sum = writer->absolute_sum;
+    assert(!dense || chunk->values == chunk->rows * columns);
     if (dense && chunk->type == VALUE_BYTE)
         sum_dense(sum, columns, value, VALUE_BYTE, chunk->values);
     else if (dense && chunk->type == VALUE_FLOAT)
@@ -275,6 +276,7 @@ static int make_windows(struct set_writer *writer, uint64_t bytes, unsigned thre
         writer->window = (struct chunk_window){
             .first = first, .end = last + 1, .data = (uint8_t *)room.data - room.section.offset};
         /* Fills a window of zeros on up to `threads` threads. */
+        assert(first < writer->window.end && writer->window.end <= end);
         uint32_t blocks = writer->source.plan->trained.blocks;
         struct window_stage count = {&writer->source, &writer->window, chunk_window_count, blocks,
                                      0},
@@ -322,6 +324,7 @@ static void find_some_exponents(void *context, unsigned part) {
     uint64_t columns = (uint64_t)writer->columns.count + 1,
              first = (uint64_t)part * COLUMNS_OF_PART;
     uint64_t end = first + COLUMNS_OF_PART < columns ? first + COLUMNS_OF_PART : columns;
+    assert(first < end && end <= columns);
     bool ones = writer->plan.trained.type == VALUE_ONES;
     const uint64_t *count = writer->columns.values;
     double *sum = writer->absolute_sum;
@@ -412,6 +415,7 @@ static void make_fingerprint(struct set_writer *writer) {
 static void fill_facts(struct set_writer *writer) {
     const struct chunk_plan *plan = &writer->plan;
     struct set_facts *facts = &writer->facts;
+    assert(writer->next_turn == plan->chunks && plan->held_chunks <= plan->chunks);
     facts->rows = plan->trained.rows;
     facts->values = plan->values;
     facts->text_values = plan->trained.values;

@@ -21,6 +21,7 @@ struct side_finder {
 
 static int find_sides(void *context, const struct source_rows *rows) {
     struct side_finder *finder = context;
+    assert(finder->side);
     for (uint32_t row = 0; row < rows->count; row++) {
         const struct row_hashes hashes = holdout_hashes(rows, row);
         bool held_out = holdout_has(finder->share, hashes.row);
@@ -49,6 +50,7 @@ static void split_packs(struct split *split, uint32_t count, const struct set_op
         finder.side = split->side[p] = memory_new(split->packs[p]->facts->rows, 1);
         finder.row = 0;
         pack_read(split->packs[p], find_sides, &finder);
+        assert(finder.row == split->packs[p]->facts->rows);
     }
     split->held_out = finder.held_out;
     split->of_fold = finder.of_fold;
@@ -121,6 +123,7 @@ static int check_sides(const struct split *split, uint32_t count,
 int split_make(struct split *split, struct pack *const *packs, uint32_t count,
                const struct set_options *options) {
     uint32_t all = count + options->holdout_count;
+    assert(count > 0);
     *split = (struct split){.count = all, .trained = count};
     split->packs = memory_new(all, sizeof *split->packs);
     split->side = memory_new(all, sizeof *split->side);
@@ -147,6 +150,7 @@ void split_release(struct split *split) {
 }
 
 uint64_t split_count_trained(const struct split *split, uint32_t p) {
+    assert(p < split->count);
     uint64_t rows = split->packs[p]->facts->rows, trained = 0;
     for (uint64_t row = 0; split->side[p] && row < rows; row++)
         trained += split->side[p][row] == ROW_TRAINED;

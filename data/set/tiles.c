@@ -42,6 +42,7 @@ static void *count_tiles(void *context) {
 
 void tiles_place(const struct chunk_source *source, struct chunk_plan *plan,
                  struct container_writer *container, unsigned threads) {
+    assert(plan->strips && plan->strip_columns);
     struct tile_count count = {source, plan, 0};
     threads_run(threads < plan->chunks ? threads : plan->chunks, count_tiles, &count);
     for (uint32_t i = 0; i < plan->chunks; i++) {
@@ -123,6 +124,7 @@ static void fill_tile(const struct whole_chunk *whole, uint32_t *next, uint64_t 
                       const struct set_tile_layout *layout, uint8_t *tile) {
     uint32_t *start = (void *)(tile + layout->start), *feature = (void *)(tile + layout->feature);
     size_t each = value_bytes((enum value_type)whole->chunk->type);
+    assert(first < end);
     uint32_t put = 0;
     for (uint32_t row = 0; row < whole->chunk->rows; row++) {
         uint32_t from = next[row], to = from;

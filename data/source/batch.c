@@ -119,6 +119,7 @@ void batch_reserve(struct batch *batch, uint64_t values) {
 }
 
 void batch_give_ids_per_row(struct batch *batch) {
+    assert(!batch->has_origins);
     batch->has_origins = true;
     batch->alike = false;
     batch->origin = memory_resize(batch->origin, batch->value_capacity, sizeof *batch->origin);
@@ -187,6 +188,7 @@ static void spread_texts(struct batch *batch) {
         sum += here;
         most = here > most ? here : most;
     }
+    assert(sum == count);
     for (uint32_t i = 0; i < count; i++)
         batch->spread[next[batch->texts[i].id >> SPREAD_SHIFT & mask]++] = batch->texts[i];
     struct batch_text *sorted = batch->spread;
@@ -209,6 +211,7 @@ bool batch_put_texts(struct batch *batch) {
         spread_texts(batch);
     bool differ = batch->text_count > PLACES_MOST || rise ? put_in_order(batch) : put_few(batch);
     batch->value_count += batch->text_count;
+    assert(batch->value_count <= batch->value_capacity);
     batch->text_count = 0;
     return differ;
 }
@@ -262,6 +265,7 @@ bool batch_row(struct batch *batch, double label, const char *label_text, bool s
                uint64_t *repeated) {
     assert(batch->row_count < batch->row_capacity && batch->value_count <= batch->value_capacity);
     uint64_t first = batch->start[batch->row_count];
+    assert(first <= batch->value_count);
     if (!sorted) {
         if (!batch->has_positions)
             for (uint32_t row = 0; row < batch->row_count; row++)
@@ -304,6 +308,7 @@ bool batch_reject(struct batch *batch, uint64_t line, const char *format, ...) {
 }
 
 const struct source_rows *batch_view(struct batch *batch) {
+    assert(batch->start[batch->row_count] <= batch->value_count);
     batch->rows = (struct source_rows){
         .bad = batch->bad,
         .bad_count = batch->bad_count,

@@ -27,6 +27,7 @@ static bool opens_cell(const struct record_rule *rule, const char *record, const
  * behind the quote if it is not closed. NULL: more text must tell. */
 static const char *behind_cell(const struct record_rule *rule, const char *open, const char *end,
                                bool ended) {
+    assert(open < end && *open == '"');
     bool bounded = (size_t)(end - open) > QUOTED_BYTES_MAX;
     const char *bound = bounded ? open + QUOTED_BYTES_MAX : end;
     const char *close = find(open + 1, '"', bound);
@@ -141,6 +142,7 @@ static int read_until(struct blocks *blocks, bool lines, char *bytes, size_t *le
         int code = input_read(blocks->input, bytes + *length, aim - *length, &got);
         if (code)
             return code;
+        assert(got <= aim - *length);
         *length += got;
         blocks->text_bytes += got;
         blocks->ended = got == 0;
@@ -212,6 +214,7 @@ int blocks_set_rule(struct blocks *blocks, const struct record_rule *rule, size_
     memmove(blocks->rest + length, blocks->rest, blocks->rest_length);
     memcpy(blocks->rest, batch->text, length);
     blocks->rest_length += length;
+    assert(blocks->next_line >= batch->first_line); /* the block is read again */
     blocks->next_line = batch->first_line;
     return blocks_next(blocks, batch);
 }
@@ -238,6 +241,7 @@ int blocks_take(struct blocks *blocks, struct batch *batch, size_t length) {
     if (there)
         memcpy(batch->text + batch->text_length, blocks->rest, there);
     batch->text_length += there;
+    assert(batch->text_length <= end);
     blocks_skip(blocks, there);
     return fill_text(blocks, false, batch, end);
 }

@@ -48,6 +48,7 @@ static uint32_t *place_of(struct dictionary *dictionary, uint64_t id) {
         uint32_t *old = dictionary->table;
         uint64_t old_size = dictionary->table_size;
         dictionary->table_size = old_size ? 2 * old_size : 4096;
+        assert(!(dictionary->table_size & (dictionary->table_size - 1))); /* places are masked */
         dictionary->table = memory_new(dictionary->table_size, sizeof *dictionary->table);
         for (uint64_t i = 0; i < old_size; i++)
             if (old[i])
@@ -67,6 +68,7 @@ uint32_t dictionary_add(struct dictionary *dictionary, uint64_t id) {
         dictionary->capacity = 2 * dictionary->capacity + 1024;
         dictionary->id = memory_resize(dictionary->id, dictionary->capacity, sizeof(uint64_t));
     }
+    assert(dictionary->count < dictionary->capacity);
     dictionary->id[dictionary->count] = id;
     dictionary->in_table += id >= DICTIONARY_DIRECT_MAX;
     *place = ++dictionary->count;
@@ -126,6 +128,7 @@ uint64_t wide_dictionary_add(struct wide_dictionary *dictionary, uint64_t id) {
         return part->number[number];
     if (dictionary->count == COLUMNS_MAX)
         return UINT64_MAX;
+    assert(number == known); /* new ids are numbered in order */
     MEMORY_ROOM(part->number, number, part->capacity);
     MEMORY_ROOM(dictionary->id, dictionary->count, dictionary->capacity);
     dictionary->id[dictionary->count] = id;
@@ -166,6 +169,7 @@ void text_dictionary_release(struct text_dictionary *dictionary) {
 }
 
 const char *text_dictionary_get(const struct text_dictionary *dictionary, uint32_t number) {
+    assert(number < dictionary->count);
     return (const char *)dictionary->texts.data + dictionary->offset[number];
 }
 
@@ -189,6 +193,7 @@ uint32_t text_dictionary_add(struct text_dictionary *dictionary, const char *tex
         for (uint32_t i = 0; i < dictionary->count; i++)
             *find_text(dictionary, text_dictionary_get(dictionary, i)) = i + 1;
     }
+    assert(dictionary->count < dictionary->table_size); /* the search ends at a free place */
     uint32_t *place = find_text(dictionary, text);
     if (!*place) {
         dictionary->offset[dictionary->count] = dictionary->texts.length;

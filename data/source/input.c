@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "data/source/input.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -249,6 +250,7 @@ static int read_zstd(struct input *input, uint8_t *buffer, size_t capacity, size
 }
 
 static int read_some(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
+    assert(input->at <= input->end);
     size_t there = input->end - input->at;
     if (input->compression == GZIP)
         return read_gzip(input, buffer, capacity, length);
@@ -268,6 +270,7 @@ int input_read(struct input *input, void *buffer, size_t capacity, size_t *lengt
         /* A decompressor may still hold text although all stored bytes were used. */
         bool more = input->at < input->end || input->inside;
         int code = more ? read_some(input, buffer, capacity, length) : 0;
+        assert(*length <= capacity);
         if (code || *length)
             return code;
         if (input->at < input->end)

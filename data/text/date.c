@@ -1,5 +1,6 @@
 #include "data/text/date.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 #include <strings.h>
@@ -35,8 +36,10 @@ static void set_day(struct date *date, int32_t days) {
     while (day_number(date) > days)
         date->year--;
     days -= day_number(date);
+    assert(days >= 0);
     for (; (uint32_t)days >= days_of_month(date->year, date->month); date->month++)
         days -= (int32_t)days_of_month(date->year, date->month);
+    assert(date->month <= 12);
     date->day = (uint32_t)days + 1;
 }
 

@@ -127,6 +127,7 @@ static int64_t change_day(const struct change *change, int64_t year) {
         return day + change->day - 1 + (date_is_leap(year) && change->day > 59);
     if (change->form == 'n')
         return day + change->day;
+    assert(change->month >= 1 && change->month <= 12);
     int64_t first = day + before[change->month - 1] + (date_is_leap(year) && change->month > 2);
     int64_t next = day + before[change->month] + (date_is_leap(year) && change->month > 1);
     int64_t weekday = ((first + 4) % 7 + 7) % 7; /* 1970 began on a Thursday */
