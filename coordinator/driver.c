@@ -76,7 +76,7 @@ uint64_t driver_next_program(const struct coordinator *c) {
     return c->driver->round.number + 1;
 }
 
-/* Behind the tiles of the strips come those of the upper layers. */
+/* The tiles of the strips are followed by those of the upper layers. */
 uint32_t driver_chunks(const struct coordinator *c) {
     const struct set_info *data = c->settings.data;
     assert(set_training_chunks(data) <= data->chunks);
@@ -457,7 +457,7 @@ bool driver_has_program(const struct coordinator *c) {
 }
 
 /* Whether a shard that has not run the program has folded what its CHECK asks for. The former
- * coordinator may have sent it behind a FOLD that never came there. */
+ * coordinator may have sent it after a FOLD that never came there. */
 static bool check_fits(const struct coordinator *c, const struct message_holding *holding) {
     const struct bytes *program = &c->driver->program;
     assert(program->length > 0);

@@ -27,7 +27,7 @@ struct driver {
     bool finishing;            /* no program but those that read the model follows */
     struct maxima maxima_at_x; /* of the evaluation that x came from */
 
-    bool read_gradient;   /* that at the model is being read, behind it */
+    bool read_gradient;   /* that at the model is being read, after it */
     uint32_t read_vector; /* the vector that is being read: 0 is the model, then the errors of its
                              estimates, if there are any, and those of the pairs */
     uint64_t read;        /* elements of it that were read */

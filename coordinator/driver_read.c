@@ -72,7 +72,7 @@ static uint8_t register_read(const struct coordinator *c) {
     return REGISTER_T;
 }
 
-/* G is the gradient at x. That at a best point behind it is nowhere. */
+/* G is the gradient at x. No register has the gradient at an earlier best point. */
 static bool wants_gradient(const struct coordinator *c) {
     return c->settings.optimizer.limited && !c->driver->read_vector && !c->driver->read_gradient &&
            register_read(c) == REGISTER_X;

@@ -396,7 +396,7 @@ static void restate(const struct collinear *c, size_t j, struct doubled *weight)
     weight[j] = doubled_of(0);
 }
 
-/* Sorts the columns out; answers whether one nearly follows from others. */
+/* Sorts the columns out; returns whether one nearly follows from others. */
 static bool sort_out(struct collinear *c, double near, struct collinear_fit *fit) {
     bool any = false;
     *fit = (struct collinear_fit){.parameters = fit->parameters, .own = INFINITY};
@@ -443,7 +443,7 @@ enum collinear_kind collinear_kind_of(const struct collinear *c, uint64_t elemen
 
 /* ---- Newton's steps ---- */
 
-/* step = −(H + Λ)⁻¹·gradient; answers how far F falls with it, if F is a parabola. */
+/* step = −(H + Λ)⁻¹·gradient; returns how far F falls with it, if F is a parabola. */
 static double find_step(const struct collinear *c, struct doubled *step) {
     double square = 0;
     for (size_t j = 0; j < c->order; j++)

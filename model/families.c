@@ -269,7 +269,7 @@ static uint32_t own_by_feature(const struct model_layout *layout) {
 
 #define FEATURE_ID "feature_id"
 
-/* The tensors of a plug-in may have any names. They lie one behind the other, feature_id last. */
+/* The tensors of a plug-in may have any names. They lie one after the other, feature_id last. */
 static bool read_own(const json_t *header, struct layout *own) {
     const char *name;
     json_t *entry;

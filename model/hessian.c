@@ -216,7 +216,7 @@ static void add_score(struct pass *pass, struct row_room *room, const struct row
     hessian->score[number] = weight_of(hessian, rows, i) * sum;
 }
 
-/* Behind the elements of the vector that a pass sums up. */
+/* After the elements of the vector that a pass sums up. */
 enum { MOVED_CHANGE, MOVED_SQUARE, MOVED_SECOND, MOVED_TRACE, MOVED_WEIGHT, MOVED_SCALARS };
 
 static void add_move(struct pass *pass, struct row_room *room, const struct rows *rows, uint32_t i,

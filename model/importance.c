@@ -31,7 +31,7 @@ struct survey {
     double *weight;   /* [features of the set × outputs] */
     uint32_t *column; /* of each feature of the set; `columns` if it is of none */
     uint32_t columns;
-    double *mean; /* [columns × outputs]: of the contributions; of all columns behind them */
+    double *mean; /* [columns × outputs]: of the contributions; of all columns after them */
     double *sum;  /* [columns × outputs]: of one row */
     uint32_t *touched, touched_count;
     bool *is_touched;
@@ -140,7 +140,7 @@ static uint64_t *find_places(const struct set_info *info, const struct model_lay
     return place;
 }
 
-/* Columns of a table have their numbers, and its crosses those behind them. */
+/* Columns of a table have their numbers, and its crosses those after them. */
 static void find_columns(struct survey *survey) {
     const struct set_info *info = survey->info;
     const struct table *table = info->table;
@@ -178,7 +178,7 @@ static void begin_columns(struct survey *survey, const struct model *model, cons
     survey->column = memory_new(features, sizeof *survey->column);
     take_weights(survey, model, place);
     find_columns(survey);
-    size_t columns = survey->columns + 1; /* features of none are behind the others */
+    size_t columns = survey->columns + 1; /* features of none are after the others */
     survey->mean = memory_new((columns + 1) * outputs, sizeof *survey->mean);
     survey->sum = memory_new(columns * outputs, sizeof *survey->sum);
     survey->touched = memory_new(columns, sizeof *survey->touched);

@@ -90,7 +90,7 @@ static uint32_t find_class(const struct model_layout *layout, const char *name) 
     return k;
 }
 
-/* The columns of each class, or of the one that is named behind the colon. */
+/* The columns of each class, or of the one that is named after the colon. */
 static int add_classes(struct output_columns *columns, enum output_kind kind, const char *what,
                        uint32_t first, const char *name) {
     const struct model_layout *layout = columns->layout;
@@ -136,7 +136,7 @@ static int add_margin(struct output_columns *columns, const char *name, const ch
     return add_column(columns, OUTPUT_MARGIN, 0, memory_copy_string("margin"));
 }
 
-/* What is behind "probability:" in "probability:CLASS"; NULL if the text begins otherwise. */
+/* What is after "probability:" in "probability:CLASS"; NULL if the text begins otherwise. */
 static const char *behind(const char *text, const char *prefix) {
     size_t length = strlen(prefix);
     return strncmp(text, prefix, length) == 0 ? text + length : NULL;
@@ -165,7 +165,7 @@ static int add_named(struct output_columns *columns, const char *name) {
     return add_cell(columns, name, name);
 }
 
-/* Takes the next name off the list, which it moves behind the comma; NULL at the end of the list.
+/* Takes the next name off the list, which it moves past the comma; NULL at the end of the list.
  */
 static const char *next_name(const char *list, char *name) {
     bool quoted = *list == '"';

@@ -44,7 +44,7 @@ struct ranked_score {
  * overflowed. */
 struct ranked_score *ranking_scores(const struct ranking *ranking, uint32_t class, uint64_t *count);
 
-/* Example number `i` of several outputs that was added with a class; false behind the last. */
+/* Example number `i` of several outputs that was added with a class; false after the last. */
 struct ranking_row {
     uint32_t outputs, class;
     const double *scores; /* `outputs` */

@@ -69,7 +69,7 @@ struct readback *readback_new(const struct model_layout *layout, const struct sa
     readback->by_feature = model_by_feature(layout);
     list_features(readback);
     for (uint32_t tensor = 0; tensor < readback->vector.count; tensor++) {
-        /* Elements rise: tensors lie one behind the other, and features rise. */
+        /* Elements rise: tensors lie one after the other, and features rise. */
         const struct layout_tensor *of = &readback->vector.tensor[tensor];
         bool by_feature = readback->by_feature >> tensor & 1;
         uint64_t most =

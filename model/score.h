@@ -171,7 +171,7 @@ json_t *score_options_json(const struct source_options *options);
 
 /* The reading options that a model was trained with, from its details; options that are missing
  * there have their defaults. If the job named neither the label's column nor a column to skip, the
- * label is the column behind the last feature: this tells a CSV file without labels from one with
+ * label is the column after the last feature: this tells a CSV file without labels from one with
  * them. Release with score_options_release(). */
 int score_options(const struct model *model, struct source_options *options);
 void score_options_release(struct source_options *options);

@@ -16,13 +16,14 @@
 #define SINGLE_STEPS_MAX 5000
 
 struct single_point {
-    const double *parameters; /* the run's elements, as summary_fit() has them; all likewise */
-    const double *ridge;      /* Λ; NULL: no penalty */
-    bool *aliased;    /* parameters that are taken as 0; without a penalty others that follow
-                         from those before them are marked, too: biases come first, then
-                         columns, and of outputs the last before the first */
-    double *restated; /* estimates whose margins are those of the parameters, and which are 0
-                         where parameters are aliased at first; so they are afterwards, too */
+    const double
+        *parameters;     /* the run's elements, as summary_fit() has them; as all arrays here */
+    const double *ridge; /* Λ; NULL: no penalty */
+    bool *aliased;       /* parameters that are taken as 0; without a penalty others that follow
+                            from those before them are marked, too: biases come first, then
+                            columns, and of outputs the last before the first */
+    double *restated;    /* estimates whose margins are those of the parameters, and which are 0
+                            where parameters are aliased at first; so they are afterwards, too */
     const struct collinear *direct; /* solves in place of conjugate gradients: the parameters are
                                        its optimum, and its kinds say what is aliased; or NULL */
     unsigned threads;               /* do not show in the bits */

@@ -127,7 +127,7 @@ int tensors_place(const char *path, size_t data, size_t length, const char *name
                          tensor->type, type);
     if (tensor->end > length - data)
         return error_set(ERROR_DATA,
-                         "%s is cut short: tensor %s ends %llu bytes behind the end of the file",
+                         "%s is cut short: tensor %s ends %llu bytes after the end of the file",
                          path, name, (unsigned long long)(tensor->end - (length - data)));
     uint64_t bytes = tensor->end - tensor->begin; /* 8 * elements may be more than any number */
     if (bytes / 8 != elements || bytes % 8 || (data + tensor->begin) % 8)
@@ -214,7 +214,7 @@ static int place_all(const char *path, const json_t *header, size_t data, size_t
     return code;
 }
 
-/* All of the file is hashed, so that what stands behind the tensors would be read first, however
+/* All of the file is hashed, so that what stands after the tensors would be read first, however
  * much it is. */
 static int check_length(const char *path, const json_t *header, size_t data, size_t length) {
     const char *name;
@@ -240,7 +240,7 @@ int tensors_parse(const char *path, const void *file, size_t length, struct tens
     if (header_bytes > length - PREFIX_BYTES)
         return error_set(
             ERROR_DATA,
-            "%s is no safetensors file, or cut short: its header would end behind the "
+            "%s is no safetensors file, or cut short: its header would end after the "
             "end of the file; a model is a state folder, a folder below its models, or "
             "a model.safetensors",
             path);

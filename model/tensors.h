@@ -3,7 +3,7 @@
  * Of a linear model the tensors are weight F64 [outputs, features], features by rising original id,
  * bias F64 [outputs] (absent without an intercept) and feature_id U64 [features]. Outputs that
  * share their weights have one row of them. Of a network they are W1 … WL F64 [in, out], b1 … bL
- * F64 [out], one behind the other as its layout has them, and feature_id; W1's rows are features by
+ * F64 [out], one after the other as its layout has them, and feature_id; W1's rows are features by
  * rising original id. Of a plug-in they are its own, each F64 [rows, columns], and feature_id. */
 #ifndef DML_MODEL_TENSORS_H
 #define DML_MODEL_TENSORS_H

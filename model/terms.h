@@ -51,7 +51,7 @@ struct rank_index {
     uint64_t numbers; /* ids below have their ranks here, or that of the next one; 0: the model has
                          few of them, or they are far apart */
     uint32_t *rank;
-    uint32_t *first; /* rank of the first id with such bits, and the end behind the last; NULL: the
+    uint32_t *first; /* rank of the first id with such bits, and the end after the last; NULL: the
                         model has too few */
     unsigned shift;
 };
@@ -110,7 +110,7 @@ void term_mapper_forget(struct term_mapper *mapper);
  * of those that said nothing in training, either. */
 bool term_mapper_column_is_mute(const struct term_mapper *mapper, uint32_t column);
 
-/* Adds the terms of a row. Answers how many of its values belong to features that the model has. */
+/* Adds the terms of a row. Returns how many of its values belong to features that the model has. */
 uint64_t term_mapper_row(struct term_mapper *mapper, const struct source_rows *rows, uint32_t row,
                          struct terms *terms);
 

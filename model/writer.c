@@ -299,7 +299,7 @@ static void put(struct model_writer *writer, const struct layout_place *place, d
 }
 
 /* Weights that are one a feature, most parameters of most models, have their places by rank alone.
- * Puts those that come first, and answers how many. */
+ * Puts those that come first, and returns how many. */
 static uint64_t put_ranked(struct model_writer *writer, uint64_t first, uint64_t count,
                            const double *values) {
     const struct layout_tensor *weights = &writer->vector.tensor[0];

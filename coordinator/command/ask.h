@@ -53,7 +53,7 @@ void asked_free(struct asked *asked, char *const *states);
  * ERROR_UNAVAILABLE if there is none. */
 int ask_live(const char *state, enum question question, json_t **answer);
 
-/* Puts the folder before the text of the error, and answers its code. */
+/* Puts the folder before the text of the error, and returns its code. */
 int ask_name_folder(int code, const char *state);
 
 /* The record of a state folder, for commands that only read it. Who may write to the folder takes

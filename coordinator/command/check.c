@@ -88,7 +88,7 @@ struct outlook {
     const char *whole; /* why it is not in tiles, though it is wide; or NULL */
 };
 
-/* Completes the job by the data as it was packed last, and answers what a run on it needs: nothing
+/* Completes the job by the data as it was packed last, and returns what a run on it needs: nothing
  * if nothing was packed yet. */
 static struct outlook look_at_newest(struct job *job) {
     struct set *set = sets_newest(job->state);

@@ -156,7 +156,7 @@ struct line {
     const struct command *command;    /* NULL: none yet */
     const struct option_row *pending; /* the last word is this option's argument; or NULL */
     int operands;
-    bool options_end; /* behind `--` */
+    bool options_end; /* after `--` */
 };
 
 /* Prints prefix, word and suffix as one word, if it begins with the last word. */

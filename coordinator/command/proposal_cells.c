@@ -24,7 +24,7 @@ static const char *const label_names[] = {
     "response", "click",  "survived", "diagnosis", "diag",      "fraud",    "is_fraud",
     "spam",     "bought", "churned",  "clicked",   "converted", "purchased"};
 
-/* Whether a column is the y of a place, behind an x and before what is found there. */
+/* Whether a column is the y of a place, after an x and before what is found there. */
 static bool is_coordinate(const struct table *table, uint32_t i) {
     const char *x = i ? table->column[i - 1].name : NULL;
     return x && i + 1 < table->columns && !strcasecmp(x, "x") &&

@@ -41,7 +41,7 @@ static json_t *put_answer(const struct api *api, const char *path, const char *q
     return json;
 }
 
-/* Writes a list part by part, as the page asks for it. `more` goes behind the number in the query:
+/* Writes a list part by part, as the page asks for it. `more` goes after the number in the query:
  * "&run=3". */
 static void put_list(const struct api *api, const char *path, const char *more, FILE *out) {
     json_int_t since = 0, next = -1;

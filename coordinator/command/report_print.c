@@ -260,7 +260,7 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
                 out, colors);
 }
 
-/* The marks behind the number of a run, by its publication. */
+/* The marks after the number of a run, by its publication. */
 static const struct mark {
     const char *publication, *meaning;
     char mark;
@@ -307,7 +307,7 @@ static void print_run(const json_t *run, bool colors) {
     printf(" %.7s\n", hash);
 }
 
-#define NOTE_COLUMNS 74 /* behind the indent; a line has 80 */
+#define NOTE_COLUMNS 74 /* after the indent; a line has 80 */
 
 /* Prints a line below that of a run; nothing if there are no words. */
 static void print_note(const char *words, bool colors) {

@@ -48,11 +48,11 @@ static struct recorded *folder_of(const struct serving *serving, const char **pa
     assert(serving->count > 0);
     if (serving->count == 1)
         return &serving->records[0];
-    char *behind;
-    unsigned long number = strtoul(*path + 1, &behind, 10);
-    if (behind == *path + 1 || *behind != '/' || number < 1 || number > serving->count)
+    char *after;
+    unsigned long number = strtoul(*path + 1, &after, 10);
+    if (after == *path + 1 || *after != '/' || number < 1 || number > serving->count)
         return NULL;
-    *path = behind;
+    *path = after;
     return &serving->records[number - 1];
 }
 

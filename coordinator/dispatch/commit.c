@@ -77,7 +77,7 @@ struct commit_entry {
     struct blob totals; /* of the evaluation that the flush is of */
 };
 
-/* Entries lie one behind the other in a log, and their chunk ranges are read in place. */
+/* Entries lie one after the other in a log, and their chunk ranges are read in place. */
 #define ENTRY_ALIGNMENT 4
 static_assert(_Alignof(struct chunk_range) <= ENTRY_ALIGNMENT, "ranges are read in place");
 

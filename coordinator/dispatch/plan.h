@@ -75,7 +75,7 @@ struct share {
 
 /* Shares `chunks` out among `count` > 0 replicas, and returns after how many nanoseconds they end.
  *
- * Each flush costs `flush_ns`, one behind the other: so few chunks go to few replicas, the first of
+ * Each flush costs `flush_ns`, one after the other: so few chunks go to few replicas, the first of
  * the list. A replica that is so slow that it would end after the others have done all gets none.
  */
 double shares_divide(struct share *shares, uint32_t count, uint32_t chunks, double flush_ns);

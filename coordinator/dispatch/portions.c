@@ -164,7 +164,7 @@ void portions_send_next(struct dispatch *d, uint32_t link, int64_t now_ns, struc
 
 /* ---- the beginning of a minibatch ---- */
 
-/* The replica `i` places behind that in whose home range the minibatch begins. So short ones,
+/* The replica `i` places after that in whose home range the minibatch begins. So short ones,
  * which go to few replicas, are computed where their rows may be in the cache. */
 static uint32_t link_behind_home(const struct dispatch *d, uint32_t i) {
     const struct plan *plan = &d->plan;

@@ -16,7 +16,7 @@
 
 /* ---- a rule ---- */
 
-/* The name of a column may have = in it, a value has not: the last one parts them. Answers the
+/* The name of a column may have = in it, a value has not: the last one parts them. Returns the
  * value, or NULL; `length` is that of the name. */
 static const char *split_rule(const char *text, size_t *length) {
     const char *equals = strrchr(text, '=');

@@ -196,7 +196,7 @@ void job_warn_of_csv(const struct job *job, const char *format);
 
 void job_free(struct job *job);
 
-/* Makes the error that is set one of this key: FILE: key `KEY`: …. Answers the code. */
+/* Makes the error that is set one of this key: FILE: key `KEY`: …. Returns the code. */
 int job_refuse_key(const struct job *job, const char *key, int code);
 
 /* What data is read for without a job file: to propose a job, of which files beside the data are no

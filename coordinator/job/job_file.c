@@ -212,7 +212,7 @@ static int refuse_misplaced(const char *place, const char *name, const struct ke
                      name, length, key->name, length, key->name, key_own_name(key));
 }
 
-/* Whether a word stands behind another one in the value of a key, as the second does of
+/* Whether a word stands after another one in the value of a key, as the second does of
  * KEY = my file.csv. */
 static bool is_within_value(const char *name, int line) {
     const char *start =
@@ -372,9 +372,9 @@ static int line_of_empty(const char *text, const struct key *key) {
         line += *at == '\n';
         if (strncmp(at, name, strlen(name)) != 0)
             continue;
-        const char *behind = past_blanks(at + strlen(name));
-        if (*behind == '=' && *(behind = past_blanks(behind + 1)) == '{' &&
-            *past_blanks(behind + 1) == '}')
+        const char *after = past_blanks(at + strlen(name));
+        if (*after == '=' && *(after = past_blanks(after + 1)) == '{' &&
+            *past_blanks(after + 1) == '}')
             return line;
     }
     return 0;

@@ -141,7 +141,7 @@ static int refuse_option(int answer, char **argv) {
     if (optopt >= LONG_BASE)
         return error_set(ERROR_USAGE, "option `--%s` takes no argument",
                          option_rows[row_of(optopt)].name);
-    /* A long one may have its value behind "=". */
+    /* A long one may have its value after "=". */
     char *plain = memory_format("%.*s", (int)strcspn(name, "="), name);
     const bool is_long = strncmp(plain, "--", 2) == 0;
     struct nearest nearest = {.text = plain + (is_long ? 2 : 0)};

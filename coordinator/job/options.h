@@ -53,7 +53,7 @@ struct option_row {
     const char *name;
     char letter;          /* 0: none */
     const char *argument; /* NULL: none. "liblinear|tsv|json": one of these. "[HC0|HC1]": the same
-                             behind "=", or none, which is "" */
+                             after "=", or none, which is "" */
     unsigned taken;       /* its bit in `takes` of a command; 0: every command takes it */
     size_t offset;        /* of the bool or, with an argument, of the text in struct options */
     const char *help;

@@ -110,7 +110,7 @@ void coordinator_begin(struct coordinator *coordinator, int64_t now_ns, struct o
 void coordinator_opened(struct coordinator *coordinator, uint32_t link, int64_t now_ns,
                         struct output *out);
 
-/* The worker's connection or process is gone. Answers 0, or the error that ends the run. */
+/* The worker's connection or process is gone. Returns 0, or the error that ends the run. */
 int coordinator_lost(struct coordinator *coordinator, uint32_t link, const char *why,
                      int64_t now_ns, struct output *out);
 
@@ -121,11 +121,11 @@ int coordinator_lost(struct coordinator *coordinator, uint32_t link, const char 
 int coordinator_starved(struct coordinator *coordinator, uint32_t link, const char *why,
                         bool refused, int64_t now_ns, struct output *out);
 
-/* A message from `link`. Answers 0, or the error that ends the run (phase is PHASE_FAILED). */
+/* A message from `link`. Returns 0, or the error that ends the run (phase is PHASE_FAILED). */
 int coordinator_step(struct coordinator *coordinator, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out);
 
-/* Time passes: pings, silent workers, backup copies. Answers as coordinator_step(). */
+/* Time passes: pings, silent workers, backup copies. Returns what coordinator_step() does. */
 int coordinator_tick(struct coordinator *coordinator, int64_t now_ns, struct output *out);
 
 /* The turn is over: adds to the output what was gathered for it over several calls. To be called
@@ -196,7 +196,7 @@ struct coordinator_view {
     uint64_t nonzero;              /* with l1: weights that are not 0, without the intercept */
     double fall;                   /* of the loss towards x, a step: lbfgs_fall() */
     double gap_bound;              /* with l1: of F above its minimum; NaN: not known */
-    double gap_estimate;           /* about; likewise */
+    double gap_estimate;           /* of the same, not a bound; NaN: not known */
     struct optimizer_point answer; /* the model, if the run ended now */
     double gradient_tolerance;     /* the run ends at this gradient_max */
     uint64_t steps_max;            /* or at this step */

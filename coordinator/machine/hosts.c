@@ -272,7 +272,7 @@ static bool is_better(const struct hosts *hosts, uint32_t shard, uint32_t a, uin
     return count_placed(hosts, a, 0, hosts->shards) < count_placed(hosts, b, 0, hosts->shards);
 }
 
-/* The best host for a shard, from the one behind its own on; itself last. Hosts that are set aside
+/* The best host for a shard, from the one after its own on; itself last. Hosts that are set aside
  * count once they are due, or if there is no other. */
 static uint32_t best_host(const struct hosts *hosts, uint32_t shard, int64_t now_ns) {
     uint32_t best = HOSTS_NONE, own = hosts->workers[shard].host;

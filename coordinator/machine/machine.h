@@ -86,7 +86,7 @@ struct coordinator {
     int64_t ticked_ns;
 };
 
-/* Handles a message of a member; answers 0, or the error that ends the run. */
+/* Handles a message of a member; returns 0, or the error that ends the run. */
 typedef int handler(struct coordinator *c, uint32_t link, const struct message *message,
                     int64_t now_ns, struct output *out);
 
@@ -102,7 +102,7 @@ void membership_put_off(struct coordinator *c, uint32_t link, const char *why, s
 
 /* Pings all, once a second. */
 void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out);
-/* Members that were silent for too long are lost. Answers as coordinator_lost(). */
+/* Members that were silent for too long are lost. Returns what coordinator_lost() does. */
 int membership_lose_silent(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Counts all members as heard just now: it was this process that did not run. */
 void membership_forgive_silence(struct coordinator *c, int64_t now_ns);

@@ -42,7 +42,7 @@ void state_encode(const struct coordinator *c, struct bytes *out) {
     bytes_put_u64(out, hash64(out->data + start, out->length - start));
 }
 
-/* The version of a whole record, 0 if it is damaged; *cursor stands behind its head. */
+/* The version of a whole record, 0 if it is damaged; *cursor stands after its head. */
 static uint32_t read_head(const void *data, size_t length, struct cursor *cursor) {
     uint64_t stored;
     if (length < 16)

@@ -114,7 +114,7 @@ void cluster_after_step(struct cluster *cluster, int code) {
         coordinator_stop(cluster->coordinator, cluster->stopping, clock_monotonic_ns(),
                          &cluster->out);
     if (!code && output_may_wait(&cluster->out)) {
-        event_active(cluster->drainer, EV_TIMEOUT, 0); /* behind what is active now */
+        event_active(cluster->drainer, EV_TIMEOUT, 0); /* after what is active now */
         return;
     }
     drain(cluster);

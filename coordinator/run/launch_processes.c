@@ -131,7 +131,7 @@ static void report_up(struct launched *worker, int code) {
     }
 }
 
-/* Sets the error that a worker is not there for, and answers its code. */
+/* Sets the error that a worker is not there for, and returns its code. */
 static int is_not_up(struct launched *worker) {
     char *why = launch_remote_why(worker->launch, worker);
     int code = error_set(ERROR_UNAVAILABLE, "%s", why);
@@ -140,7 +140,7 @@ static int is_not_up(struct launched *worker) {
 }
 
 /* A worker here is up when it has written a line; one on a host when it has written where it
- * listens, perhaps behind lines that its host greets with. If its output ends without that, the
+ * listens, perhaps after lines that its host greets with. If its output ends without that, the
  * process is ending: SIGCHLD follows, and on_child() knows how it ended. */
 static void on_line(evutil_socket_t descriptor, short what, void *context) {
     (void)what;

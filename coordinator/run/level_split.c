@@ -150,7 +150,7 @@ static bool follows(const struct splitting *s, uint32_t of, uint32_t within) {
     return told == coarse->columns;
 }
 
-/* Answers whether there are any. */
+/* Returns whether there are any. */
 static bool find_candidates(struct splitting *s,
                             bool (*may_be)(const struct splitting *, uint32_t, uint32_t)) {
     const size_t known = s->splits;

@@ -45,11 +45,11 @@ static unsigned index_of_signal(int number) {
 /* Only what is safe at any instant. */
 static void end_early(int number) {
     static const char before[] = "dml-coordinator: ",
-                      behind[] = "; the same command goes on from here\n";
+                      after[] = "; the same command goes on from here\n";
     const char *why = endings[index_of_signal(number)].why;
     const struct iovec text[] = {{(char *)(uintptr_t)before, sizeof before - 1},
                                  {(char *)(uintptr_t)why, strlen(why)},
-                                 {(char *)(uintptr_t)behind, sizeof behind - 1}};
+                                 {(char *)(uintptr_t)after, sizeof after - 1}};
     ssize_t written = writev(STDERR_FILENO, text, 3);
     (void)written;
     _exit(-ERROR_AGAIN);

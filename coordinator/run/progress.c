@@ -26,7 +26,7 @@ static int columns_now(void) {
 }
 
 /* In one write, so that no other line comes between. The last column stays free: a terminal may
- * wrap behind it. */
+ * wrap after it. */
 static void draw_progress(const char *text, int columns) {
     char line[512];
     int length = snprintf(line, sizeof line, "\r%.*s\033[K", columns - 1, text);

@@ -26,7 +26,7 @@ struct recorder {
     struct store *store; /* NULL: nothing is recorded */
     int64_t run;
     struct model_writer *writer;          /* set before the model is read */
-    struct readback *readback;            /* takes what the writer takes; likewise */
+    struct readback *readback;            /* takes what the writer takes; set before it is read */
     struct curvature_writer *curvature;   /* set before pairs are read */
     double *variance, *sampling, *robust; /* errors of estimates, squared, by the run's elements:
                                              NULL until they come; owned, as the next */

@@ -56,7 +56,7 @@ struct request {
 /* The length of the head, its empty line included; 0 if the head is not complete yet. */
 size_t request_end(const char *text, size_t length);
 
-/* Reads a complete head. Answers 200, or the status of a refusal; then *why says in a few words
+/* Reads a complete head. Returns 200, or the status of a refusal; then *why says in a few words
  * what is wrong, a constant. */
 int request_read(const char *text, size_t length, struct request *request, const char **why);
 

@@ -97,7 +97,7 @@ const char *figures_in_line(const json_t *figures, unsigned *at) {
 #define LINE_COLUMNS 80
 #define HEADING_COLUMNS 13
 
-/* Puts words behind a comma, in the next line if they do not fit in this one. Answers the column
+/* Puts words after a comma, in the next line if they do not fit in this one. Returns the column
  * after them. */
 static int put_words(const char *words, int column) {
     int length = (int)strlen(words);

@@ -170,7 +170,7 @@ static json_t *row_json(const struct sweep_shape *shape, const struct sweep_runs
     return row;
 }
 
-/* Marks the row that is chosen. Answers what the result and the status say of it. */
+/* Marks the row that is chosen. Returns what the result and the status say of it. */
 static json_t *chosen_json(const struct sweep_rule *rule, const char *by,
                            struct sweep_choice choice, json_t *path) {
     json_t *row = json_array_get(path, choice.value), *chosen = json_object();
