@@ -108,36 +108,45 @@ static void add_threshold(struct curve *curve, const struct ranking_point *point
                   share_of(curve, point)));
 }
 
+/* Lists recall and lift at the tenths of all examples that end between the last point and this one.
+ */
+static void add_tenths(struct curve *curve, const struct ranking_point *point) {
+    double from = share_of(curve, &curve->last), to = share_of(curve, point);
+    for (int k = 1; k <= TENTHS; k++) {
+        double share = (double)k / TENTHS;
+        if (!(from < share && share <= to))
+            continue;
+        double before = recall_of(curve, &curve->last), part = (share - from) / (to - from);
+        double recall = before + (recall_of(curve, point) - before) * part;
+        json_array_append_new(curve->gains, json_pack("{s:f, s:f, s:f}", "share", share, "recall",
+                                                      recall, "lift", recall / share));
+    }
+}
+
+/* Whether a point is far enough from the last one that was listed: a hundredth of either class. */
+static bool is_far(const struct curve *curve, const struct ranking_point *point) {
+    return point->positives - curve->listed.positives >= curve->all.positives / 100 ||
+           negatives_of(point) - negatives_of(&curve->listed) >= negatives_of(&curve->all) / 100;
+}
+
+static void list_point(struct curve *curve, const struct ranking_point *point) {
+    curve->listed = *point;
+    json_array_append_new(curve->threshold, json_real(point->threshold));
+    json_array_append_new(curve->recall, json_real(recall_of(curve, point)));
+    json_array_append_new(curve->precision, json_real(point->positives / point->predicted));
+    json_array_append_new(curve->false_positive_rate,
+                          json_real(negatives_of(point) / negatives_of(&curve->all)));
+    json_array_append_new(curve->share, json_real(share_of(curve, point)));
+}
+
 static void walk_curve(struct curve *curve, const struct ranked_score *scores, uint64_t count) {
     struct ranking_walk walk = {.scores = scores, .count = count};
     struct ranking_point point;
     while (ranking_walk_next(&walk, &point)) {
         add_threshold(curve, &point);
-        /* The tenths of all examples that end between the last point and this one. */
-        double from = share_of(curve, &curve->last), to = share_of(curve, &point);
-        for (int k = 1; k <= TENTHS; k++) {
-            double share = (double)k / TENTHS;
-            if (!(from < share && share <= to))
-                continue;
-            double before = recall_of(curve, &curve->last), part = (share - from) / (to - from);
-            double recall = before + (recall_of(curve, &point) - before) * part;
-            json_array_append_new(curve->gains,
-                                  json_pack("{s:f, s:f, s:f}", "share", share, "recall", recall,
-                                            "lift", recall / share));
-        }
-        /* Whether the point is far enough from the last one that was listed. */
-        if ((point.positives - curve->listed.positives >= curve->all.positives / 100 ||
-             negatives_of(&point) - negatives_of(&curve->listed) >=
-                 negatives_of(&curve->all) / 100) ||
-            walk.next == count) {
-            curve->listed = point;
-            json_array_append_new(curve->threshold, json_real(point.threshold));
-            json_array_append_new(curve->recall, json_real(recall_of(curve, &point)));
-            json_array_append_new(curve->precision, json_real(point.positives / point.predicted));
-            json_array_append_new(curve->false_positive_rate,
-                                  json_real(negatives_of(&point) / negatives_of(&curve->all)));
-            json_array_append_new(curve->share, json_real(share_of(curve, &point)));
-        }
+        add_tenths(curve, &point);
+        if (is_far(curve, &point) || walk.next == count)
+            list_point(curve, &point);
         curve->last = point;
     }
     ranking_walk_release(&walk);

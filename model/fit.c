@@ -170,29 +170,37 @@ static double within(double logit) {
     return fmin(fmax(logit, -LOGIT_MOST), LOGIT_MOST);
 }
 
+/* The null model of ordered labels: the logit of the share that lies above each threshold. */
+static void find_null_thresholds(struct fit *fit) {
+    for (uint32_t k = 0; k < fit->outputs; k++) {
+        double below = 0, above = 0;
+        for (uint32_t j = 0; j < fit->classes; j++)
+            *(j > k ? &above : &below) += exact_value(&fit->class[j]);
+        fit->null_margin[k] = within(log(above / below));
+    }
+}
+
+/* The margins of a model without offsets that knows the classes' weights alone: for a softmax
+ * log W_k, for other outputs the logit of each class's share. */
+static void find_null_classes(struct fit *fit) {
+    double all = exact_value(&fit->weight);
+    bool softmax = fit->distribution == &distribution_multinomial;
+    for (uint32_t k = 0; k < fit->outputs; k++) {
+        double own = exact_value(&fit->class[fit->outputs == 1 ? 1 : k]);
+        fit->null_margin[k] = within(softmax ? log(own / all) : log(own / (all - own)));
+    }
+}
+
 static void find_null_margin(struct fit *fit) {
     double ratio = exact_value(&fit->null_a) / exact_value(&fit->null_b);
     if (!fit->intercept)
         return; /* it is 0 */
     assert(fit->distribution && fit->pass == PASS_ROWS);
-    if (fit->objective->labels == LABEL_ORDERED) {
-        /* The logit of the share that lies above each threshold. */
-        for (uint32_t k = 0; k < fit->outputs; k++) {
-            double below = 0, above = 0;
-            for (uint32_t j = 0; j < fit->classes; j++)
-                *(j > k ? &above : &below) += exact_value(&fit->class[j]);
-            fit->null_margin[k] = within(log(above / below));
-        }
-    } else if (fit->distribution->null_margin == NULL_OF_CLASSES) {
-        /* The margins of a model without offsets that knows the classes' weights alone: of a
-         * softmax log W_k, of other outputs the logit of each class's share. */
-        double all = exact_value(&fit->weight);
-        bool softmax = fit->distribution == &distribution_multinomial;
-        for (uint32_t k = 0; k < fit->outputs; k++) {
-            double own = exact_value(&fit->class[fit->outputs == 1 ? 1 : k]);
-            fit->null_margin[k] = within(softmax ? log(own / all) : log(own / (all - own)));
-        }
-    } else
+    if (fit->objective->labels == LABEL_ORDERED)
+        find_null_thresholds(fit);
+    else if (fit->distribution->null_margin == NULL_OF_CLASSES)
+        find_null_classes(fit);
+    else
         fit->null_margin[0] = fit->distribution->null_margin == NULL_LOG ? log(ratio) : ratio;
 }
 

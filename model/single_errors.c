@@ -286,20 +286,25 @@ static void leave_last_out(struct solver *solver, const double *unseen, double l
     solver->point->aliased[last] = true;
 }
 
+/* Marks the weights that the solver leaves out from the start. A column that has but one value
+ * moves to its bias. */
+static void leave_out_constants(struct solver *solver, struct single_totals *totals) {
+    double *restated = solver->point->restated;
+    for (uint64_t i = 0; i < solver->biases; i++)
+        if (is_left_out(solver, i) && !solver->point->aliased[i]) {
+            if (restated[i] != 0 && solver->sums.diagonal[i] > 0)
+                restated[bias_of(solver, i)] += mean_of(solver, i) * restated[i];
+            restated[i] = 0;
+            solver->point->aliased[i] = true;
+            totals->dependent++;
+        }
+}
+
 static int find_dependent(struct solver *solver, struct single_totals *totals) {
     assert(!solver->point->direct && !solver->point->ridge);
     double *unseen = memory_new(solver->count, sizeof *unseen), largest = 1;
     int code = 0;
-    for (uint64_t i = 0; i < solver->biases; i++)
-        if (is_left_out(solver, i) && !solver->point->aliased[i]) {
-            /* A column that has but one value moves to the bias. */
-            double own = solver->point->restated[i];
-            if (own != 0 && solver->sums.diagonal[i] > 0)
-                solver->point->restated[bias_of(solver, i)] += mean_of(solver, i) * own;
-            solver->point->restated[i] = 0;
-            solver->point->aliased[i] = true;
-            totals->dependent++;
-        }
+    leave_out_constants(solver, totals);
     for (uint64_t round = 0; largest > 0 && round < DEPENDENT_MAX && !code; round++) {
         code = find_unseen(solver, round, unseen, &largest);
         if (!code && largest > 0) {

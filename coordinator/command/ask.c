@@ -107,6 +107,7 @@ int place_of(const struct options *options, char **state) {
     int code = places_of(options, &states);
     if (code)
         return code;
+    assert(states[0]);
     if (states[1])
         code = error_set(
             ERROR_USAGE,
@@ -191,6 +192,7 @@ static int converse(const char *state, int descriptor, const char *question, str
 
 int control_ask(const char *state, const char *question, char **answer) {
     struct bytes bytes;
+    assert(strchr(question, '\n') == question + strlen(question) - 1); /* one whole line */
     int descriptor = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (descriptor < 0)
         return error_set_errno(ERROR_UNAVAILABLE, "cannot open a socket");
@@ -219,6 +221,7 @@ int record_reader_open(const char *state, struct record_reader *reader) {
 }
 
 void record_reader_close(struct record_reader *reader) {
+    assert(!reader->copy || reader->lock < 0); /* a copy is read without the lock */
     store_close(reader->store);
     state_unlock(reader->lock);
     *reader = (struct record_reader){.lock = -1};
@@ -226,6 +229,7 @@ void record_reader_close(struct record_reader *reader) {
 
 void record_reader_mark(const struct record_reader *reader, json_t *answer) {
     static bool warned;
+    assert(reader->copy || !reader->maybe_live); /* who has the lock knows that nobody works */
     const json_t *runs = json_object_get(answer, "runs");
     size_t count = json_array_size(runs);
     json_t *run = count ? json_array_get(runs, count - 1) : answer;
@@ -257,6 +261,7 @@ static const struct {
     int (*report)(struct store *store, json_t **answer);
 } questions[] = {
     [QUESTION_STATUS] = {"status\n", report_status}, [QUESTION_RUNS] = {"runs\n", report_runs}};
+static_assert(sizeof questions / sizeof *questions == QUESTION_RUNS + 1, "a row a question");
 
 int ask_live(const char *state, enum question question, json_t **answer) {
     char *text = NULL;
@@ -347,6 +352,7 @@ static void ask_folder(void *context, uint32_t i) {
 struct asked *ask_folders(char *const *states, enum question question) {
     struct folders folders = {.states = states, .question = question};
     const uint32_t count = names_count(states);
+    assert(count > 0);
     folders.asked = memory_new(count, sizeof *folders.asked);
     ask_each(count, ask_folder, &folders);
     for (uint32_t i = 0; i < count; i++) {

@@ -103,10 +103,12 @@ int go_live_find(struct go_live *live, const char *text, const char *what, int64
     if (!code && !*run)
         code = error_set(*text == '-' || !*text || !*end ? ERROR_USAGE : ERROR_UNAVAILABLE,
                          "%s: allowed: the number or the tag of a run, as `jobs` lists them", what);
+    assert(code || *run > 0);
     return code;
 }
 
 int go_live_check(const struct go_live *live) {
+    assert(live->to > 0);
     char *file = memory_format("%s/models/%lld/model.json", live->state, (long long)live->to);
     int code = 0;
     if (access(file, R_OK))
@@ -163,6 +165,7 @@ int go_live_settle_earlier(struct go_live *live, enum decision decision) {
     if (live->completed) {
         live->from = pending->previous_run;
         live->to = pending->run;
+        assert(live->to > 0);
         code = publish_settle(&publisher);
     } else if (!code) {
         code = publish_settle_earlier(&publisher, NULL);
@@ -194,6 +197,7 @@ int go_live_show(const struct go_live *live, const char *again, const char *what
         free(folder);
         return code;
     }
+    assert(live->to > 0);
     printf("the model of run %lld ", (long long)live->to);
     if (!live->completed && live->from == live->to)
         printf("was live already%s", live->on_publish ? "; on_publish was run again" : "");

@@ -83,20 +83,26 @@ static void put_spellings(const struct profile *profile, FILE *file) {
     }
 }
 
+/* Whether a text with this separator has an entry, without the blanks before it. */
+static bool has_entry(const char *list, char separator, const char *entry) {
+    const size_t length = strlen(entry);
+    assert(separator && length > 0);
+    for (const char *at = list; at; at = strchr(at, separator)) {
+        at += *at == separator;
+        at += strspn(at, " ");
+        if (!strncmp(at, entry, length) && (!at[length] || at[length] == separator))
+            return true;
+    }
+    return false;
+}
+
 /* What parts a label into several, one of which is a label of other rows; 0: nothing does. */
 static char separator_of(const struct profile *profile, const char *list) {
     for (const char *separator = ",;|"; *separator; separator++)
         for (uint32_t i = 0; strchr(list, *separator) && i < profile->label_count; i++) {
             const char *other = profile->label[i].text;
-            const size_t length = other ? strlen(other) : 0;
-            if (!length || strcmp(other, list) == 0)
-                continue;
-            for (const char *at = list; at; at = strchr(at, *separator)) {
-                at += *at == *separator;
-                at += strspn(at, " ");
-                if (!strncmp(at, other, length) && (!at[length] || at[length] == *separator))
-                    return *separator;
-            }
+            if (other && *other && strcmp(other, list) != 0 && has_entry(list, *separator, other))
+                return *separator;
         }
     return 0;
 }

@@ -114,6 +114,7 @@ static void sort_runs(json_t *folder, const struct score_figure *figure) {
     qsort(sorted, count, sizeof *sorted, compare);
     for (size_t i = 0; i < count; i++)
         json_array_append(in_order, sorted[i].run);
+    assert(json_array_size(in_order) == count);
     json_object_set_new(folder, "runs", in_order);
     free(sorted);
 }

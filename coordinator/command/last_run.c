@@ -51,6 +51,7 @@ static int read_sweep(struct store *store, const char *identity, const struct sw
                               .result = record.result ? memory_copy_string(record.result) : NULL,
                               .concluded = record.winner != 0,
                               .over = !sweep_is_open(&record, shape, &runs)};
+    assert(code || last->sweep == record.sweep);
     for (uint32_t i = 0; !code && !record.winner && i < runs.count; i++)
         if (runs.members[i].run > last->run)
             last->run = runs.members[i].run;
@@ -75,6 +76,7 @@ int last_run_read(struct store *store, const char *state, const char *identity,
         last->kept = item && item->decision == DECISION_KEPT;
     }
     history_release(&history);
+    assert(!(last->refused && last->kept));
     return code;
 }
 

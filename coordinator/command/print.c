@@ -108,6 +108,7 @@ static int compare_support(const void *a, const void *b) {
 /* From the class that most examples have to that of the fewest. */
 static void print_classes(const json_t *classes, FILE *out) {
     const size_t count = json_array_size(classes);
+    assert(count > 0);
     struct class_row *rows = memory_new(count, sizeof *rows);
     for (size_t k = 0; k < count; k++) {
         const json_t *class = json_array_get(classes, k);

@@ -60,6 +60,7 @@ static int check_run(struct go_live *live) {
 static int check_refusal(const struct go_live *live) {
     struct history history;
     int code = history_read(live->store, &history);
+    assert(live->to > 0);
     const struct history_item *item = code ? NULL : history_of(&history, live->to);
     if (item && item->decision == DECISION_REFUSED && !live->options->force) {
         char when[CLOCK_MINUTE];
@@ -80,6 +81,7 @@ static int label(struct go_live *live) {
     bool found;
     if (!options->tag && !options->note)
         return 0;
+    assert(live->to > 0);
     int code = store_run_find(live->store, live->to, &run, &found);
     store_run_release(&run);
     if (!code && !found)

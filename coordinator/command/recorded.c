@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "coordinator/command/recorded.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -32,6 +33,7 @@ static void note_files(const char *state, int64_t stamp[4]) {
 }
 
 static void take_status(struct recorded *record, json_t *status, json_t *runs) {
+    assert(status || !runs); /* a live coordinator gives both */
     json_decref(record->status);
     json_decref(record->runs);
     about_model_release(&record->about);
@@ -41,6 +43,7 @@ static void take_status(struct recorded *record, json_t *status, json_t *runs) {
 }
 
 void recorded_read_model(struct recorded *record) {
+    assert(!record->has_about || record->status);
     if (record->has_about || record->runs ||
         !json_is_string(json_object_get(record->status, "model_sha256")))
         return;
@@ -70,6 +73,7 @@ static int read_store(struct recorded *record) {
     record_reader_close(&reader);
     if (locked)
         note_files(record->state, stamp);
+    assert(code || status);
     record->empty = made && code == ERROR_UNAVAILABLE;
     if (code && !record->empty) {
         store_close(made);
@@ -119,6 +123,7 @@ int recorded_refresh(struct recorded *record) {
         record->again_ns = pauses ? now_ns + (slow_ns > PAUSE_NS ? slow_ns : PAUSE_NS) : 0;
         record->asked = false;
     }
+    assert(!record->code == !record->trouble && !record->asked);
     return record->code ? error_set(record->code, "%s", record->trouble) : 0;
 }
 

@@ -1,6 +1,7 @@
 /* `report`: the status page of a state folder as one file that needs no server. The page finds in
  * it the answers that a server would have given. */
 #define _GNU_SOURCE
+#include <assert.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static json_t *put_answer(const struct api *api, const char *path, const char *q
     struct request request = {.path = path, .query = query};
     struct http_answer answer = {0};
     api_answer(api, &request, &answer);
+    assert(answer.status > 0 && answer.body);
     fprintf(out, "\"%s%s%s\": ", path + 1, *query ? "?" : "", query);
     const char *text = answer.body;
     for (size_t i = 0; i < answer.length; i++)

@@ -1,6 +1,7 @@
 /* The tables of `status` and `jobs`. */
 #include "coordinator/command/print.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ static void write_number(const json_t *object, const char *member, const char *f
 
 /* Needs at most 6 characters for less than ten thousand days. */
 static void write_duration(double seconds, char *text, size_t size) {
+    assert(size > 6);
     if (seconds < 100)
         snprintf(text, size, "%.1fs", seconds);
     else if (seconds < 6000)
@@ -191,6 +193,7 @@ static void print_invocations(const json_t *list, bool colors) {
     size_t left_out = count - first > INVOCATIONS_SHOWN ? count - first - INVOCATIONS_SHOWN : 0;
     if (first == count)
         return;
+    assert(first + left_out < count && count - first - left_out <= INVOCATIONS_SHOWN);
     terminal_put(stdout, colors, STYLE_HEADING, "commands since then");
     if (left_out)
         printf(" (the last %d; --json has %zu more)", INVOCATIONS_SHOWN, left_out);

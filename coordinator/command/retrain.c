@@ -50,6 +50,7 @@ static int add_warm_start(const struct retrain *r) {
     int64_t cold;
     if (!*training->start_model || r->session.job->optimizer == JOB_DOWNPOUR)
         return 0;
+    assert(training->result && training->recorder.run > 0);
     int code = past_cold_evaluations(r->session.store, r->identity, &cold);
     json_t *warm = json_pack("{s:I}", "evaluations", (json_int_t)evaluations);
     if (cold) {
@@ -98,6 +99,7 @@ static int train_many(struct retrain *r, const struct dataset *data, const char 
                       bool fresh) {
     struct sweep_outcome outcome;
     int code = sweep_train(&r->training, data, start_from, fresh, &outcome);
+    assert(code || (outcome.winner > 0 && outcome.result));
     json_decref(r->outcome.result);
     r->outcome.result = outcome.result;
     return code;
@@ -113,6 +115,7 @@ static const char *fingerprint(const struct retrain *r) {
  * the same, but also the holdout. */
 static void find_data_of_sweep(struct retrain *r) {
     char *evaluated_on = sweep_evaluated_on(&r->now);
+    assert(r->last.sweep > 0 && r->last.evaluated_on && !r->earlier.set);
     r->last.has_data =
         !strcmp(r->last.data, fingerprint(r)) && !strcmp(r->last.evaluated_on, evaluated_on);
     free(evaluated_on);
@@ -126,6 +129,7 @@ static void find_data_of_sweep(struct retrain *r) {
 }
 
 static void find_data(struct retrain *r) {
+    assert(!r->last.sweep && r->last.run > 0 && !r->earlier.set);
     r->last.has_data = strcmp(r->last.data, fingerprint(r)) == 0;
     if (!r->last.has_data)
         r->earlier.set = sets_find(r->session.job->state, r->last.data);
@@ -157,6 +161,7 @@ static int report_refusals(struct retrain *r) {
     if (!code)
         refusals = history_refusals(&history);
     const struct history_item *last = refusals.last;
+    assert(!last == !refusals.count);
     if (last && last->run == r->last.run && last == &history.items[history.count - 1]) {
         json_object_set_new(r->outcome.result, "refusals",
                             json_pack("{s:I, s:I}", "count", (json_int_t)refusals.count, "since_ms",
@@ -184,6 +189,7 @@ static int decide_last_run(struct retrain *r) {
     const struct options *options = r->session.options;
     const struct job *job = r->session.job;
     int64_t run = r->last.run;
+    assert(run > 0 && !r->idle);
     r->session.invocation.run = run;
     int code = store_run_label(r->session.store, run, options->tag, options->note);
     if (code)
@@ -238,6 +244,7 @@ static int do_task(struct retrain *r, enum task task) {
 /* A label is of the run that a command makes. Who says the same every night is not told so. */
 static void report_label(const struct retrain *r) {
     const struct options *options = r->session.options;
+    assert(r->idle && r->last.run > 0);
     const char *option = options->tag ? "tag" : "note";
     if (options->cron || (!options->tag && !options->note))
         return;

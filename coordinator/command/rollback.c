@@ -10,6 +10,7 @@
 static int find_before(struct go_live *live) {
     struct history history;
     int code = history_read(live->store, &history);
+    assert(!live->to); /* --to names none */
     if (!code)
         live->to = history_before(&history, live->from);
     if (!code && !live->to)

@@ -49,6 +49,7 @@ static void choose_among(const struct training *training, const struct last_run 
                          struct outcome *outcome) {
     const struct job *job = training->session->job;
     bool decided = settled->publication && settled->run == last->run;
+    assert(last->run > 0 && last->concluded);
     char *folder = run_model_folder(job->state, last->run);
     const bool has_folder = access(folder, F_OK) == 0;
     free(folder);
@@ -102,6 +103,7 @@ static int train_one(struct training *training, const struct dataset *data, stru
     int code = training_run(training, data, data->set);
     if (!code)
         code = training_conclude(training);
+    assert(code || (training->recorder.run > 0 && training->result));
     *chosen = (struct chosen){.run = training->recorder.run,
                               .figures = data->holdout ? &training->figures : NULL};
     outcome->result = json_incref(training->result);
@@ -113,6 +115,7 @@ static int train_many(struct training *training, const struct dataset *data, str
     const struct options *options = training->session->options;
     struct sweep_outcome swept;
     int code = sweep_train(training, data, options->start, options->fresh, &swept);
+    assert(code || (swept.winner > 0 && swept.result));
     *chosen = (struct chosen){.run = swept.winner};
     outcome->result = swept.result;
     return code;

@@ -188,6 +188,7 @@ static const char *const comparisons[] = {[GATE_AT_MOST] = "at most",
 
 char *gate_explain(const struct gate_outcome *outcome) {
     const char *figure = outcome->condition.figure->name;
+    assert(outcome->condition.comparison < sizeof comparisons / sizeof *comparisons);
     if (outcome->unpublished)
         return memory_format("%s holds: there is no live model yet", outcome->text);
     if (!isfinite(outcome->new))

@@ -1,5 +1,6 @@
 /* What concerns several keys of a job: what contradicts each other is an error, what has no effect
  * a warning. */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -109,6 +110,7 @@ struct own_keys {
 };
 
 static struct own_keys own_keys_of(const struct job *job, enum row_property property) {
+    assert(property < ROW_NUMBERS);
     const struct own_keys all[ROW_NUMBERS] = {
         [ROW_WEIGHT] = {"csv.weight", "weights", job->source.property.column[ROW_WEIGHT],
                         job->weights, job->test_weights, job->holdout_weights},
@@ -244,6 +246,7 @@ static int check_response(const struct job *job) {
  * take for ever is refused before it begins. */
 static int check_path(const struct job *job) {
     const uint32_t values = job_grid_size(job);
+    assert(values > 0);
     if (values > 1 && !job->folds && !job->holdout[0])
         return error_set(ERROR_CONFIG,
                          "%s: key `%s`: a list of values needs rows to choose among their models; "

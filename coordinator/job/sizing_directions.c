@@ -1,5 +1,6 @@
 /* How many common directions a run has, by what steps in their span cost beside those along lines
  * (doc/OPTIMIZERS.md). */
+#include <assert.h>
 #include <math.h>
 
 #include "base/layout.h"
@@ -57,6 +58,7 @@
 static bool is_worth_it(const struct set_info *data, const struct objective_shape *shape,
                         uint32_t count, uint32_t few, uint32_t pairs) {
     const bool several = shape->outputs > 1;
+    assert(few <= pairs && count > 0);
     double outputs = shape->outputs, parameters = (double)objective_parameters(shape);
     double product = data->dense ? several ? PRODUCT_OF_MATRICES_NS : PRODUCT_DENSE_NS
                      : several   ? PRODUCT_BESIDE_NS
@@ -149,5 +151,6 @@ void sizing_directions(const struct job *job, const struct set_info *data,
     bool products = sizing->directions || data->strip_columns;
     sizing->upper = data->strip_columns && layout_upper(&layout).count;
     double numbers = sizing->upper ? (double)layout.tensor[0].columns : shape->outputs;
+    assert(sizing->directions <= DIRECTIONS_MAX);
     sizing->row_numbers = products ? (double)set_vector_rows(data) * numbers : 0;
 }

@@ -1,5 +1,7 @@
 #include "coordinator/job/tiling.h"
 
+#include <assert.h>
+
 #include "coordinator/job/column_rules.h"
 #include "coordinator/job/family.h"
 
@@ -20,17 +22,14 @@ static bool is_network(const struct job *job) {
     return job_family(job)->family == &family_network;
 }
 
-/* Margins must be sums over columns: those of the model, whose losses shards must know, or of a
- * network's first layer. */
-static const char *objective_cannot(const struct job *job) {
-    const struct objective *objective = objective_of(job->objective);
+const char *tiling_cannot(const struct job *job) {
+    /* Margins must be sums over columns: those of the model, whose losses shards must know, or of a
+     * network's first layer. */
     if (job_family(job)->family != &family_linear && !is_network(job))
         return "only linear models and networks are trained in tiles";
-    return objective->labels == LABEL_LISTS ? "a row has several labels" : NULL;
-}
-
-/* Nor may what is trained differ from what products of rows and points make alone. */
-static const char *training_cannot(const struct job *job) {
+    if (objective_of(job->objective)->labels == LABEL_LISTS)
+        return "a row has several labels";
+    /* Nor may what is trained differ from what products of rows and points make alone. */
     if (job_has_penalties(job))
         return "factors of `penalty` need whole rows; leave them out for tiles";
     if (job_has_minibatches(job))
@@ -43,18 +42,15 @@ static const char *training_cannot(const struct job *job) {
                           : NULL;
 }
 
-const char *tiling_cannot(const struct job *job) {
-    const char *why = objective_cannot(job);
-    return why ? why : training_cannot(job);
-}
-
 static uint32_t strip_columns(const struct job *job) {
     uint32_t units = is_network(job) ? (uint32_t)job->layers.value[0] : 1;
+    assert(units > 0);
     if (job->strip_columns != STRIP_COLUMNS_AUTO)
         return job->strip_columns;
     uint32_t columns = STRIP_COLUMNS;
     while (columns > STRIP_COLUMNS_LEAST && (uint64_t)columns * units > STRIP_COLUMNS)
         columns /= 2;
+    assert(columns >= STRIP_COLUMNS_LEAST && columns <= STRIP_COLUMNS);
     return columns;
 }
 
@@ -71,6 +67,7 @@ void tiling_of(const struct job *job, struct set_options *options) {
         return;
     options->strip_columns = strip_columns(job);
     options->whole_columns = whole_columns(job);
+    assert(options->strip_columns <= options->whole_columns);
 }
 
 uint32_t tiling_columns(const struct job *job, const struct set_info *data) {

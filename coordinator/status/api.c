@@ -1,5 +1,6 @@
 #include "coordinator/status/api.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,7 @@ static void answer_text(struct http_answer *answer, int status, const char *text
 
 /* The store could not answer. The run goes on, so the error is cleared. */
 static void answer_store_error(struct http_answer *answer) {
+    assert(*error_text());
     answer_error(answer, 503, error_text());
     error_clear();
 }
@@ -60,6 +62,7 @@ struct list_page {
 
 /* True once the list is full. */
 static bool is_full(struct list_page *part) {
+    assert(json_array_size(part->list) <= part->most);
     part->more = json_array_size(part->list) == part->most;
     return part->more;
 }
@@ -69,6 +72,7 @@ static int api_take_step(void *context, const struct store_step *step) {
     if (is_full(part))
         return 1;
     struct figure_source source = {.step = step, .started_ms = part->started_ms};
+    assert(part->next <= (int64_t)step->step); /* they rise */
     json_array_append_new(part->list, figures_json(IN_STEP, &source));
     part->next = (int64_t)step->step + 1;
     return 0;
@@ -79,6 +83,7 @@ static int api_take_epoch(void *context, const struct store_epoch *epoch) {
     if (is_full(part))
         return 1;
     struct figure_source source = {.epoch = epoch, .started_ms = part->started_ms};
+    assert(part->next <= (int64_t)epoch->epoch);
     json_array_append_new(part->list, figures_json(IN_EPOCH, &source));
     part->next = (int64_t)epoch->epoch + 1;
     return 0;
@@ -88,6 +93,7 @@ static int api_take_event(void *context, const struct store_event_row *event) {
     struct list_page *part = context;
     if (is_full(part))
         return 1;
+    assert(part->next <= event->event);
     json_array_append_new(part->list,
                           json_pack("{s:I, s:I, s:s, s:o}", "event", (json_int_t)event->event,
                                     "wall_ms", (json_int_t)event->wall_ms, "kind", event->kind,

@@ -1,5 +1,6 @@
 #include "coordinator/status/eta.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -17,6 +18,7 @@ static double evaluations_done(const struct coordinator_view *view) {
         return (double)(view->downpour.done + view->downpour.redone);
     if (!view->evaluations || !view->evaluation.chunks)
         return 0;
+    assert(view->evaluation.counted <= view->evaluation.chunks);
     return (double)(view->evaluations - 1) +
            (double)view->evaluation.counted / view->evaluation.chunks;
 }
@@ -34,6 +36,8 @@ static void note_evaluations(struct eta *eta, bool of_minibatches, double done, 
         eta->newer.seconds = seconds;
         eta->newer.evaluations = done;
     }
+    assert(eta->older.seconds <= eta->newer.seconds);
+    assert(eta->older.evaluations <= eta->newer.evaluations);
 }
 
 /* Complete epochs, and the done part of the one under way. */

@@ -29,6 +29,8 @@ static int history_take(void *context, const struct store_publication *publicati
     for (unsigned i = 0; i < sizeof decisions / sizeof decisions[0]; i++)
         if (strcmp(decisions[i], publication->kind) == 0)
             decision = i;
+    assert(!history->count ||
+           history->items[history->count - 1].publication < publication->publication);
     history->items = memory_resize(history->items, history->count + 1, sizeof *history->items);
     history->items[history->count++] =
         (struct history_item){.publication = publication->publication,
@@ -79,6 +81,7 @@ struct history_refusals history_refusals(const struct history *history) {
         refusals.since_ms = item->wall_ms;
         refusals.last = refusals.last ? refusals.last : item;
     }
+    assert(!refusals.count == !refusals.last);
     return refusals;
 }
 

@@ -1,5 +1,6 @@
 #include "coordinator/status/metrics.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -19,6 +20,7 @@
 /* ---- the format ---- */
 
 void metrics_describe(FILE *out, const char *name, enum metric_type type, const char *help) {
+    assert(type != METRIC_NONE && *name);
     fprintf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name,
             type == METRIC_COUNTER ? "counter" : "gauge");
 }
@@ -43,6 +45,7 @@ static void write_one(FILE *out, const char *name, enum metric_type type, const 
 /* The value of a label, quoted. */
 void metrics_write_quoted(FILE *out, const char *text) {
     json_t *utf8 = text_to_json(text);
+    assert(json_is_string(utf8));
     putc('"', out);
     for (text = json_string_value(utf8); *text; text++) {
         if (*text == '"' || *text == '\\')

@@ -33,6 +33,7 @@ static const char place_of_entries[] = "<!--entries-->\n";
 /* Writes a text from outside as text, never as markup. */
 static void put_escaped(const char *text, FILE *out) {
     json_t *clean = text_to_json(text);
+    assert(json_is_string(clean));
     for (const char *at = json_string_value(clean); *at; at++)
         switch (*at) {
         case '<':

@@ -1,5 +1,6 @@
 #include "coordinator/status/result.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -101,6 +102,7 @@ const char *figures_in_line(const json_t *figures, unsigned *at) {
  * after them. */
 static int put_words(const char *words, int column) {
     int length = (int)strlen(words);
+    assert(*words);
     bool fits = column + length + 3 <= LINE_COLUMNS; /* with the commas around them */
     if (fits)
         printf(", %s", words);

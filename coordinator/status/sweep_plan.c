@@ -30,17 +30,20 @@ struct sweep_shape sweep_shape_stored(const json_t *settings) {
 }
 
 uint32_t sweep_members(const struct sweep_shape *shape) {
+    assert(shape->inner > 0 && shape->values % shape->inner == 0);
     return shape->values * (1 + shape->folds);
 }
 
 struct sweep_place sweep_place(const struct sweep_shape *shape, uint32_t member) {
-    assert(member < sweep_members(shape) && shape->values % shape->inner == 0);
+    assert(member < sweep_members(shape));
     return (struct sweep_place){.value = member % shape->values, .fold = member / shape->values};
 }
 
 uint32_t sweep_member_at(const struct sweep_shape *shape, uint32_t value, uint32_t fold) {
     assert(value < shape->values && fold <= shape->folds);
-    return fold * shape->values + value;
+    const uint32_t member = fold * shape->values + value;
+    assert(member < sweep_members(shape));
+    return member;
 }
 
 uint32_t sweep_start_of(const struct sweep_shape *shape, uint32_t member) {
@@ -57,6 +60,7 @@ uint32_t sweep_start_of(const struct sweep_shape *shape, uint32_t member) {
 enum sweep_task sweep_next(const struct sweep_shape *shape, const struct sweep_member *members,
                            uint32_t *member) {
     uint32_t count = sweep_members(shape);
+    assert(count > 0);
     for (*member = 0; *member < count; (*member)++) {
         if (members[*member].state == MEMBER_OPEN)
             return SWEEP_TRAIN;
