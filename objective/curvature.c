@@ -428,10 +428,9 @@ const struct second_form second_sampled = {.diagonal = sampled_diagonal, .row = 
 static void expected_diagonal(const struct objective_shape *shape, const struct row_batch *batch,
                               const struct objective_scratch *scratch, double *diagonal) {
     const struct objective *objective = objective_of(shape->kind);
+    sampled_diagonal(shape, batch, scratch, diagonal);
     if (objective->expected)
         objective->expected(&shape->loss, batch->count, scratch->margins, diagonal);
-    else
-        sampled_diagonal(shape, batch, scratch, diagonal);
 }
 
 const struct second_form second_expected = {.diagonal = expected_diagonal, .row = sampled_row};

@@ -133,9 +133,9 @@ struct objective {
      * of their derivatives. NULL: it is diagonal. */
     void (*second_sums)(size_t rows, size_t outputs, const double *label, const double *derivatives,
                         double *sums);
-    /* The diagonal as `second`, of what it is on average over the labels that a row may have, for
-     * the errors of estimates: Fisher's information. NULL: `second`, which is that where the link
-     * is canonical. */
+    /* Makes of the diagonal that `second` has written what it is on average over the labels that a
+     * row may have, for the errors of estimates: Fisher's information. NULL: it is that already,
+     * as where the link is canonical. */
     void (*expected)(const struct loss_parameters *parameters, size_t rows,
                      const double *derivatives, double *diagonal);
     double second_most;
