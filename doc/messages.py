@@ -13,6 +13,7 @@ SOURCE = pathlib.Path(__file__).resolve().parents[1]
 
 MESSAGE = re.compile(r'MESSAGE\((\w+),\s*\w+,\s*(\d+),\s*(\w+),\s*([01]),\s*((?:"[^"]*"\s*)+),\s*'
                      r'((?:\w+\(\w+\)\s*)+)\)', re.DOTALL)
+SECTION_ROW = re.compile(r'SECTION\((\w+),\s*((?:"[^"]*"\s*)+),\s*((?:\w+\(\w+\)\s*)+)\)', re.DOTALL)
 KIND = re.compile(r'KIND\((\w+),\s*(\w+),\s*(\d+),\s*(TOTALS_\w+),\s*(SUMS_\w+),\s*(?:\w+,\s*){5}'
                   r'((?:"[^"]*"\s*)+)\)', re.DOTALL)
 TOTALS = {'TOTALS_LOSS': 1, 'TOTALS_LOSS_AND_CORRECT': 2, 'TOTALS_ROWS': 1, 'TOTALS_HESSIAN': 4}
@@ -22,13 +23,16 @@ SECTION = re.compile(r'/\* ---- (.*?) ---- \*/')
 
 
 def sections():
-    """(title, [(name, number, ways, text, bulk, fields)]) in the order of the file."""
+    """(title, [(name, number, ways, text, bulk, fields)]) in the order of the file. A section has no number."""
     text = (SOURCE / 'wire/messages.def').read_text()
     found, seen = [], 0
     for part in SECTION.split(text)[1:]:
         if seen % 2 == 0:
             found.append((part, []))
         else:
+            for name, what, fields in SECTION_ROW.findall(part):
+                found[-1][1].append((name, None, '', ''.join(re.findall('"([^"]*)"', what)), False,
+                                     re.findall(r'(\w+)\((\w+)\)', fields)))
             for name, number, _, bulk, what, fields in MESSAGE.findall(part):
                 what = ''.join(re.findall('"([^"]*)"', what))
                 ways, says = re.split(r':\s*', what, maxsplit=1)
@@ -36,7 +40,7 @@ def sections():
                 found[-1][1].append((name, int(number), ways, says, bulk == '1', kinds))
         seen += 1
     listed = sum(len(messages) for _, messages in found)
-    assert listed == len(re.findall(r'^MESSAGE\(', text, re.M)), 'a message was not understood'
+    assert listed == len(re.findall(r'^(?:MESSAGE|SECTION)\(', text, re.M)), 'a message was not understood'
     return found
 
 
@@ -58,9 +62,9 @@ def manual():
     for title, messages in sections():
         lines += [f'.Ss {title[0].upper()}{title[1:]}', '.Bl -tag -width Ds']
         for name, number, ways, says, bulk, kinds in messages:
-            fields = '; '.join(f'{", ".join(field_name(field) for _, field in group)} {kind.lower()}'
+            fields = '; '.join(f'{", ".join(field_name(field) for _, field in group)} {"section" if kind == "IN" else kind.lower()}'
                                for kind, group in itertools.groupby(kinds, key=lambda field: field[0]))
-            lines += [f'.It Sy {name} Pq {number}, {roff(ways)}', sentence(says),
+            lines += [f'.It Sy {name} Pq {number}, {roff(ways)}' if number else f'.It Sy {name}', sentence(says),
                       *textwrap.wrap(f'Fields: {fields}{"; then elements" if bulk else ""}.', 100)]
         lines += ['.El']
     return '\n'.join(lines) + '\n'

@@ -242,16 +242,17 @@ static bool is_open(const struct replica *replica, const struct message_replica_
     return replica->opened && !replica->error && replica->shard_count == message->shards &&
            !strcmp(setup->set, message->set) && !strcmp(setup->fingerprint, message->fingerprint) &&
            !strcmp(setup->objective, message->objective) &&
-           !strcmp(setup->scratch, message->scratch) && !strcmp(setup->device, message->device) &&
+           !strcmp(setup->scratch, message->scratch) &&
+           !strcmp(setup->device, message->machine.device) &&
            !memcmp(&setup->loss, message->loss.data, sizeof setup->loss) &&
            layout_equal(&setup->layout, layout) && setup->activation == message->activation &&
-           setup->precision == message->precision && setup->threads == message->threads &&
-           setup->precondition == message->precondition &&
-           setup->block_columns == message->block_columns && setup->rows == message->rows &&
+           setup->precision == message->precision && setup->threads == message->machine.threads &&
+           setup->precondition == message->hessian.precondition &&
+           setup->block_columns == message->hessian.block_columns && setup->rows == message->rows &&
            setup->strip_columns == message->strip_columns &&
            setup->scaled == message->coordinates && setup->unit == message->unit &&
            setup->l2 == message->l2 && same_blob(&setup->plugin, &message->plugin) &&
-           same_blob(&setup->extra_bits, &message->extra_bits);
+           same_blob(&setup->extra_bits, &message->hessian.extra_bits);
 }
 
 static void open_anew(struct replica *replica, const struct message_replica_setup *message,
@@ -272,21 +273,21 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .fingerprint = memory_copy_string(message->fingerprint),
         .objective = memory_copy_string(message->objective),
         .scratch = memory_copy_string(message->scratch),
-        .device = memory_copy_string(message->device),
-        .on_host = message->on_host,
+        .device = memory_copy_string(message->machine.device),
+        .on_host = message->machine.on_host,
         .layout = *layout,
         .activation = message->activation,
         .precision = message->precision,
-        .threads = message->threads,
-        .precondition = message->precondition,
-        .block_columns = message->block_columns,
+        .threads = message->machine.threads,
+        .precondition = message->hessian.precondition,
+        .block_columns = message->hessian.block_columns,
         .rows = message->rows,
         .strip_columns = message->strip_columns,
         .scaled = message->coordinates,
         .unit = message->unit,
         .l2 = message->l2,
         .plugin = copy_blob(&message->plugin),
-        .extra_bits = copy_blob(&message->extra_bits),
+        .extra_bits = copy_blob(&message->hessian.extra_bits),
     };
     memcpy(&replica->setup.loss, message->loss.data, sizeof replica->setup.loss);
     forget_columns(replica);

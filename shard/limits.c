@@ -36,7 +36,7 @@ static void set_others(struct limits *limits) {
 void limits_set_up(struct limits *limits, const struct message_shard_setup *setup,
                    const struct layout *layout) {
     limits_release(limits);
-    if (!setup->limited)
+    if (!setup->box.limited)
         return;
     const struct layout_tensor *weights = &layout->tensor[0];
     *limits = (struct limits){.used = true,

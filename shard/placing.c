@@ -76,14 +76,14 @@ static int begin(struct proof_side *side, struct device *device) {
                                               .slots = SLOTS,
                                               .history_type = HISTORY_FLOAT,
                                               .weight_sum = 7,
-                                              .orthants = 1,
-                                              .measured = 1,
+                                              .box.orthants = 1,
+                                              .scaling.measured = 1,
                                               .adagrad = 1,
-                                              .directions = DIRECTIONS,
-                                              .rows = 1,
-                                              .outputs = 1,
-                                              .objective = "squared",
-                                              .loss = {loss, sizeof loss}};
+                                              .rows.directions = DIRECTIONS,
+                                              .rows.total = 1,
+                                              .rows.outputs = 1,
+                                              .rows.objective = "squared",
+                                              .rows.loss = {loss, sizeof loss}};
     registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
     int code = registers_set_up(&side->registers, &setup);
     bytes_release(&blob);
@@ -252,9 +252,9 @@ int shard_placing_find(void *context, const struct message_shard_setup *setup,
                        struct shard_place *place) {
     struct shard_placing *placing = context;
     const struct device_wish wish = {
-        .asked = setup->device,
+        .asked = setup->machine.device,
         .own = placing->own,
-        .index = setup->on_host,
+        .index = setup->machine.on_host,
         .pays = setup->count >= DEVICE_ELEMENTS_MIN,
         .prove = shard_proof_of_device,
     };

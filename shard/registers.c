@@ -63,9 +63,9 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->history_type = setup->history_type;
     registers->keeps_best = setup->keeps_best;
     registers->history_stride = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    registers->precondition = setup->precondition;
-    registers->block_columns = setup->block_columns;
-    registers->orthants = setup->orthants;
+    registers->precondition = setup->hessian.precondition;
+    registers->block_columns = setup->hessian.block_columns;
+    registers->orthants = setup->box.orthants;
     registers->adagrad = setup->adagrad;
     registers->history = memory_map(history_bytes(registers));
     registers->window = memory_map(window_bytes(registers));
@@ -153,12 +153,14 @@ static bool same_shape(const struct registers *registers, const struct message_s
     return registers->sum && registers->count == setup->count && registers->slots == setup->slots &&
            registers->history_type == setup->history_type &&
            registers->keeps_best == (bool)setup->keeps_best &&
-           registers->precondition == setup->precondition &&
-           registers->block_columns == setup->block_columns &&
-           registers->orthants == (bool)setup->orthants &&
+           registers->precondition == setup->hessian.precondition &&
+           registers->block_columns == setup->hessian.block_columns &&
+           registers->orthants == (bool)setup->box.orthants &&
            registers->adagrad == (bool)setup->adagrad && registers->first == setup->first &&
-           registers->rows.slots == rows_slots(setup) && registers->rows.total == setup->rows &&
-           registers->rows.outputs == setup->outputs && layout_equal(&registers->layout, layout);
+           registers->rows.slots == rows_slots(setup) &&
+           registers->rows.total == setup->rows.total &&
+           registers->rows.outputs == setup->rows.outputs &&
+           layout_equal(&registers->layout, layout);
 }
 
 /* A uniform exponent is for gradients alone: sums of second derivatives need one for each column.
@@ -199,7 +201,7 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
         make_vectors(registers, setup);
     }
     registers->weight_sum = setup->weight_sum;
-    registers->tiles = setup->tiles;
+    registers->tiles = setup->rows.tiles;
     registers->regularized_count =
         layout_spans(&layout, true, setup->first, setup->count, registers->regularized);
     registers->biases_count =
@@ -218,9 +220,10 @@ int registers_set_up(struct registers *registers, const struct message_shard_set
                                : NULL;
     free(registers->extra_bits);
     registers->extra_bits =
-        setup->extra_bits.length ? memory_new(setup->extra_bits.length, 1) : NULL;
-    if (setup->extra_bits.length)
-        memcpy(registers->extra_bits, setup->extra_bits.data, setup->extra_bits.length);
+        setup->hessian.extra_bits.length ? memory_new(setup->hessian.extra_bits.length, 1) : NULL;
+    if (setup->hessian.extra_bits.length)
+        memcpy(registers->extra_bits, setup->hessian.extra_bits.data,
+               setup->hessian.extra_bits.length);
     assert(!registers->exponents_set && !registers->start_set);
     return registers->backend->open ? registers->backend->open(registers) : 0;
 }

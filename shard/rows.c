@@ -17,7 +17,7 @@ _Static_assert(sizeof(int64_t) == sizeof(double), "a sum has the bits of a numbe
 /* ---- memory ---- */
 
 uint32_t rows_slots(const struct message_shard_setup *setup) {
-    return setup->directions ? setup->directions + 2 : 0;
+    return setup->rows.directions ? setup->rows.directions + 2 : 0;
 }
 
 static size_t numbers_bytes(const struct row_vectors *rows) {
@@ -58,9 +58,9 @@ static void map_private(struct row_vectors *rows, const struct message_shard_set
     rows->trial_derivatives = rows->objective ? memory_map(numbers_bytes(rows)) : NULL;
     rows->products = memory_map(products_bytes(rows));
     rows->labels = rows->objective ? memory_map(labels_bytes(rows)) : NULL;
-    rows->weights = setup->weighted ? memory_map(labels_bytes(rows)) : NULL;
-    rows->offsets = setup->offsets ? memory_map(labels_bytes(rows)) : NULL;
-    rows->sizes = setup->tiles ? memory_map(sizes_bytes(rows)) : NULL;
+    rows->weights = setup->rows.weighted ? memory_map(labels_bytes(rows)) : NULL;
+    rows->offsets = setup->rows.offsets ? memory_map(labels_bytes(rows)) : NULL;
+    rows->sizes = setup->rows.tiles ? memory_map(sizes_bytes(rows)) : NULL;
 }
 
 void rows_release(struct row_vectors *rows) {
@@ -82,32 +82,32 @@ int rows_set_up(struct row_vectors *rows, const struct message_shard_setup *setu
     struct segment *derivatives = rows->derivatives;
     const struct objective *objective = NULL;
     uint64_t parameters = layout_parameters(layout);
-    if (setup->rows && *setup->objective &&
-        !(objective = rows_objective(setup->objective, setup->outputs)))
+    if (setup->rows.total && *setup->rows.objective &&
+        !(objective = rows_objective(setup->rows.objective, setup->rows.outputs)))
         return ERROR_INTERNAL;
-    if (setup->rows &&
+    if (setup->rows.total &&
         (!parameters || setup->first > parameters || setup->count > parameters - setup->first))
         return error_set(ERROR_INTERNAL, "set-up: a range beyond the parameters");
     unmap_private(rows);
-    *rows = (struct row_vectors){.total = setup->rows,
-                                 .outputs = setup->outputs,
+    *rows = (struct row_vectors){.total = setup->rows.total,
+                                 .outputs = setup->rows.outputs,
                                  .slots = rows_slots(setup),
                                  .stored = (enum history_type)setup->history_type,
                                  .objective = objective,
-                                 .threads = threads_of(setup->threads),
+                                 .threads = threads_of(setup->machine.threads),
                                  .derivatives = derivatives};
-    if (!setup->rows)
+    if (!setup->rows.total)
         return 0;
     const struct sums_sizes sizes = {
         .parameters = layout_parameters(layout), .rows = rows->total, .outputs = rows->outputs};
     const struct sums_range range = evaluation_rows(&sizes, setup->first, setup->count);
-    const uint64_t trained = setup->rows - setup->held_rows;
+    const uint64_t trained = setup->rows.total - setup->rows.held;
     rows->first = range.first;
     rows->count = (size_t)range.count;
     rows->trained = trained <= range.first                ? 0
                     : trained - range.first < range.count ? (size_t)(trained - range.first)
                                                           : rows->count;
-    memcpy(rows->loss, setup->loss.data, sizeof rows->loss);
+    memcpy(rows->loss, setup->rows.loss.data, sizeof rows->loss);
     map_private(rows, setup);
     size_t bytes = numbers_bytes(rows);
     if (!derivatives)

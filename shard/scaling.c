@@ -49,8 +49,8 @@ static void set_up_used(struct scaling *scaling, const struct message_shard_setu
     const struct layout_tensor *bias = layout_input_bias(layout);
     scaling->biases = bias ? bias->columns : 0;
     scaling->bias_tensor = bias ? (uint32_t)(bias - layout->tensor) : 0;
-    scaling->bias_exponent = (int)setup->bias_exponent;
-    scaling->block_bias_exponent = (int)setup->block_bias_exponent;
+    scaling->bias_exponent = (int)setup->scaling.bias_exponent;
+    scaling->block_bias_exponent = (int)setup->scaling.block_bias_exponent;
     scaling->mean = memory_new(scaling->count, sizeof *scaling->mean);
     scaling->scale = memory_new(scaling->count, sizeof *scaling->scale);
     scaling->penalty = memory_new(scaling->count, sizeof *scaling->penalty);
@@ -62,15 +62,15 @@ static void set_up_used(struct scaling *scaling, const struct message_shard_setu
 void scaling_set_up(struct scaling *scaling, const struct message_shard_setup *setup,
                     const struct layout *layout) {
     scaling_release(scaling);
-    scaling->used = setup->coordinates;
-    if (!scaling->used && !setup->measured)
+    scaling->used = setup->scaling.coordinates;
+    if (!scaling->used && !setup->scaling.measured)
         return;
     const struct layout_tensor *weights = &layout->tensor[0];
     scaling->first = setup->first;
     scaling->count = setup->count;
     scaling->weights = weights->rows * weights->columns;
     scaling->outputs = weights->columns;
-    if (setup->measured)
+    if (setup->scaling.measured)
         scaling->square = memory_new(scaling->count, sizeof *scaling->square);
     set_up_used(scaling, setup, layout);
     set_others(scaling);

@@ -94,6 +94,12 @@ static void write_list(struct message_writer *writer, const void *items, uint32_
 #define FLUSH(field) flush_id_encode(&body->field, writer->out);
 #define BOUNDS(field) bounds_encode(&body->field, writer->out);
 #define MAXIMA(field) maxima_encode(&body->field, writer->out);
+#define IN(section) write_section_##section(writer, &body->section);
+#define SECTION(name, text, fields)                                                                   \
+    static void write_section_##name(struct message_writer *writer,                                \
+                                     const struct section_##name *body) {                          \
+        fields                                                                                     \
+    }
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     static void write_##name(struct message_writer *writer, const struct message *message) {       \
         const struct message_##name *body = &message->name;                                        \
@@ -158,6 +164,11 @@ static const void *read_list(struct message_reader *reader, size_t size, uint32_
 #define FLUSH(field) body->field = flush_id_decode(&reader->cursor);
 #define BOUNDS(field) body->field = bounds_decode(&reader->cursor);
 #define MAXIMA(field) body->field = maxima_decode(&reader->cursor);
+#define IN(section) read_section_##section(reader, &body->section);
+#define SECTION(name, text, fields)                                                                   \
+    static void read_section_##name(struct message_reader *reader, struct section_##name *body) {  \
+        fields                                                                                     \
+    }
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     static void read_##name(struct message_reader *reader, struct message *message) {              \
         struct message_##name *body = &message->name;                                              \

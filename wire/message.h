@@ -122,6 +122,11 @@ enum message_type {
 #define FLUSH(field) struct flush_id field;
 #define BOUNDS(field) struct bounds field;
 #define MAXIMA(field) struct maxima field;
+#define IN(section) struct section_##section section;
+#define SECTION(name, text, fields)                                                                   \
+    struct section_##name {                                                                        \
+        fields                                                                                     \
+    };
 #define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
     struct message_##name {                                                                        \
         fields                                                                                     \

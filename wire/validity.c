@@ -226,22 +226,28 @@ static const char *fault_of_block_of_part(const struct message_shard_setup *body
     struct layout layout;
     if (!body->count || layout_decode(body->layout.data, body->layout.length, &layout))
         return NULL;
-    if (body->precondition == PRECONDITION_FULL)
+    if (body->hessian.precondition == PRECONDITION_FULL)
         return unless(body->count == layout_parameters(&layout),
                       "a preconditioner of parameters that others have");
-    return unless(body->first || body->precondition != PRECONDITION_LEADING ||
-                      body->count >= layout_block_weights(&layout, body->block_columns),
+    return unless(body->first || body->hessian.precondition != PRECONDITION_LEADING ||
+                      body->count >= layout_block_weights(&layout, body->hessian.block_columns),
                   "a block that others have a part of");
 }
 
 /* Vectors of rows: they have a window if there are directions. */
-static const char *fault_of_rows(const struct message_shard_setup *body) {
-    if (!body->rows)
+static const char *fault_of_rows(const struct section_rows *body) {
+    const char *fault =
+        FIRST_OF(fault_of_flag(body->tiles),
+                 unless(!body->tiles || body->total, "tiles without vectors of rows"),
+                 unless(body->held <= body->total, "more rows held out than there are"));
+    if (fault)
+        return fault;
+    if (!body->total)
         return unless(!body->directions && !body->outputs, "directions or outputs, but no rows");
     if (!body->outputs || body->outputs > CLASSES_MAX)
         return "rows without outputs, or too many";
     return FIRST_OF(unless(body->directions <= DIRECTIONS_MAX, "more directions than there may be"),
-                    unless(body->rows <= ELEMENTS_MAX / body->outputs, "too many rows"),
+                    unless(body->total <= ELEMENTS_MAX / body->outputs, "too many rows"),
                     unless(*body->objective || (body->tiles && !body->directions),
                            "an objective without a name"),
                     unless(body->loss.length == LOSS_PARAMETERS_MAX * sizeof(double),
@@ -250,20 +256,28 @@ static const char *fault_of_rows(const struct message_shard_setup *body) {
 }
 
 /* Limits are of columns, in a model whose columns have weights. */
-static const char *fault_of_limits(const struct message_shard_setup *body) {
-    return FIRST_OF(fault_of_flag(body->limited),
-                    unless(!body->limited || !strcmp(body->device, "cpu"), "limits on a device"),
-                    body->limited ? fault_of_coordinates(1, &body->layout) : NULL);
+static const char *fault_of_box(const struct section_box *body, const struct blob *layout,
+                                const char *device) {
+    return FIRST_OF(fault_of_flag(body->orthants), fault_of_flag(body->limited),
+                    unless(!body->limited || !strcmp(device, "cpu"), "limits on a device"),
+                    body->limited ? fault_of_coordinates(1, layout) : NULL);
+}
+
+static const char *fault_of_scaling(const struct section_scaling *body, const struct blob *layout) {
+    return FIRST_OF(fault_of_flag(body->measured), fault_of_coordinates(body->coordinates, layout),
+                    fault_of_exponent(body->bias_exponent),
+                    fault_of_exponent(body->block_bias_exponent));
 }
 
 /* Sums of all rows are finer in each column, or in none; only those of all parameters can be. */
-static const char *fault_of_extra_bits(const struct blob *extra_bits, uint32_t precondition,
+static const char *fault_of_extra_bits(const struct section_hessian *body,
                                        const struct blob *encoded) {
     struct layout layout;
+    const struct blob *extra_bits = &body->extra_bits;
     const uint8_t *bits = extra_bits->data;
     if (!extra_bits->length)
         return NULL;
-    if (precondition != PRECONDITION_FULL)
+    if (body->precondition != PRECONDITION_FULL)
         return "finer sums than there are";
     const char *fault = layout_decode(encoded->data, encoded->length, &layout);
     if (!fault && extra_bits->length != layout_exponents(&layout))
@@ -273,23 +287,24 @@ static const char *fault_of_extra_bits(const struct blob *extra_bits, uint32_t p
     return fault;
 }
 
+static const char *fault_of_hessian(const struct section_hessian *body, uint8_t coordinates,
+                                    const struct blob *layout) {
+    return FIRST_OF(
+        fault_of_precondition(body->precondition, body->block_columns, coordinates, layout),
+        fault_of_extra_bits(body, layout));
+}
+
 FAULT_IN_BODY(shard_setup) {
     return FIRST_OF(
-        fault_of_attempt(body->attempt), fault_of_part(body), fault_of_rows(body),
+        fault_of_attempt(body->attempt), fault_of_part(body), fault_of_rows(&body->rows),
         unless(body->slots <= SLOTS_MAX, "a longer history than there may be"),
         unless(isfinite(body->weight_sum) && body->weight_sum > 0, "no weight"),
         fault_of_flag(body->uniform), fault_of_exponent(body->uniform_exponent),
-        fault_of_flag(body->start), fault_of_flag(body->keeps_best), fault_of_flag(body->orthants),
-        fault_of_flag(body->adagrad), fault_of_limits(body), fault_of_flag(body->measured),
-        fault_of_flag(body->tiles),
-        unless(!body->tiles || body->rows, "tiles without vectors of rows"),
-        unless(body->held_rows <= body->rows, "more rows held out than there are"),
-        fault_of_precondition(body->precondition, body->block_columns, body->coordinates,
-                              &body->layout),
-        fault_of_block_of_part(body), fault_of_coordinates(body->coordinates, &body->layout),
-        fault_of_exponent(body->bias_exponent), fault_of_exponent(body->block_bias_exponent),
-        fault_of_device(body->device),
-        fault_of_extra_bits(&body->extra_bits, body->precondition, &body->layout));
+        fault_of_flag(body->start), fault_of_flag(body->keeps_best), fault_of_flag(body->adagrad),
+        fault_of_box(&body->box, &body->layout, body->machine.device),
+        fault_of_hessian(&body->hessian, body->scaling.coordinates, &body->layout),
+        fault_of_block_of_part(body), fault_of_scaling(&body->scaling, &body->layout),
+        fault_of_device(body->machine.device));
 }
 
 FAULT_IN(coordinates) {
@@ -347,14 +362,13 @@ FAULT_IN_BODY(replica_setup) {
                "another number of parameters of the loss"),
         layout_decode(body->layout.data, body->layout.length, &layout),
         unless(body->shards && body->shards <= SHARDS_MAX, "a number of shards out of range"),
-        unless(body->threads <= THREADS_MAX, "more threads than there may be"),
         unless(body->unit >= 0 && body->unit < INFINITY, "a unit that is none"),
         unless(body->l2 >= 0 && body->l2 < INFINITY, "an l2 that is none"),
         unless(body->rows <= ELEMENTS_MAX, "more rows than vectors may have"),
-        fault_of_precondition(body->precondition, body->block_columns, body->coordinates,
-                              &body->layout),
-        fault_of_coordinates(body->coordinates, &body->layout), fault_of_device(body->device),
-        fault_of_extra_bits(&body->extra_bits, body->precondition, &body->layout));
+        fault_of_hessian(&body->hessian, body->coordinates, &body->layout),
+        fault_of_coordinates(body->coordinates, &body->layout),
+        fault_of_device(body->machine.device),
+        unless(body->machine.threads <= THREADS_MAX, "more threads than there may be"));
 }
 
 FAULT_IN_BODY(shard_at) {

@@ -190,10 +190,11 @@ static uint32_t on_host(const struct coordinator *c, uint32_t link) {
 static void send_shard_data(const struct coordinator *c, uint32_t link,
                             const struct message_shard_setup *setup, struct output *out) {
     assert(setup->first + setup->count <= c->parameters);
-    if (!setup->uniform || setup->precondition)
+    if (!setup->uniform || setup->hessian.precondition)
         send_exponents(c, link, setup->first, setup->count, out);
-    send_shard_columns(c, link, setup->first, setup->count, setup->coordinates || setup->measured,
-                       setup->limited, out);
+    send_shard_columns(c, link, setup->first, setup->count,
+                       setup->scaling.coordinates || setup->scaling.measured, setup->box.limited,
+                       out);
     if (setup->start)
         setup_send_vector(c, link, REGISTER_X, c->settings.start, out);
 }
@@ -215,24 +216,25 @@ static struct blob extra_bits_of(const struct coordinator *c) {
  * of its first layer, and replicas find the losses. */
 static void add_row_setup(const struct coordinator *c, struct message_shard_setup *setup) {
     const struct optimizer_settings *optimizer = &c->settings.optimizer;
-    setup->objective = "";
+    setup->rows.objective = "";
     if (!has_products(c))
         return;
-    setup->directions = optimizer->directions;
-    setup->rows = set_vector_rows(c->settings.data);
-    setup->held_rows = setup->rows - c->settings.data->rows;
-    setup->tiles = c->settings.data->strip_columns > 0;
+    setup->rows.directions = optimizer->directions;
+    setup->rows.total = set_vector_rows(c->settings.data);
+    setup->rows.held = setup->rows.total - c->settings.data->rows;
+    setup->rows.tiles = c->settings.data->strip_columns > 0;
     if (coordinator_has_upper(&c->settings)) {
-        setup->outputs = (uint32_t)c->settings.layout.tensor[0].columns;
+        setup->rows.outputs = (uint32_t)c->settings.layout.tensor[0].columns;
     } else {
-        setup->outputs = optimizer->outputs;
-        setup->weighted = optimizer->weighted;
-        setup->offsets = optimizer->offsets;
-        setup->objective = objective_name(c->settings.shape.kind);
-        assert(setup->outputs == c->settings.shape.outputs);
+        setup->rows.outputs = optimizer->outputs;
+        setup->rows.weighted = optimizer->weighted;
+        setup->rows.offsets = optimizer->offsets;
+        setup->rows.objective = objective_name(c->settings.shape.kind);
+        assert(setup->rows.outputs == c->settings.shape.outputs);
     }
-    setup->loss = (struct blob){&c->settings.shape.loss, (uint32_t)sizeof c->settings.shape.loss};
-    assert(setup->rows > 0 && setup->outputs > 0);
+    setup->rows.loss =
+        (struct blob){&c->settings.shape.loss, (uint32_t)sizeof c->settings.shape.loss};
+    assert(setup->rows.total > 0 && setup->rows.outputs > 0);
 }
 
 void setup_shard(const struct coordinator *c, uint32_t link, struct output *out) {
@@ -262,21 +264,22 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .uniform_exponent = data->uniform_exponent,
         .start = starts(c),
         .keeps_best = c->settings.optimizer.patience > 0,
-        .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
-        .block_columns = c->settings.optimizer.preconditioner.block_columns,
-        .orthants = settings_orthants(&c->settings.optimizer),
-        .limited =
+        .hessian.precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
+        .hessian.block_columns = c->settings.optimizer.preconditioner.block_columns,
+        .box.orthants = settings_orthants(&c->settings.optimizer),
+        .box.limited =
             c->settings.optimizer.limited && !(c->roster.attempt > 1 && mutant(LIMITS_FORGOTTEN)),
         .adagrad = c->settings.downpour.epochs > 0,
-        .coordinates = has_scaling(c) && !c->settings.factors,
-        .measured = gap_by_columns(&c->settings.optimizer.gap),
-        .bias_exponent = is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
-        .block_bias_exponent = preconditioned ? exponents_of(c)[bias_number] : 0,
+        .scaling.coordinates = has_scaling(c) && !c->settings.factors,
+        .scaling.measured = gap_by_columns(&c->settings.optimizer.gap),
+        .scaling.bias_exponent =
+            is_uniform(c) ? data->uniform_exponent : exponents_of(c)[bias_number],
+        .scaling.block_bias_exponent = preconditioned ? exponents_of(c)[bias_number] : 0,
         .folder = folder,
-        .threads = shard_threads(c),
-        .on_host = on_host(c, link),
-        .device = device_for(c, link),
-        .extra_bits = extra_bits_of(c),
+        .machine.threads = shard_threads(c),
+        .machine.on_host = on_host(c, link),
+        .machine.device = device_for(c, link),
+        .hessian.extra_bits = extra_bits_of(c),
     };
     add_row_setup(c, &message.shard_setup);
     roster_send(&c->roster, link, message, out);
@@ -355,18 +358,18 @@ static void set_up_replica(const struct coordinator *c, uint32_t link, struct ou
         .unit = c->settings.shape.network.unit,
         .l2 = c->settings.l2_of_replicas,
         .shards = c->settings.shards,
-        .threads = setup_replica_threads(c, link),
+        .machine.threads = setup_replica_threads(c, link),
         .flush_ms = c->settings.flush_ms,
         .scratch = c->settings.scratch,
-        .on_host = on_host(c, link),
-        .device = device_for(c, link),
-        .precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
-        .block_columns = block_of_replicas(c),
+        .machine.on_host = on_host(c, link),
+        .machine.device = device_for(c, link),
+        .hessian.precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
+        .hessian.block_columns = block_of_replicas(c),
         .coordinates = has_scaling(c),
         .rows = has_products(c) ? set_vector_rows(c->settings.data) : 0,
         .strip_columns = c->settings.data->strip_columns,
         .plugin = {plugin.data, (uint32_t)plugin.length},
-        .extra_bits = extra_bits_of(c),
+        .hessian.extra_bits = extra_bits_of(c),
     };
     roster_send(&c->roster, link, message, out);
     bytes_release(&layout);

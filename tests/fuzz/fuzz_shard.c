@@ -134,14 +134,14 @@ static void draw_part(struct course *course, struct message_shard_setup *setup) 
 static void draw_rows(struct course *course, struct message_shard_setup *setup) {
     static const char *const objectives[] = {"logistic", "softmax", "proportional_odds", "poisson",
                                              "tweedie",  "huber",   "multilabel",        ""};
-    setup->rows = 1 + below(course, 2000);
-    setup->outputs = 1 + draw_below(&course->draw, 3);
-    setup->directions = draw_below(&course->draw, 4);
-    setup->held_rows = flag(course) ? 0 : below(course, (uint32_t)setup->rows + 1);
-    setup->weighted = flag(course);
-    setup->offsets = flag(course);
-    setup->tiles = draw_below(&course->draw, 4) == 0;
-    setup->objective =
+    setup->rows.total = 1 + below(course, 2000);
+    setup->rows.outputs = 1 + draw_below(&course->draw, 3);
+    setup->rows.directions = draw_below(&course->draw, 4);
+    setup->rows.held = flag(course) ? 0 : below(course, (uint32_t)setup->rows.total + 1);
+    setup->rows.weighted = flag(course);
+    setup->rows.offsets = flag(course);
+    setup->rows.tiles = draw_below(&course->draw, 4) == 0;
+    setup->rows.objective =
         objectives[draw_below(&course->draw, sizeof objectives / sizeof *objectives)];
 }
 
@@ -159,19 +159,19 @@ static void draw_setup(struct course *course, uint32_t attempt) {
         .uniform = flag(course),
         .uniform_exponent = draw_byte(&course->draw),
         .keeps_best = flag(course),
-        .precondition = (uint8_t)draw_below(&course->draw, PRECONDITIONS),
-        .orthants = flag(course),
-        .limited = draw_below(&course->draw, 4) == 0,
+        .hessian.precondition = (uint8_t)draw_below(&course->draw, PRECONDITIONS),
+        .box.orthants = flag(course),
+        .box.limited = draw_below(&course->draw, 4) == 0,
         .adagrad = flag(course),
-        .coordinates = flag(course),
-        .measured = flag(course),
-        .objective = "",
-        .loss = {loss, sizeof loss},
+        .scaling.coordinates = flag(course),
+        .scaling.measured = flag(course),
+        .rows.objective = "",
+        .rows.loss = {loss, sizeof loss},
         .folder = "",
-        .threads = 1,
-        .device = "cpu",
+        .machine.threads = 1,
+        .machine.device = "cpu",
     };
-    setup->block_columns =
+    setup->hessian.block_columns =
         flag(course) ? (uint32_t)first->rows : below(course, (uint32_t)first->rows + 1);
     draw_part(course, setup);
     if (flag(course))
@@ -333,10 +333,11 @@ static void begin(struct course *course) {
 
 static uint64_t sums_of(const struct course *course) {
     const struct message_shard_setup *setup = &course->setup;
-    struct sums_sizes sizes = evaluation_sums_sizes(
-        &course->layout, (enum precondition)setup->precondition, setup->block_columns);
-    sizes.rows = setup->rows;
-    sizes.outputs = setup->outputs;
+    struct sums_sizes sizes =
+        evaluation_sums_sizes(&course->layout, (enum precondition)setup->hessian.precondition,
+                              setup->hessian.block_columns);
+    sizes.rows = setup->rows.total;
+    sizes.outputs = setup->rows.outputs;
     return evaluation_sums_range(course->sums, &sizes, setup->first, setup->count).count;
 }
 

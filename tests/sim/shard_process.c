@@ -211,8 +211,8 @@ static void message(struct process *process, uint32_t link, const struct message
         return;
     observed = process;
     if (taken->type == MESSAGE_SHARD_SETUP)
-        self->has_device =
-            cluster_of(process)->shape.devices && strcmp(taken->shard_setup.device, "cpu") != 0;
+        self->has_device = cluster_of(process)->shape.devices &&
+                           strcmp(taken->shard_setup.machine.device, "cpu") != 0;
     if (taken->type == MESSAGE_STAGE)
         ledger_stage(&cluster_of(process)->ledger, &taken->stage);
     shard_step(self->shard, link, taken, process->world->now_ns, &self->host.out);

@@ -155,7 +155,7 @@ void greeted(struct bench *bench, uint32_t shard) {
 
 struct message_replica_setup replica_setup_of(const struct bench *bench, struct blob layout) {
     return (struct message_replica_setup){.scratch = "",
-                                          .device = bench->device,
+                                          .machine.device = bench->device,
                                           .attempt = bench->attempt,
                                           .set = "data.set",
                                           .fingerprint = "f00",

@@ -32,13 +32,13 @@ static inline struct message row_setup(const char *objective, uint32_t outputs, 
     struct message_shard_setup *body = &message.shard_setup;
     uint32_t rest = ROW_PARAMETERS % outputs;
     body->layout = layout_blob(ROW_PARAMETERS - rest, outputs, rest);
-    body->directions = DIRECTIONS;
-    body->rows = ROWS;
-    body->held_rows = held;
-    body->outputs = outputs;
-    body->weighted = weighted;
-    body->objective = objective;
-    body->loss = loss_blob();
+    body->rows.directions = DIRECTIONS;
+    body->rows.total = ROWS;
+    body->rows.held = held;
+    body->rows.outputs = outputs;
+    body->rows.weighted = weighted;
+    body->rows.objective = objective;
+    body->rows.loss = loss_blob();
     return message;
 }
 
@@ -56,7 +56,7 @@ static inline void row_cluster_init_held(struct row_cluster *cluster, size_t sha
         uint64_t end = i + 1 == shards ? ROW_PARAMETERS : first + BLOCK_ELEMENTS;
         message.shard_setup.first = first;
         message.shard_setup.count = end - first;
-        message.shard_setup.threads = (uint32_t)i + 1; /* of which nothing may show */
+        message.shard_setup.machine.threads = (uint32_t)i + 1; /* of which nothing may show */
         cluster->ranges[i] = evaluation_rows(&sizes, first, end - first);
         bench_init(&cluster->shards[i], message);
         assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_READY);

@@ -16,8 +16,8 @@ static const double matrix[N][N] = {{4, 1, 0, 1}, {1, 3, .5, 0}, {0, .5, 2, .5},
 static inline struct message preconditioned(uint64_t first, uint64_t count) {
     struct message message = setup(0, first, count);
     message.shard_setup.layout = layout_blob(N - 1, 1, 1);
-    message.shard_setup.precondition = PRECONDITION_FULL;
-    message.shard_setup.block_columns = N - 1;
+    message.shard_setup.hessian.precondition = PRECONDITION_FULL;
+    message.shard_setup.hessian.block_columns = N - 1;
     return message;
 }
 

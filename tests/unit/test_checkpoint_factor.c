@@ -190,7 +190,7 @@ static void a_shard_without_one_does_not_restore_one(void **state) {
     bench_release(&saved.bench);
     struct message message = preconditioned(0, N);
     message.shard_setup.attempt = 2;
-    message.shard_setup.precondition = PRECONDITION_NONE;
+    message.shard_setup.hessian.precondition = PRECONDITION_NONE;
     message.shard_setup.folder = saved.folder;
     bench_init(&saved.bench, message);
     carry_out(&saved.bench, &files_disk);

@@ -26,11 +26,11 @@ struct window {
 static struct message setup_rows(const char *folder, uint32_t attempt) {
     struct message message = setup_saving(folder, attempt);
     struct message_shard_setup *body = &message.shard_setup;
-    body->directions = WINDOW;
-    body->rows = ALL_ROWS;
-    body->outputs = OUTPUTS;
-    body->objective = "softmax";
-    body->loss = loss_blob();
+    body->rows.directions = WINDOW;
+    body->rows.total = ALL_ROWS;
+    body->rows.outputs = OUTPUTS;
+    body->rows.objective = "softmax";
+    body->rows.loss = loss_blob();
     return message;
 }
 
@@ -283,7 +283,7 @@ static void a_shard_with_other_rows_or_none_does_not_restore_them(void **state) 
     order(&saved.bench, setup_saving(saved.folder, 3));
     assert_refused(&saved, 1, digest, 65, "step-1", "vectors of rows");
     struct message others = setup_rows(saved.folder, 4);
-    others.shard_setup.rows += 9 * ROW_BLOCK;
+    others.shard_setup.rows.total += 9 * ROW_BLOCK;
     order(&saved.bench, others);
     assert_refused(&saved, 1, digest, 65, "step-1", "vectors of rows");
     saved_release(&saved);

@@ -25,17 +25,18 @@ a_worker_whose_device_failed_is_set_up_with_the_cpu_if_the_choice_is_its_own(voi
     struct fixture *f = *state;
     bench_start(f);
     lose_device(f, REPLICA_1);
-    assert_string_equal(bench_sent(f, REPLICA_1, MESSAGE_REPLICA_SETUP).replica_setup.device,
-                        "cpu");
+    assert_string_equal(
+        bench_sent(f, REPLICA_1, MESSAGE_REPLICA_SETUP).replica_setup.machine.device, "cpu");
     lose_device(f, REPLICA_1); /* one that goes by a choice of its own */
-    assert_string_equal(bench_sent(f, REPLICA_1, MESSAGE_REPLICA_SETUP).replica_setup.device,
-                        "cpu");
+    assert_string_equal(
+        bench_sent(f, REPLICA_1, MESSAGE_REPLICA_SETUP).replica_setup.machine.device, "cpu");
     lose_device(f, SHARD_0);
-    assert_string_equal(bench_sent(f, SHARD_0, MESSAGE_SHARD_SETUP).shard_setup.device, "cpu");
+    assert_string_equal(bench_sent(f, SHARD_0, MESSAGE_SHARD_SETUP).shard_setup.machine.device,
+                        "cpu");
     coordinator_lost(f->coordinator, SHARD_1, "killed", 0, &f->out); /* for another reason */
     coordinator_opened(f->coordinator, SHARD_1, 0, &f->out);
     bench_feed(f, SHARD_1, bench_welcome(f, SHARD_1, 42));
-    assert_string_equal(bench_sent(f, SHARD_1, MESSAGE_SHARD_SETUP).shard_setup.device, "");
+    assert_string_equal(bench_sent(f, SHARD_1, MESSAGE_SHARD_SETUP).shard_setup.machine.device, "");
 }
 
 static void a_worker_whose_device_failed_is_set_up_with_it_again_if_the_job_says_so(void **state) {
@@ -46,8 +47,8 @@ static void a_worker_whose_device_failed_is_set_up_with_it_again_if_the_job_says
     bench_start(f);
     for (int i = 0; i < 2; i++) {
         lose_device(f, REPLICA_0);
-        assert_string_equal(bench_sent(f, REPLICA_0, MESSAGE_REPLICA_SETUP).replica_setup.device,
-                            "cuda");
+        assert_string_equal(
+            bench_sent(f, REPLICA_0, MESSAGE_REPLICA_SETUP).replica_setup.machine.device, "cuda");
     }
     struct message message = {.type = MESSAGE_FAILED};
     message.failed = (struct message_failed){69, "the memory of cuda:0 is full", 1};
@@ -78,10 +79,12 @@ static void the_workers_of_a_host_are_numbered_to_share_out_its_devices(void **s
         uint32_t expected = hosts == 2 ? 0 : 1;
         bench_feed(f, SHARD_0, bench_welcome(f, SHARD_0, 42));
         bench_feed(f, SHARD_1, bench_welcome(f, SHARD_1, 42));
-        assert_int_equal(bench_sent(f, SHARD_1, MESSAGE_SHARD_SETUP).shard_setup.on_host, expected);
-        bench_feed(f, REPLICA_1, bench_welcome(f, REPLICA_1, 42));
-        assert_int_equal(bench_sent(f, REPLICA_1, MESSAGE_REPLICA_SETUP).replica_setup.on_host,
+        assert_int_equal(bench_sent(f, SHARD_1, MESSAGE_SHARD_SETUP).shard_setup.machine.on_host,
                          expected);
+        bench_feed(f, REPLICA_1, bench_welcome(f, REPLICA_1, 42));
+        assert_int_equal(
+            bench_sent(f, REPLICA_1, MESSAGE_REPLICA_SETUP).replica_setup.machine.on_host,
+            expected);
     }
 }
 

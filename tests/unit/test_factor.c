@@ -56,8 +56,8 @@ static void add_up(struct problem *problem) {
     struct message message = setup(0, 0, n);
     message.shard_setup.layout = layout_blob(n - 1, 1, 1);
     message.shard_setup.weight_sum = (double)problem->rows;
-    message.shard_setup.precondition = PRECONDITION_FULL;
-    message.shard_setup.block_columns = (uint32_t)n - 1;
+    message.shard_setup.hessian.precondition = PRECONDITION_FULL;
+    message.shard_setup.hessian.block_columns = (uint32_t)n - 1;
     assert_int_equal(registers_set_up(&problem->registers, &message.shard_setup), 0);
     for (size_t j = 0; j < n; j++) {
         double sum = 0;

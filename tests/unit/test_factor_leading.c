@@ -114,10 +114,10 @@ static void set_up(struct table *table) {
     struct message message = setup(0, 0, layout_parameters(&layout));
     message.shard_setup.layout = blob_of_layout(&layout);
     message.shard_setup.weight_sum = ROWS;
-    message.shard_setup.precondition = PRECONDITION_LEADING;
-    message.shard_setup.block_columns = shape->block;
-    message.shard_setup.coordinates = 1;
-    message.shard_setup.block_bias_exponent = exponents[FEATURES];
+    message.shard_setup.hessian.precondition = PRECONDITION_LEADING;
+    message.shard_setup.hessian.block_columns = shape->block;
+    message.shard_setup.scaling.coordinates = 1;
+    message.shard_setup.scaling.block_bias_exponent = exponents[FEATURES];
     assert_int_equal(registers_set_up(&table->registers, &message.shard_setup), 0);
     assert_int_equal(registers_set_exponents(&table->registers, 0, exponents, FEATURES + 1), 0);
     assert_int_equal(scaling_set_columns(&table->registers.scaling, 0, table->columns, FEATURES),
@@ -255,9 +255,9 @@ static void a_range_that_does_not_begin_the_vector_is_a_diagonal(void **state) {
     struct layout layout = layout_linear(COLUMNS, 1, true);
     struct message message = setup(0, BLOCK_ELEMENTS, 6);
     message.shard_setup.layout = blob_of_layout(&layout);
-    message.shard_setup.precondition = PRECONDITION_LEADING;
-    message.shard_setup.block_columns = 10;
-    message.shard_setup.coordinates = 1;
+    message.shard_setup.hessian.precondition = PRECONDITION_LEADING;
+    message.shard_setup.hessian.block_columns = 10;
+    message.shard_setup.scaling.coordinates = 1;
     struct registers registers = {0};
     struct column_scaling columns[5];
     double added, in[6] = {1, 2, 3, 4, 5, 6}, out[6];

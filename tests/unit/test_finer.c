@@ -25,11 +25,11 @@ static struct message shard_setup(const struct layout *layout, struct blob extra
                                             .count = layout_parameters(layout),
                                             .slots = 2,
                                             .weight_sum = 10,
-                                            .precondition = form,
-                                            .block_columns = form ? COLUMNS : 0,
+                                            .hessian.precondition = form,
+                                            .hessian.block_columns = form ? COLUMNS : 0,
                                             .folder = "",
-                                            .device = "cpu",
-                                            .extra_bits = extra_bits}};
+                                            .machine.device = "cpu",
+                                            .hessian.extra_bits = extra_bits}};
 }
 
 static struct message replica_setup(const struct layout *layout, struct blob extra_bits,
@@ -42,10 +42,10 @@ static struct message replica_setup(const struct layout *layout, struct blob ext
                                               .loss = {loss, sizeof loss},
                                               .layout = blob_of_layout(layout),
                                               .shards = 2,
-                                              .precondition = form,
-                                              .block_columns = form ? COLUMNS : 0,
-                                              .device = "cpu",
-                                              .extra_bits = extra_bits}};
+                                              .hessian.precondition = form,
+                                              .hessian.block_columns = form ? COLUMNS : 0,
+                                              .machine.device = "cpu",
+                                              .hessian.extra_bits = extra_bits}};
 }
 
 /* What a shard and a replica say of so many bytes; NULL: they take them. */

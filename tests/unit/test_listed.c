@@ -18,8 +18,8 @@ static void set_up(struct registers *registers, uint64_t first, uint64_t count) 
     static int16_t exponents[ALL];
     struct message message = setup(0, first, count);
     message.shard_setup.layout = layout_blob(FEATURES, 1, 1);
-    message.shard_setup.precondition = PRECONDITION_LISTED;
-    message.shard_setup.block_columns = FEATURES;
+    message.shard_setup.hessian.precondition = PRECONDITION_LISTED;
+    message.shard_setup.hessian.block_columns = FEATURES;
     for (size_t j = 0; j < ALL; j++)
         exponents[j] = (int16_t)(45 + j);
     *registers = (struct registers){0};
@@ -255,8 +255,8 @@ static void the_step_of_several_outputs_has_the_bias_of_each(void **state) {
     static int16_t exponents[ALL] = {45, 45, 45, 45, 45, 45, 45, 45, 45, 45};
     struct message message = setup(0, 0, FEATURES * OUTPUTS + OUTPUTS);
     message.shard_setup.layout = layout_blob(FEATURES * OUTPUTS, OUTPUTS, OUTPUTS);
-    message.shard_setup.precondition = PRECONDITION_LISTED;
-    message.shard_setup.block_columns = LISTED - OUTPUTS;
+    message.shard_setup.hessian.precondition = PRECONDITION_LISTED;
+    message.shard_setup.hessian.block_columns = LISTED - OUTPUTS;
     struct registers registers = {0};
     struct bytes list;
     struct listed items[LISTED];
@@ -357,8 +357,8 @@ static void a_step_over_some_of_the_biases_is_refused(void **state) {
     (void)state;
     struct message message = setup(0, 0, FEATURES * OUTPUTS + OUTPUTS);
     message.shard_setup.layout = layout_blob(FEATURES * OUTPUTS, OUTPUTS, OUTPUTS);
-    message.shard_setup.precondition = PRECONDITION_LISTED;
-    message.shard_setup.block_columns = LISTED - OUTPUTS;
+    message.shard_setup.hessian.precondition = PRECONDITION_LISTED;
+    message.shard_setup.hessian.block_columns = LISTED - OUTPUTS;
     message.shard_setup.uniform = 0;
     struct registers registers = {0};
     struct bytes list;

@@ -11,10 +11,9 @@ static const struct chunk_range ranges[] = {{3, 4}, {9, 1}, {11, 200}};
 static const struct evaluation_part parts[] = {{1, 0, 30}, {2, 30, 4}};
 static const uint64_t numbers[] = {1, UINT64_C(0xfedcba9876543210)};
 
-/* A message with something different in every field. */
-static struct message filled(unsigned type) {
-    struct message message = {.type = type, .term = 7};
-    uint64_t next = 0x0102030405060708;
+/* Something different in every field. */
+static uint64_t next;
+
 #define U8(field) body->field = (uint8_t)next++;
 #define U32(field) body->field = (uint32_t)next++;
 #define U64(field) body->field = next++;
@@ -30,18 +29,31 @@ static struct message filled(unsigned type) {
 #define FLUSH(field)                                                                               \
     next += 2;                                                                                     \
     body->field = (struct flush_id){(uint32_t)next, 2, next + 1, 4};
-#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
-    case MESSAGE_##NAME: {                                                                         \
-        struct message_##name *body = &message.name;                                               \
-        fields break;                                                                              \
+#define IN(section) fill_section_##section(&body->section);
+#define SECTION(name, text, fields)                                                                   \
+    static void fill_section_##name(struct section_##name *body) {                                 \
+        fields                                                                                     \
     }
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    static void fill_##name(struct message *message) {                                             \
+        struct message_##name *body = &message->name;                                              \
+        fields                                                                                     \
+    }
+#include "wire/messages.def"
+
+static struct message filled(unsigned type) {
+    struct message message = {.type = type, .term = 7};
+    next = 0x0102030405060708;
     switch (type) {
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    case MESSAGE_##NAME:                                                                           \
+        fill_##name(&message);                                                                     \
+        break;
 #include "wire/messages.def"
     }
     return message;
 }
 
-static void assert_equal(const struct message *a, const struct message *b) {
 #define U8(field) assert_int_equal(x->field, y->field);
 #define U32 U8
 #define U64 U8
@@ -59,12 +71,25 @@ static void assert_equal(const struct message *a, const struct message *b) {
 #define FLUSH(field) assert_true(flush_id_equal(&x->field, &y->field));
 #define BOUNDS(field) assert_memory_equal(&x->field, &y->field, sizeof x->field);
 #define MAXIMA BOUNDS
-#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
-    case MESSAGE_##NAME: {                                                                         \
-        const struct message_##name *x = &a->name, *y = &b->name;                                  \
-        fields break;                                                                              \
+#define IN(section) assert_equal_section_##section(&x->section, &y->section);
+#define SECTION(name, text, fields)                                                                   \
+    static void assert_equal_section_##name(const struct section_##name *x,                        \
+                                            const struct section_##name *y) {                      \
+        fields                                                                                     \
     }
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    static void assert_equal_##name(const struct message *a, const struct message *b) {            \
+        const struct message_##name *x = &a->name, *y = &b->name;                                  \
+        fields                                                                                     \
+    }
+#include "wire/messages.def"
+
+static void assert_equal(const struct message *a, const struct message *b) {
     switch (a->type) {
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    case MESSAGE_##NAME:                                                                           \
+        assert_equal_##name(a, b);                                                                 \
+        break;
 #include "wire/messages.def"
     }
 }

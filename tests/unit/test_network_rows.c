@@ -9,8 +9,8 @@ enum { UNITS = 3 };
 
 static struct message network_setup(void) {
     struct message message = row_setup("", UNITS, false, 0);
-    message.shard_setup.directions = 0;
-    message.shard_setup.tiles = 1;
+    message.shard_setup.rows.directions = 0;
+    message.shard_setup.rows.tiles = 1;
     return message;
 }
 

@@ -174,10 +174,10 @@ static const char *fault_of_part(enum precondition precondition, uint32_t column
     const struct layout flat = layout_linear(2 * BLOCK_ELEMENTS, 1, false);
     struct message message = setup(1, first, count);
     message.shard_setup.layout = blob_of_layout(&flat);
-    message.shard_setup.precondition = (uint8_t)precondition;
-    message.shard_setup.block_columns = columns;
-    message.shard_setup.coordinates = precondition == PRECONDITION_LEADING;
-    message.shard_setup.device = "cpu";
+    message.shard_setup.hessian.precondition = (uint8_t)precondition;
+    message.shard_setup.hessian.block_columns = columns;
+    message.shard_setup.scaling.coordinates = precondition == PRECONDITION_LEADING;
+    message.shard_setup.machine.device = "cpu";
     return message_fault(&message);
 }
 
@@ -196,8 +196,9 @@ static void a_shard_is_not_set_up_for_a_block_that_others_have(void **state) {
     struct message message = setup(1, 0, 5);
     message.shard_setup.layout = blob_of_layout(&biases);
     assert_null(message_fault(&message));
-    message.shard_setup.precondition = PRECONDITION_LISTED; /* its biases, and three of them */
-    message.shard_setup.block_columns = 3;
+    message.shard_setup.hessian.precondition =
+        PRECONDITION_LISTED; /* its biases, and three of them */
+    message.shard_setup.hessian.block_columns = 3;
     assert_non_null(message_fault(&message));
 }
 

@@ -48,10 +48,10 @@ static struct message setup_of(const struct range *range, uint32_t attempt, cons
     struct message message = setup(0, range->first, range->count);
     message.shard_setup.attempt = attempt;
     message.shard_setup.layout = blob_of_layout(&layout);
-    message.shard_setup.precondition = PRECONDITION_LEADING;
-    message.shard_setup.block_columns = BLOCK_COLUMNS;
-    message.shard_setup.coordinates = 1;
-    message.shard_setup.block_bias_exponent = 31;
+    message.shard_setup.hessian.precondition = PRECONDITION_LEADING;
+    message.shard_setup.hessian.block_columns = BLOCK_COLUMNS;
+    message.shard_setup.scaling.coordinates = 1;
+    message.shard_setup.scaling.block_bias_exponent = 31;
     message.shard_setup.folder = folder;
     return message;
 }

@@ -26,7 +26,8 @@ static void an_older_coordinator_is_refused(void **state) {
          (struct message){
              .type = MESSAGE_REPLICA_SETUP,
              .term = TERM - 1,
-             .replica_setup = {.scratch = "", .device = "", .attempt = ATTEMPT, .shards = 1}});
+             .replica_setup = {
+                 .scratch = "", .machine.device = "", .attempt = ATTEMPT, .shards = 1}});
     assert_int_equal(replica_counters(bench.replica)->stale, 1);
     bench_free(&bench);
 }
@@ -236,7 +237,7 @@ static void a_new_set_up_starts_over(void **state) {
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP,
                           .replica_setup = {.scratch = "",
-                                            .device = "",
+                                            .machine.device = "",
                                             .attempt = ATTEMPT + 1,
                                             .set = "other.set",
                                             .fingerprint = "f01",
@@ -261,7 +262,7 @@ static void another_activation_or_precision_is_another_set_up(void **state) {
     struct bench bench;
     bench_ready(&bench, 1);
     struct message_replica_setup setup = {.scratch = "",
-                                          .device = "",
+                                          .machine.device = "",
                                           .attempt = ATTEMPT + 1,
                                           .set = "data.set",
                                           .fingerprint = "f00",

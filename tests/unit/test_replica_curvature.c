@@ -26,8 +26,8 @@ static void place_shard(struct bench *bench, uint32_t shard) {
 static void ready(struct bench *bench, enum precondition precondition) {
     bench_new(bench, 2);
     struct message_replica_setup setup = replica_setup_of(bench, layout_blob(N, 1, 0));
-    setup.precondition = (uint8_t)precondition;
-    setup.block_columns = N;
+    setup.hessian.precondition = (uint8_t)precondition;
+    setup.hessian.block_columns = N;
     give(bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
     assert_int_equal(asked(bench, ACTION_OPEN_SET).setup.precondition, precondition);

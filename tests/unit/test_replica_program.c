@@ -97,21 +97,22 @@ static void answer(struct outbox *out, uint32_t link, struct message message) {
 
 static void set_up(struct world *world, struct outbox *out) {
     answer(out, world->coordinator,
-           (struct message){.type = MESSAGE_REPLICA_SETUP,
-                            .replica_setup = {.scratch = "",
-                                              .device = world->device,
-                                              .attempt = 1,
-                                              .set = set_path(world->set),
-                                              .fingerprint = set_info(world->set)->fingerprint,
-                                              .objective = objective_name(world->shape.kind),
-                                              .loss = loss_blob(),
-                                              .layout = layout_blob(world->shape.features, 1, 1),
-                                              .shards = 1,
-                                              .threads = (uint32_t)world->threads,
-                                              .flush_ms = 5,
-                                              .precondition = is_curvature(world),
-                                              .rows = world->rows,
-                                              .block_columns = objective_columns(&world->shape)}});
+           (struct message){
+               .type = MESSAGE_REPLICA_SETUP,
+               .replica_setup = {.scratch = "",
+                                 .machine.device = world->device,
+                                 .attempt = 1,
+                                 .set = set_path(world->set),
+                                 .fingerprint = set_info(world->set)->fingerprint,
+                                 .objective = objective_name(world->shape.kind),
+                                 .loss = loss_blob(),
+                                 .layout = layout_blob(world->shape.features, 1, 1),
+                                 .shards = 1,
+                                 .machine.threads = (uint32_t)world->threads,
+                                 .flush_ms = 5,
+                                 .hessian.precondition = is_curvature(world),
+                                 .rows = world->rows,
+                                 .hessian.block_columns = objective_columns(&world->shape)}});
     answer(out, world->coordinator,
            (struct message){
                .type = MESSAGE_SHARD_AT,

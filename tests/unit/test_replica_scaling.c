@@ -211,7 +211,7 @@ static void threads_keep_what_they_compute_with_when_another_set_up_comes(void *
     struct computation work = compute(&bench);
     struct message_replica_setup setup = replica_setup_of(&bench, blob_of_layout(&layout));
     setup.attempt++;
-    setup.threads = 3;
+    setup.machine.threads = 3;
     give(&bench, COORDINATOR,
          (struct message){.type = MESSAGE_REPLICA_SETUP, .replica_setup = setup});
     asked(&bench, ACTION_STOP);

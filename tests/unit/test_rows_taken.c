@@ -151,8 +151,8 @@ static void a_shard_that_measures_no_losses_has_no_memory_for_them(void **state)
     struct message_shard_setup *body = &message.shard_setup;
     struct row_vectors rows = {0};
     struct layout layout;
-    body->directions = 0;
-    body->tiles = 1;
+    body->rows.directions = 0;
+    body->rows.tiles = 1;
     assert_null(layout_decode(body->layout.data, body->layout.length, &layout));
     assert_int_equal(rows_set_up(&rows, body, &layout), 0);
     assert_true(rows.count == ROWS && rows.margins && rows.sizes);

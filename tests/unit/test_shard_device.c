@@ -291,18 +291,18 @@ static void begin_side_bare(struct side *side, const struct shape *shape, struct
                                               .uniform = shape->uniform,
                                               .uniform_exponent = 20,
                                               .keeps_best = 1,
-                                              .precondition = shape->count < 100,
-                                              .orthants = 1,
+                                              .hessian.precondition = shape->count < 100,
+                                              .box.orthants = 1,
                                               .adagrad = 1,
-                                              .coordinates = shape->scaled,
-                                              .measured = 1,
-                                              .bias_exponent = 7,
-                                              .directions =
+                                              .scaling.coordinates = shape->scaled,
+                                              .scaling.measured = 1,
+                                              .scaling.bias_exponent = 7,
+                                              .rows.directions =
                                                   shape->count < SEVERAL_PARTS ? SLOTS - 2 : 1,
-                                              .rows = 1,
-                                              .outputs = 1,
-                                              .objective = "squared",
-                                              .loss = loss_blob()};
+                                              .rows.total = 1,
+                                              .rows.outputs = 1,
+                                              .rows.objective = "squared",
+                                              .rows.loss = loss_blob()};
     registers_use(&side->registers, device ? &shard_on_device : &shard_on_host, device);
     assert_int_equal(registers_set_up(&side->registers, &setup), 0);
     bytes_release(&blob);

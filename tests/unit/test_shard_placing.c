@@ -31,7 +31,7 @@ int __wrap_device_put(struct device *device, enum device_queue queue, void *to, 
 
 static int find(struct shard_placing *placing, const char *choice, uint64_t count,
                 struct shard_place *place) {
-    const struct message_shard_setup setup = {.device = choice, .count = count};
+    const struct message_shard_setup setup = {.machine.device = choice, .count = count};
     *place = (struct shard_place){0};
     return shard_placing_find(placing, &setup, place);
 }

@@ -52,16 +52,16 @@ static void set_up_as(struct bench *bench, unsigned shards, unsigned shard, bool
     draw();
     struct message message = setup(ALL, first, count);
     message.shard_setup.layout = blob_of_layout(&layout);
-    message.shard_setup.coordinates = 1;
-    message.shard_setup.measured = 1;
-    message.shard_setup.orthants = orthants;
+    message.shard_setup.scaling.coordinates = 1;
+    message.shard_setup.scaling.measured = 1;
+    message.shard_setup.box.orthants = orthants;
     message.shard_setup.adagrad = 1;
-    message.shard_setup.bias_exponent = 20;
-    message.shard_setup.directions = 1;
-    message.shard_setup.rows = 1;
-    message.shard_setup.outputs = OUTPUTS;
-    message.shard_setup.objective = "softmax";
-    message.shard_setup.loss = loss_blob();
+    message.shard_setup.scaling.bias_exponent = 20;
+    message.shard_setup.rows.directions = 1;
+    message.shard_setup.rows.total = 1;
+    message.shard_setup.rows.outputs = OUTPUTS;
+    message.shard_setup.rows.objective = "softmax";
+    message.shard_setup.rows.loss = loss_blob();
     bench_init(bench, message);
     assert_int_equal(bench->out.count, 0); /* not ready without the scaling */
     uint64_t from = first / OUTPUTS, to = (first + count + OUTPUTS - 1) / OUTPUTS;
@@ -295,7 +295,7 @@ static void scaling_that_nobody_announced_or_that_leaves_a_gap_is_refused(void *
     struct layout layout = layout_linear(COLUMNS, OUTPUTS, true);
     struct message message = setup(ALL, 0, ALL);
     message.shard_setup.layout = blob_of_layout(&layout);
-    message.shard_setup.coordinates = 1;
+    message.shard_setup.scaling.coordinates = 1;
     bench_init(&bench, message);
     tell(&bench, COORDINATOR_LINK, coordinates(1, 5));
     assert_answer(&bench, 0, COORDINATOR_LINK, MESSAGE_FAILED);
@@ -308,7 +308,7 @@ static void squares_come_alone_where_columns_are_not_scaled(void **state) {
     const double squares[FEW] = {1, 0, 4, 9};
     struct scaling scaling = {0};
     struct layout layout = layout_linear(FEW, 2, true);
-    struct message_shard_setup setup = {.first = 2, .count = 2 * FEW, .measured = 1};
+    struct message_shard_setup setup = {.first = 2, .count = 2 * FEW, .scaling.measured = 1};
     scaling_set_up(&scaling, &setup, &layout);
     assert_int_equal(scaling_set_columns(&scaling, 0, columns, FEW), ERROR_INTERNAL);
     assert_int_equal(scaling_set_squares(&scaling, 2, squares + 2, 1), ERROR_INTERNAL);
@@ -318,7 +318,7 @@ static void squares_come_alone_where_columns_are_not_scaled(void **state) {
     assert_true(scaling_is_complete(&scaling));
     const double expected[] = {0, 0, 4, 4, 9, 9, 0, 0};
     assert_memory_equal(scaling.square, expected, sizeof expected);
-    setup.coordinates = 1;
+    setup.scaling.coordinates = 1;
     scaling_set_up(&scaling, &setup, &layout);
     assert_int_equal(scaling_set_squares(&scaling, 0, squares, FEW), ERROR_INTERNAL);
     scaling_release(&scaling);
@@ -332,7 +332,7 @@ static void biases_that_share_a_weight_scale_its_gradient_together(void **state)
     struct scaling scaling = {0};
     struct layout layout = layout_linear_of(FEW, 1, BIASES);
     const struct message_shard_setup setup = {
-        .count = FEW + BIASES, .coordinates = 1, .bias_exponent = 20};
+        .count = FEW + BIASES, .scaling.coordinates = 1, .scaling.bias_exponent = 20};
     draw();
     scaling_set_up(&scaling, &setup, &layout);
     assert_int_equal(scaling_set_columns(&scaling, 0, columns, FEW), 0);
@@ -422,7 +422,7 @@ static void while_scaling_of_many_weights_is_taken_there_are_signs_of_life(void 
     const uint64_t many = 3 << 20;
     struct scaling scaling = {0};
     struct layout layout = layout_linear(1, many, false);
-    const struct message_shard_setup setup = {.count = many, .coordinates = 1};
+    const struct message_shard_setup setup = {.count = many, .scaling.coordinates = 1};
     unsigned beats = 0;
     scaling_set_up(&scaling, &setup, &layout);
     heartbeat_call(count_beat, &beats);

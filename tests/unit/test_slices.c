@@ -197,7 +197,7 @@ static void a_slice_adds_to_the_sums_that_it_names_and_to_no_others(void **state
         int64_t values[2];
     } sparse = {{0, 2}, {10, 20}};
     struct message in_tiles = setup(N, 0, N);
-    in_tiles.shard_setup.tiles = 1;
+    in_tiles.shard_setup.rows.tiles = 1;
     bench_init(&bench, in_tiles);
     for (uint32_t times = 1; times <= 2; times++) { /* the sums of the first one do not stay */
         struct message dense = stage(flush(times, 1), values, 3);
@@ -256,7 +256,7 @@ static void random_slices_give_the_same_sums_in_every_encoding(void **state) {
     double expected[N];
     uint64_t room[4 * N];
     struct message in_tiles = setup(N, 0, N);
-    in_tiles.shard_setup.tiles = 1; /* slices may begin anywhere */
+    in_tiles.shard_setup.rows.tiles = 1; /* slices may begin anywhere */
     for (uint32_t encoding = STAGE_DENSE; encoding <= STAGE_BITMAP; encoding++) {
         struct bench bench;
         bench_init(&bench, in_tiles);

@@ -82,9 +82,9 @@ static void set_up(struct bench *bench, const struct pair *pair) {
     struct layout layout = layout_of(&pair->kind);
     struct message message = setup(pair->all, pair->first, pair->count);
     message.shard_setup.layout = blob_of_layout(&layout);
-    message.shard_setup.coordinates = pair->kind.scaled;
+    message.shard_setup.scaling.coordinates = pair->kind.scaled;
     message.shard_setup.uniform = pair->kind.uniform;
-    message.shard_setup.bias_exponent = 20;
+    message.shard_setup.scaling.bias_exponent = 20;
     message.shard_setup.adagrad = 1;
     message.shard_setup.keeps_best = 1;
     bench_init(bench, message);

@@ -106,7 +106,7 @@ static const struct message samples[] = {
                      .slots = SLOTS_MAX,
                      .weight_sum = 10,
                      .folder = "",
-                     .device = "cuda:1"}},
+                     .machine.device = "cuda:1"}},
     {.type = MESSAGE_EXPONENTS,
      .exponents = {.attempt = 1, .first = 2, .count = 16},
      .bulk = {.data = elements, .length = sizeof elements}},
@@ -131,7 +131,7 @@ static const struct message samples[] = {
                        .loss = {elements, LOSS_PARAMETERS_MAX * sizeof(double)},
                        .layout = {layouts[0], sizeof layouts[0]},
                        .shards = 2,
-                       .device = "auto"}},
+                       .machine.device = "auto"}},
     {.type = MESSAGE_SHARD_AT,
      .shard_at = {.attempt = 1, .incarnation = 33, .address = "unix:/s", RANGE}},
     {.type = MESSAGE_READY, .ready = {1, "cpu"}},
@@ -283,22 +283,24 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(SHARD_SETUP, shard_setup.weight_sum = INFINITY, "weight");
     REFUSES(SHARD_SETUP, shard_setup.uniform = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.uniform_exponent = INT16_MAX + 1, "exponent");
-    REFUSES(SHARD_SETUP, shard_setup.device = "gpu", "device");
-    REFUSES(REPLICA_SETUP, replica_setup.device = "cuda:", "device");
+    REFUSES(SHARD_SETUP, shard_setup.machine.device = "gpu", "device");
+    REFUSES(REPLICA_SETUP, replica_setup.machine.device = "cuda:", "device");
     REFUSES(SHARD_SETUP, shard_setup.start = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.keeps_best = 255, "flag");
-    REFUSES(SHARD_SETUP, shard_setup.orthants = 2, "flag");
+    REFUSES(SHARD_SETUP, shard_setup.box.orthants = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.adagrad = 2, "flag");
-    REFUSES(SHARD_SETUP, shard_setup.directions = 5, "but no rows");
-    REFUSES(SHARD_SETUP, shard_setup.tiles = 2, "flag");
-    REFUSES(SHARD_SETUP, shard_setup.tiles = 1, "tiles without");
-    REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITIONS, "preconditioner");
-    REFUSES(SHARD_SETUP, shard_setup.precondition = PRECONDITION_FULL, "leaves parameters out");
-    REFUSES(REPLICA_SETUP, replica_setup.precondition = PRECONDITIONS, "preconditioner");
-    REFUSES(REPLICA_SETUP, replica_setup.precondition = PRECONDITION_FULL, "leaves parameters out");
+    REFUSES(SHARD_SETUP, shard_setup.rows.directions = 5, "but no rows");
+    REFUSES(SHARD_SETUP, shard_setup.rows.tiles = 2, "flag");
+    REFUSES(SHARD_SETUP, shard_setup.rows.tiles = 1, "tiles without");
+    REFUSES(SHARD_SETUP, shard_setup.hessian.precondition = PRECONDITIONS, "preconditioner");
+    REFUSES(SHARD_SETUP, shard_setup.hessian.precondition = PRECONDITION_FULL,
+            "leaves parameters out");
+    REFUSES(REPLICA_SETUP, replica_setup.hessian.precondition = PRECONDITIONS, "preconditioner");
+    REFUSES(REPLICA_SETUP, replica_setup.hessian.precondition = PRECONDITION_FULL,
+            "leaves parameters out");
     REFUSES(REPLICA_SETUP, replica_setup.shards = 0, "shards");
     REFUSES(REPLICA_SETUP, replica_setup.shards = SHARDS_MAX + 1, "shards");
-    REFUSES(REPLICA_SETUP, replica_setup.threads = THREADS_MAX + 1, "threads");
+    REFUSES(REPLICA_SETUP, replica_setup.machine.threads = THREADS_MAX + 1, "threads");
     REFUSES(REPLICA_SETUP, replica_setup.layout.length = 0, "layout");
     REFUSES(REPLICA_SETUP, replica_setup.layout.data = layouts[1], "layout");
     REFUSES(REPLICA_SETUP, replica_setup.objective = "", "name");
@@ -315,13 +317,13 @@ static const char *fault_of_block(bool shard, const struct layout *layout,
         message.shard_setup.layout = blob;
         message.shard_setup.first = 0;
         message.shard_setup.count = layout_parameters(layout);
-        message.shard_setup.precondition = (uint8_t)precondition;
-        message.shard_setup.block_columns = columns;
-        message.shard_setup.coordinates = scaled;
+        message.shard_setup.hessian.precondition = (uint8_t)precondition;
+        message.shard_setup.hessian.block_columns = columns;
+        message.shard_setup.scaling.coordinates = scaled;
     } else {
         message.replica_setup.layout = blob;
-        message.replica_setup.precondition = (uint8_t)precondition;
-        message.replica_setup.block_columns = columns;
+        message.replica_setup.hessian.precondition = (uint8_t)precondition;
+        message.replica_setup.hessian.block_columns = columns;
         message.replica_setup.coordinates = scaled;
     }
     return message_fault(&message);
@@ -351,8 +353,8 @@ static void a_block_is_of_columns_that_are_there_scaled_and_few(void **state) {
         assert_says(fault_of_block(shard, &small, PRECONDITION_LEADING, UINT32_MAX, true), "none");
         assert_says(fault_of_block(shard, &small, PRECONDITION_FULL, 19, true), "leaves");
     }
-    REFUSES(SHARD_SETUP, shard_setup.block_bias_exponent = INT16_MAX + 1, "exponent");
-    REFUSES(SHARD_SETUP, shard_setup.block_bias_exponent = INT16_MIN - 1, "exponent");
+    REFUSES(SHARD_SETUP, shard_setup.scaling.block_bias_exponent = INT16_MAX + 1, "exponent");
+    REFUSES(SHARD_SETUP, shard_setup.scaling.block_bias_exponent = INT16_MIN - 1, "exponent");
 }
 
 static void elements_of_another_number_than_a_message_says_are_refused(void **state) {
@@ -369,8 +371,8 @@ static void elements_of_another_number_than_a_message_says_are_refused(void **st
     static const double none[][4] = {{0, 1, -1, 0}, {0, NAN, 1, 0}, {0, 1, 1, INFINITY}};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
         REFUSES(SQUARES, bulk.data = none[i], "squares that are none");
-    REFUSES(SHARD_SETUP, shard_setup.coordinates = 2, "a flag");
-    REFUSES(SHARD_SETUP, shard_setup.bias_exponent = 40000, "exponent");
+    REFUSES(SHARD_SETUP, shard_setup.scaling.coordinates = 2, "a flag");
+    REFUSES(SHARD_SETUP, shard_setup.scaling.bias_exponent = 40000, "exponent");
     REFUSES(REPLICA_SETUP, replica_setup.unit = INFINITY, "unit");
     REFUSES(REPLICA_SETUP, replica_setup.l2 = -1, "l2");
     REFUSES(REPLICA_SETUP, replica_setup.l2 = NAN, "l2");
