@@ -1,6 +1,9 @@
 #include "numeric/box.h"
 
+#include <assert.h>
 #include <math.h>
+
+#include "numeric/steps.h"
 
 #define ROUNDING 0x1p-50
 
@@ -39,6 +42,10 @@ double box_clip(const struct box_limit *limit, double x, double t) {
 
 void box_pseudo_gradient(const struct box *box, size_t n, double *q, const double *x,
                          const double *g) {
+    if (!box->lasso) {
+        orthant_pseudo_gradient(n, q, x, g, box->l1);
+        return;
+    }
     for (size_t j = 0; j < n; j++) {
         struct box_limit limit = box_limit_at(box, j);
         q[j] = box_pseudo(&limit, x[j], g[j]);
@@ -51,6 +58,10 @@ static double orthant_of(double x, double q) {
 }
 
 void box_project(const struct box *box, size_t n, double *t, const double *x, const double *q) {
+    if (!box->lasso) {
+        orthant_project(n, t, x, q);
+        return;
+    }
     for (size_t j = 0; j < n; j++) {
         struct box_limit limit = box_limit_at(box, j);
         double sign = orthant_of(x[j], q[j]);
@@ -69,6 +80,10 @@ void box_clip_all(const struct box *box, size_t n, double *t, const double *x) {
 }
 
 void box_align(const struct box *box, size_t n, double *d, const double *x, const double *q) {
+    if (!box->lasso) {
+        orthant_align(n, d, x, q);
+        return;
+    }
     for (size_t j = 0; j < n; j++) {
         struct box_limit limit = box_limit_at(box, j);
         bool falls = (d[j] > 0 && q[j] < 0) || (d[j] < 0 && q[j] > 0);
@@ -79,6 +94,10 @@ void box_align(const struct box *box, size_t n, double *d, const double *x, cons
 
 void box_mask(const struct box *box, enum history_type type, size_t n, void *stored, double *y,
               const double *x, const double *t) {
+    if (!box->lasso) {
+        orthant_mask(type, n, stored, y, x, t);
+        return;
+    }
     for (size_t j = 0; j < n; j++) {
         struct box_limit limit = box_limit_at(box, j);
         if (x[j] != t[j] || !box_is_held(&limit, x[j]))
@@ -93,6 +112,8 @@ void box_mask(const struct box *box, enum history_type type, size_t n, void *sto
 
 double box_norm(const struct box *box, size_t n, const double *a) {
     double sum = 0;
+    if (!box->lasso)
+        return orthant_norm(n, a);
     for (size_t j = 0; j < n; j++)
         sum += box->lasso[j] * fabs(a[j]);
     return sum;
@@ -109,6 +130,10 @@ void box_count(const struct box *box, size_t n, const double *a, double counts[2
 
 void box_descent(const struct box *box, size_t n, const double *t, const double *x, const double *q,
                  const double *h, double sums[3]) {
+    if (!box->lasso) {
+        orthant_descent(n, t, x, q, h, box->l1, sums);
+        return;
+    }
     sums[0] = sums[1] = sums[2] = 0;
     for (size_t j = 0; j < n; j++) {
         struct box_limit limit = box_limit_at(box, j);

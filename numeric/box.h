@@ -1,5 +1,6 @@
 /* Kernels of minimisation within limits: F = f + Σ l1_j·|x_j| over low_j ≤ x_j ≤ high_j, on blocks
- * of vectors. Orthant-wise minimisation (numeric/steps.h) is the case without bounds.
+ * of vectors. Where all have one l1 and no bounds that is orthant-wise minimisation, whose kernels
+ * are faster (numeric/steps.h).
  *
  * The pseudo-gradient q(x, g), where g is the gradient of f, is the projected gradient: what is
  * left of the subgradient of F of least norm where steps against it stay within the bounds. With
@@ -25,7 +26,8 @@ struct box_limit {
     double l1, low, high;
 };
 
-/* The limits of n parameters. l1_j is l1·lasso_j. */
+/* The limits of n parameters. l1_j is l1·lasso_j. All three NULL: l1 > 0 for each, and no bounds.
+ */
 struct box {
     double l1;
     const double *lasso, *low, *high;

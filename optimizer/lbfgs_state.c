@@ -20,13 +20,13 @@ const char *safeguard_text(enum safeguard safeguard) {
 static struct lbfgs_plan plan_of(const struct optimizer_settings *settings,
                                  const struct optimizer_data *data) {
     const enum precondition form = settings->preconditioner.form;
-    const bool orthants = settings_orthants(settings);
-    assert(!settings->directions || !orthants);
+    const bool boxed = settings_boxed(settings);
+    assert(!settings->directions || !boxed);
     struct lbfgs_plan plan = {
         .domain = domain_of(settings),
-        .newton_tells = settings->gap.newton && form != PRECONDITION_LEADING && !orthants,
+        .newton_tells = settings->gap.newton && form != PRECONDITION_LEADING && !boxed,
         /* Masked pairs see the flat directions of an orthant alone, and each step may change it. */
-        .gaps_kept = orthants && form == PRECONDITION_NONE ? GAPS_KEPT_BARE : GAPS_KEPT};
+        .gaps_kept = boxed && form == PRECONDITION_NONE ? GAPS_KEPT_BARE : GAPS_KEPT};
     lbfgs_plan_evaluations(&plan, settings, data);
     return plan;
 }

@@ -22,7 +22,7 @@ static bool working_set_due(const struct lbfgs *o) {
 }
 
 static enum optimizer_want working_set_begin(struct lbfgs *o, struct bytes *program) {
-    assert(o->started && settings_orthants(&o->settings));
+    assert(o->started && settings_boxed(&o->settings));
     programs_acceptance(o, program);
     programs_list(o, program, working_limit(&o->working, &o->settings.preconditioner, o->moving));
     return measure(o, WORKING_LISTING, MEASURING_LIST);

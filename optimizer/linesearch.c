@@ -301,8 +301,7 @@ static double share_left(double change, double expected) {
     return fmax(SHRINK, fmin(SHRINK_LEAST, share));
 }
 
-enum linesearch_answer orthant_search_next(struct linesearch *search,
-                                           const struct orthant_trial *trial) {
+enum linesearch_answer box_search_next(struct linesearch *search, const struct box_trial *trial) {
     assert(search->trials < TRIALS_MAX);
     bool finite = isfinite(trial->loss) && isfinite(trial->falls) && isfinite(trial->ends);
     double change = trial->loss - search->value0;
@@ -317,7 +316,7 @@ enum linesearch_answer orthant_search_next(struct linesearch *search,
     return LINESEARCH_TRY;
 }
 
-enum linesearch_answer orthant_search_refused(struct linesearch *search, double bound) {
+enum linesearch_answer box_search_refused(struct linesearch *search, double bound) {
     assert(bound > search->value0 && search->trials < TRIALS_MAX);
     if (++search->trials >= TRIALS_MAX)
         return LINESEARCH_FAIL;
@@ -338,11 +337,11 @@ enum linesearch_answer convex_search_next(struct linesearch *search, double loss
     return LINESEARCH_TRY;
 }
 
-bool orthant_keeps_pair(double sy, double step_square, double yy) {
+bool box_keeps_pair(double sy, double step_square, double yy) {
     return isfinite(sy) && sy > COSINE_LEAST * sqrt(step_square) * sqrt(yy);
 }
 
-double orthant_gap_bound(double l1, double l2, const struct orthant_gap *gap) {
+double l1_gap_bound(double l1, double l2, const struct l1_gap *gap) {
     assert(l1 > 0 && l2 >= 0);
     double penalty = l1 * gap->norm_1 + l2 / 2 * gap->square;
     double scale = fmin(1, l1 / gap->excess);

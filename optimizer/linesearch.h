@@ -86,7 +86,7 @@ enum linesearch_answer linesearch_refused(struct linesearch *search, double boun
  * Biases, which are free of l1, take part in steps and pairs as ever. */
 
 /* A trial at t = x + s: F there, and the slopes of F along s at x and at t. */
-struct orthant_trial {
+struct box_trial {
     double loss, falls, ends;
 };
 
@@ -94,11 +94,10 @@ struct orthant_trial {
  * that has F(x), its slope and F(t). Accepts t if F falls by a share of what the slope along s
  * promises. Where F(t) and F(x) differ by no more than rounding, their difference is taken from
  * the two slopes. A trial with anything that is not finite is a failed one. */
-enum linesearch_answer orthant_search_next(struct linesearch *search,
-                                           const struct orthant_trial *trial);
+enum linesearch_answer box_search_next(struct linesearch *search, const struct box_trial *trial);
 
 /* Takes a lower bound of F at a trial that linesearch_refuses(). */
-enum linesearch_answer orthant_search_refused(struct linesearch *search, double bound);
+enum linesearch_answer box_search_refused(struct linesearch *search, double bound);
 
 /* The next step length along a direction that may leave the orthant: F is convex, and the slope
  * that linesearch_begin() was given bounds what it changes by from above. Fails where F(t) and F(x)
@@ -106,10 +105,10 @@ enum linesearch_answer orthant_search_refused(struct linesearch *search, double 
 enum linesearch_answer convex_search_next(struct linesearch *search, double loss);
 
 /* Whether a pair curves enough to be kept: s·y against |s| and |y|. */
-bool orthant_keeps_pair(double sy, double step_square, double yy);
+bool box_keeps_pair(double sy, double step_square, double yy);
 
 /* What a bound on the gap of duality takes. r is the gradient of the mean loss at w. */
-struct orthant_gap {
+struct l1_gap {
     double mean_loss, norm_1, square; /* L, |w|₁, w·w */
     double wr;                        /* w·r */
     double excess; /* l2 > 0: Σ max(|r_j| − l1, 0)²; else max |r_j| or more */
@@ -117,7 +116,7 @@ struct orthant_gap {
 
 /* How far F at w is above the minimum at most, for a loss that is convex and nowhere negative, and
  * a model without biases: by the dual point of the derivatives, scaled into what l1 allows. */
-double orthant_gap_bound(double l1, double l2, const struct orthant_gap *gap);
+double l1_gap_bound(double l1, double l2, const struct l1_gap *gap);
 
 void linesearch_serialize(struct codec *codec, struct linesearch *search);
 

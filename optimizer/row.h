@@ -133,7 +133,7 @@ struct optimizer_settings {
     double l1, l2;
     enum summary_errors summary; /* with a block of all parameters, and without l1 */
     bool limited;    /* columns have limits (base/layout.h): bounds, or an l1 of their own */
-    bool bounds_gap; /* with l1: the loss and the model allow orthant_gap_bound() */
+    bool bounds_gap; /* with l1: the loss and the model allow l1_gap_bound() */
     struct gap_settings gap;
     double bias_scale; /* of H₀ without a preconditioner, see pairs.h; a power of two */
     double loss_unit;  /* what losses, and with them gradients, are multiples of; 0: 1 */
@@ -155,8 +155,8 @@ static inline double optimizer_loss_unit(const struct optimizer_settings *settin
     return settings->loss_unit > 0 ? settings->loss_unit : 1;
 }
 
-/* Whether steps keep to an orthant, or to bounds. */
-static inline bool settings_orthants(const struct optimizer_settings *settings) {
+/* Whether steps keep to a box: to the orthant of l1, or to bounds. */
+static inline bool settings_boxed(const struct optimizer_settings *settings) {
     return settings->l1 > 0 || settings->limited;
 }
 

@@ -140,54 +140,42 @@ static void run_history(const struct pass_step *step, const struct pass_block *b
     }
 }
 
-/* ---- steps with l1 ---- */
+/* ---- steps in a box: with l1, and within bounds ---- */
+
+/* That of the elements of a part: their limits; else l1 alone, and no bounds. */
+static struct box box_of(const struct pass_block *block, struct block_part part, double l1) {
+    const struct limits *limits = &block->registers->limits;
+    return limits->used ? limits_box(limits, part.first, l1) : (struct box){.l1 = l1};
+}
 
 /* With scaled columns l1 acts on weights, √penalty·|z|: as if each point were multiplied by
- * √penalty and each gradient divided by it. Answers the elements of an operand after that: in room
- * `room` of the block, or unchanged where they are if nothing is scaled. */
+ * √penalty and each gradient divided by it. Limits are those of scaled elements already. */
+static bool weighs(const struct pass_block *block) {
+    return block->registers->scaling.used && !block->registers->limits.used;
+}
+
+/* The elements of an operand after that: in room `room` of the block, or unchanged where they are
+ * if nothing is weighed. */
 static const double *weighed(const struct pass_block *block, struct block_part part,
                              const double *operand, unsigned room, bool gradient) {
-    if (!block->registers->scaling.used)
+    if (!weighs(block))
         return operand + part.first;
     scaling_weigh(&block->registers->scaling, part.first, part.count, block->room[room],
                   operand + part.first, gradient);
     return block->room[room];
 }
 
-static void run_pseudo_gradient(const struct pass_step *step, const struct pass_block *block,
-                                struct block_part part) {
-    const struct scaling *scaling = &block->registers->scaling;
-    double *q = step->a + part.first;
-    orthant_pseudo_gradient(part.count, q, step->b + part.first,
-                            weighed(block, part, step->c, 0, true), step->l1);
-    if (scaling->used)
-        scaling_weigh(scaling, part.first, part.count, q, q, false);
-}
-
-static void run_shrink(const struct pass_step *step, const struct pass_block *block,
-                       struct block_part part) {
-    const struct limits *limits = &block->registers->limits;
-    double *l1 = block->room[0];
-    for (size_t i = 0; i < part.count; i++)
-        l1[i] = limits->used ? step->l1 * limits->lasso[part.first + i] : step->l1;
-    if (!limits->used && block->registers->scaling.used)
-        scaling_weigh(&block->registers->scaling, part.first, part.count, l1, l1, false);
-    adagrad_shrink(part.count, step->a + part.first, step->b + part.first, l1, step->alpha,
-                   step->beta);
-}
-
-/* ---- the same where elements have limits of their own ---- */
-
 /* Only a pseudo-gradient needs the l1: elsewhere it is enough that an element has some. */
-static void run_limited(const struct pass_step *step, const struct pass_block *block,
-                        struct block_part part) {
-    double l1 = step->code == PASS_PSEUDO ? step->l1 : 1;
-    const struct box box = limits_box(&block->registers->limits, part.first, l1);
+static void run_box(const struct pass_step *step, const struct pass_block *block,
+                    struct block_part part) {
+    const struct box box = box_of(block, part, step->code == PASS_PSEUDO ? step->l1 : 1);
     double *a = step->a + part.first;
     const double *b = step->b + part.first, *c = step->c + part.first;
     switch (step->code) {
     case PASS_PSEUDO:
-        box_pseudo_gradient(&box, part.count, a, b, c);
+        box_pseudo_gradient(&box, part.count, a, b, weighed(block, part, step->c, 0, true));
+        if (weighs(block))
+            scaling_weigh(&block->registers->scaling, part.first, part.count, a, a, false);
         break;
     case PASS_PROJECT:
         box_project(&box, part.count, a, b, c);
@@ -206,70 +194,59 @@ static void run_limited(const struct pass_step *step, const struct pass_block *b
     }
 }
 
-static void run_limited_sum(const struct pass_step *step, const struct pass_block *block,
-                            struct block_part part) {
-    const struct box box = limits_box(&block->registers->limits, part.first, step->l1);
-    const double *a = step->a + part.first, *b = step->b + part.first;
-    double sums[3] = {0};
-    assert(step->code == PASS_NORM || step->code == PASS_HELD || step->code == PASS_DESCENT);
-    if (step->code == PASS_NORM) {
-        sums[0] = box_norm(&box, part.count, a);
-        sums[1] = (double)orthant_nonzeros(part.count, a);
-    } else if (step->code == PASS_HELD) {
-        box_count(&box, part.count, a, sums);
-    } else {
-        box_descent(&box, part.count, a, b, step->c + part.first, step->d + part.first, sums);
-    }
-    for (uint32_t k = 0; k < step->results; k++)
-        add_to(block, step, k, sums[k]);
+/* ---- Adagrad ---- */
+
+static void run_shrink(const struct pass_step *step, const struct pass_block *block,
+                       struct block_part part) {
+    const struct limits *limits = &block->registers->limits;
+    double *l1 = block->room[0];
+    for (size_t i = 0; i < part.count; i++)
+        l1[i] = limits->used ? step->l1 * limits->lasso[part.first + i] : step->l1;
+    if (weighs(block))
+        scaling_weigh(&block->registers->scaling, part.first, part.count, l1, l1, false);
+    adagrad_shrink(part.count, step->a + part.first, step->b + part.first, l1, step->alpha,
+                   step->beta);
 }
 
-/* Steps with l1 are others then; those of Adagrad are not. */
-static bool is_limited(const struct pass_step *step, const struct registers *registers) {
-    bool makes = step->code >= PASS_PSEUDO && step->code <= PASS_MASK;
-    bool sums = step->code == PASS_NORM || step->code == PASS_DESCENT || step->code == PASS_HELD;
-    return registers->limits.used && (makes || sums || step->code == PASS_CLIP);
-}
-
-static void run_l1(const struct pass_step *step, const struct pass_block *block,
-                   struct block_part part) {
+static void run_adagrad(const struct pass_step *step, const struct pass_block *block,
+                        struct block_part part) {
     double *a = step->a + part.first;
-    const double *b = step->b + part.first, *c = step->c + part.first;
-    switch (step->code) {
-    case PASS_PSEUDO:
-        run_pseudo_gradient(step, block, part);
-        break;
-    case PASS_PROJECT:
-        orthant_project(part.count, a, b, c);
-        break;
-    case PASS_ALIGN:
-        orthant_align(part.count, a, b, c);
-        break;
-    case PASS_MASK:
-        orthant_mask(block->registers->history_type, part.count, stored(block, step->q, part.first),
-                     block->y + (part.first - block->offset), b, a);
-        break;
-    case PASS_ADAGRAD:
-        adagrad_step(part.count, a, step->sums + part.first, c, step->alpha, step->beta);
-        break;
-    case PASS_SHRINK:
+    assert(step->code >= PASS_ADAGRAD && step->code <= PASS_DIAGONAL);
+    if (step->code == PASS_ADAGRAD)
+        adagrad_step(part.count, a, step->sums + part.first, step->c + part.first, step->alpha,
+                     step->beta);
+    else if (step->code == PASS_SHRINK)
         run_shrink(step, block, part);
-        break;
-    default:
-        assert(step->code == PASS_DIAGONAL);
+    else
         adagrad_diagonal(part.count, a, step->alpha, step->beta);
-        break;
-    }
 }
 
 /* ---- steps that add up ---- */
 
-static void run_descent(const struct pass_step *step, const struct pass_block *block,
+static void run_box_sum(const struct pass_step *step, const struct pass_block *block,
                         struct block_part part) {
-    double sums[3];
-    orthant_descent(part.count, weighed(block, part, step->a, 0, false),
-                    weighed(block, part, step->b, 1, false), weighed(block, part, step->c, 2, true),
-                    weighed(block, part, step->d, 3, true), step->l1, sums);
+    const struct box box = box_of(block, part, step->l1);
+    const double *a = weighed(block, part, step->a, 0, step->code == PASS_EXCESS);
+    double sums[3] = {0};
+    switch (step->code) {
+    case PASS_NORM:
+        sums[0] = box_norm(&box, part.count, a);
+        sums[1] = (double)orthant_nonzeros(part.count, a);
+        break;
+    case PASS_HELD:
+        box_count(&box, part.count, a, sums);
+        break;
+    case PASS_DESCENT:
+        box_descent(&box, part.count, a, weighed(block, part, step->b, 1, false),
+                    weighed(block, part, step->c, 2, true), weighed(block, part, step->d, 3, true),
+                    sums);
+        break;
+    default:
+        assert(step->code == PASS_EXCESS);
+        sums[0] = orthant_excess(part.count, a, step->alpha,
+                                 weighed(block, part, step->b, 1, false), step->l1);
+        break;
+    }
     for (uint32_t k = 0; k < step->results; k++)
         add_to(block, step, k, sums[k]);
 }
@@ -320,19 +297,8 @@ static void run_sum(const struct pass_step *step, const struct pass_block *block
         yield->max = fmax(yield->max, vector_max_abs(n, a));
         break;
     }
-    case PASS_NORM:
-        a = weighed(block, part, step->a, 0, false);
-        add_to(block, step, 0, orthant_norm(n, a));
-        add_to(block, step, 1, (double)orthant_nonzeros(n, a));
-        break;
-    case PASS_DESCENT:
-        run_descent(step, block, part);
-        break;
     default:
-        assert(step->code == PASS_EXCESS);
-        add_to(block, step, 0,
-               orthant_excess(n, weighed(block, part, step->a, 0, true), step->alpha,
-                              weighed(block, part, step->b, 1, false), step->l1));
+        run_box_sum(step, block, part);
         break;
     }
 }
@@ -409,12 +375,12 @@ static void run_step(const struct pass_step *step, const struct pass_block *bloc
     struct block_part part = part_of(step, block);
     if (!part.count)
         return;
-    if (is_limited(step, block->registers))
-        (step->code >= PASS_EACH_END ? run_limited_sum : run_limited)(step, block, part);
-    else if (step->code >= PASS_EACH_END)
+    if (step->code >= PASS_EACH_END)
         run_sum(step, block, part);
+    else if (step->code >= PASS_ADAGRAD && step->code <= PASS_DIAGONAL)
+        run_adagrad(step, block, part);
     else if (step->code >= PASS_PSEUDO)
-        run_l1(step, block, part);
+        run_box(step, block, part);
     else if (step->code >= PASS_STORE_S)
         run_history(step, block, part);
     else

@@ -76,7 +76,7 @@ static int begin(struct proof_side *side, struct device *device) {
                                               .slots = SLOTS,
                                               .history_type = HISTORY_FLOAT,
                                               .weight_sum = 7,
-                                              .box.orthants = 1,
+                                              .box.used = 1,
                                               .scaling.measured = 1,
                                               .adagrad = 1,
                                               .rows.directions = DIRECTIONS,

@@ -65,7 +65,7 @@ static void make_vectors(struct registers *registers, const struct message_shard
     registers->history_stride = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     registers->precondition = setup->hessian.precondition;
     registers->block_columns = setup->hessian.block_columns;
-    registers->orthants = setup->box.orthants;
+    registers->boxed = setup->box.used;
     registers->adagrad = setup->adagrad;
     registers->history = memory_map(history_bytes(registers));
     registers->window = memory_map(window_bytes(registers));
@@ -155,7 +155,7 @@ static bool same_shape(const struct registers *registers, const struct message_s
            registers->keeps_best == (bool)setup->keeps_best &&
            registers->precondition == setup->hessian.precondition &&
            registers->block_columns == setup->hessian.block_columns &&
-           registers->orthants == (bool)setup->box.orthants &&
+           registers->boxed == (bool)setup->box.used &&
            registers->adagrad == (bool)setup->adagrad && registers->first == setup->first &&
            registers->rows.slots == rows_slots(setup) &&
            registers->rows.total == setup->rows.total &&

@@ -106,7 +106,7 @@ struct registers {
     bool keeps_best;                 /* else there is no REGISTER_BEST */
     enum precondition precondition;  /* NONE: no REGISTER_PG or REGISTER_PH, and no factor */
     uint32_t block_columns;          /* else: of the block */
-    bool orthants;                   /* else there is no REGISTER_QG or REGISTER_QH */
+    bool boxed;                      /* else there is no REGISTER_QG or REGISTER_QH */
     bool adagrad;                    /* else there is no REGISTER_A */
     struct factor *factor;           /* the preconditioner in force, or NULL; held */
     struct covariance *covariance;   /* of the last COVARIANCE of this attempt, or NULL; owned */
@@ -206,10 +206,10 @@ static inline bool registers_precondition(const struct registers *registers) {
 /* Whether there is such a register here. */
 static inline bool registers_have(const struct registers *registers, uint8_t number) {
     bool preconditioned = number == REGISTER_PG || number == REGISTER_PH;
-    bool orthant = number == REGISTER_QG || number == REGISTER_QH;
+    bool of_box = number == REGISTER_QG || number == REGISTER_QH;
     return number < REGISTERS && (number != REGISTER_BEST || registers->keeps_best) &&
            (!preconditioned || registers_precondition(registers)) &&
-           (!orthant || registers->orthants) && (number != REGISTER_A || registers->adagrad);
+           (!of_box || registers->boxed) && (number != REGISTER_A || registers->adagrad);
 }
 
 /* Whether there is such a register here, and its range has elements first… of the whole vector. */

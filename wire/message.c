@@ -95,7 +95,7 @@ static void write_list(struct message_writer *writer, const void *items, uint32_
 #define BOUNDS(field) bounds_encode(&body->field, writer->out);
 #define MAXIMA(field) maxima_encode(&body->field, writer->out);
 #define IN(section) write_section_##section(writer, &body->section);
-#define SECTION(name, text, fields)                                                                   \
+#define SECTION(name, text, fields)                                                                \
     static void write_section_##name(struct message_writer *writer,                                \
                                      const struct section_##name *body) {                          \
         fields                                                                                     \
@@ -165,7 +165,7 @@ static const void *read_list(struct message_reader *reader, size_t size, uint32_
 #define BOUNDS(field) body->field = bounds_decode(&reader->cursor);
 #define MAXIMA(field) body->field = maxima_decode(&reader->cursor);
 #define IN(section) read_section_##section(reader, &body->section);
-#define SECTION(name, text, fields)                                                                   \
+#define SECTION(name, text, fields)                                                                \
     static void read_section_##name(struct message_reader *reader, struct section_##name *body) {  \
         fields                                                                                     \
     }

@@ -123,7 +123,7 @@ enum message_type {
 #define BOUNDS(field) struct bounds field;
 #define MAXIMA(field) struct maxima field;
 #define IN(section) struct section_##section section;
-#define SECTION(name, text, fields)                                                                   \
+#define SECTION(name, text, fields)                                                                \
     struct section_##name {                                                                        \
         fields                                                                                     \
     };

@@ -258,7 +258,7 @@ static const char *fault_of_rows(const struct section_rows *body) {
 /* Limits are of columns, in a model whose columns have weights. */
 static const char *fault_of_box(const struct section_box *body, const struct blob *layout,
                                 const char *device) {
-    return FIRST_OF(fault_of_flag(body->orthants), fault_of_flag(body->limited),
+    return FIRST_OF(fault_of_flag(body->used), fault_of_flag(body->limited),
                     unless(!body->limited || !strcmp(device, "cpu"), "limits on a device"),
                     body->limited ? fault_of_coordinates(1, layout) : NULL);
 }

@@ -266,7 +266,7 @@ void setup_shard(const struct coordinator *c, uint32_t link, struct output *out)
         .keeps_best = c->settings.optimizer.patience > 0,
         .hessian.precondition = (uint8_t)c->settings.optimizer.preconditioner.form,
         .hessian.block_columns = c->settings.optimizer.preconditioner.block_columns,
-        .box.orthants = settings_orthants(&c->settings.optimizer),
+        .box.used = settings_boxed(&c->settings.optimizer),
         .box.limited =
             c->settings.optimizer.limited && !(c->roster.attempt > 1 && mutant(LIMITS_FORGOTTEN)),
         .adagrad = c->settings.downpour.epochs > 0,

@@ -75,7 +75,7 @@ static void add_maxima(struct line *line, const char *name, const struct maxima 
     add(line, " " #field "=%" PRIu32 ":%" PRIu32 ":%#" PRIx64 ":%" PRIu32, body->field.attempt,    \
         body->field.evaluation, body->field.incarnation, body->field.sequence);
 #define IN(section) add_section_##section(line, &body->section);
-#define SECTION(name, text, fields)                                                                   \
+#define SECTION(name, text, fields)                                                                \
     static void add_section_##name(struct line *line, const struct section_##name *body) {         \
         fields                                                                                     \
     }

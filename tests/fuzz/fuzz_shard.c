@@ -160,7 +160,7 @@ static void draw_setup(struct course *course, uint32_t attempt) {
         .uniform_exponent = draw_byte(&course->draw),
         .keeps_best = flag(course),
         .hessian.precondition = (uint8_t)draw_below(&course->draw, PRECONDITIONS),
-        .box.orthants = flag(course),
+        .box.used = flag(course),
         .box.limited = draw_below(&course->draw, 4) == 0,
         .adagrad = flag(course),
         .scaling.coordinates = flag(course),

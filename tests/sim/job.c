@@ -483,8 +483,7 @@ static void choose_directions(struct job *job) {
     optimizer->outputs = job->shape.outputs;
     optimizer->weighted = job->data.weighted;
     optimizer->offsets = job->data.has_offsets;
-    if (settings_orthants(optimizer) ||
-        (random_below(&random, 16) == 0 && !job->data.strip_columns))
+    if (settings_boxed(optimizer) || (random_below(&random, 16) == 0 && !job->data.strip_columns))
         return;
     optimizer->directions = random_below(&random, 3) ? between(&random, 2, 7) : 1;
     struct layout layout = objective_layout(&job->shape);

@@ -57,7 +57,7 @@ static inline void cluster_init(struct cluster *cluster, size_t partition, enum 
         struct message message = setup(N, cluster->first[i], cluster->count[i]);
         message.shard_setup.layout = blob_of_layout(&layout);
         message.shard_setup.history_type = (uint8_t)type;
-        message.shard_setup.box.orthants = 1;
+        message.shard_setup.box.used = 1;
         message.shard_setup.adagrad = 1;
         bench_init(&cluster->shards[i], message);
         assert_answer(&cluster->shards[i], 0, COORDINATOR_LINK, MESSAGE_READY);

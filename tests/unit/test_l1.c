@@ -187,19 +187,19 @@ static void searches_shrink_by_the_quadratic_and_give_up_after_thirty_trials(voi
     (void)state;
     struct linesearch search;
     linesearch_begin(&search, 1, -2, 1e-11, 1, false);
-    struct orthant_trial trial = {.loss = 3, .falls = -1, .ends = 9};
-    assert_int_equal(orthant_search_next(&search, &trial), LINESEARCH_TRY);
+    struct box_trial trial = {.loss = 3, .falls = -1, .ends = 9};
+    assert_int_equal(box_search_next(&search, &trial), LINESEARCH_TRY);
     assert_true(search.step == 0.25); /* of −2α + 4α² */
     trial.loss = NAN;
-    assert_int_equal(orthant_search_next(&search, &trial), LINESEARCH_TRY);
+    assert_int_equal(box_search_next(&search, &trial), LINESEARCH_TRY);
     assert_true(search.step == 0.25 * 0.1);
     trial.loss = 1 + 1e-12; /* rounding: the slopes tell */
     trial.ends = -0.5;
     struct linesearch again = search;
-    assert_int_equal(orthant_search_next(&again, &trial), LINESEARCH_ACCEPT);
+    assert_int_equal(box_search_next(&again, &trial), LINESEARCH_ACCEPT);
     trial.falls = 0; /* nothing moved */
     uint32_t trials = search.trials;
-    while (orthant_search_next(&search, &trial) == LINESEARCH_TRY)
+    while (box_search_next(&search, &trial) == LINESEARCH_TRY)
         trials++;
     assert_int_equal(trials + 1, 30);
 }

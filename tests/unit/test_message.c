@@ -30,7 +30,7 @@ static uint64_t next;
     next += 2;                                                                                     \
     body->field = (struct flush_id){(uint32_t)next, 2, next + 1, 4};
 #define IN(section) fill_section_##section(&body->section);
-#define SECTION(name, text, fields)                                                                   \
+#define SECTION(name, text, fields)                                                                \
     static void fill_section_##name(struct section_##name *body) {                                 \
         fields                                                                                     \
     }
@@ -72,7 +72,7 @@ static struct message filled(unsigned type) {
 #define BOUNDS(field) assert_memory_equal(&x->field, &y->field, sizeof x->field);
 #define MAXIMA BOUNDS
 #define IN(section) assert_equal_section_##section(&x->section, &y->section);
-#define SECTION(name, text, fields)                                                                   \
+#define SECTION(name, text, fields)                                                                \
     static void assert_equal_section_##name(const struct section_##name *x,                        \
                                             const struct section_##name *y) {                      \
         fields                                                                                     \

@@ -168,7 +168,7 @@ static void what_is_masked_is_masked_in_the_history(void **state) {
     (void)state;
     struct bench bench;
     struct message message = setup(N, 0, N);
-    message.shard_setup.box.orthants = 1;
+    message.shard_setup.box.used = 1;
     bench_init(&bench, message);
     struct operation form[] = {operations[8], operations[9]};
     double *h = bench.shard->registers.vector[REGISTER_H].elements;

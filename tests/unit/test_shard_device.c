@@ -292,7 +292,7 @@ static void begin_side_bare(struct side *side, const struct shape *shape, struct
                                               .uniform_exponent = 20,
                                               .keeps_best = 1,
                                               .hessian.precondition = shape->count < 100,
-                                              .box.orthants = 1,
+                                              .box.used = 1,
                                               .adagrad = 1,
                                               .scaling.coordinates = shape->scaled,
                                               .scaling.measured = 1,

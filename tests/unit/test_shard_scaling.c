@@ -54,7 +54,7 @@ static void set_up_as(struct bench *bench, unsigned shards, unsigned shard, bool
     message.shard_setup.layout = blob_of_layout(&layout);
     message.shard_setup.scaling.coordinates = 1;
     message.shard_setup.scaling.measured = 1;
-    message.shard_setup.box.orthants = orthants;
+    message.shard_setup.box.used = orthants;
     message.shard_setup.adagrad = 1;
     message.shard_setup.scaling.bias_exponent = 20;
     message.shard_setup.rows.directions = 1;

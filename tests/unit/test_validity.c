@@ -287,7 +287,7 @@ static void a_set_up_that_makes_no_sense_is_refused(void **state) {
     REFUSES(REPLICA_SETUP, replica_setup.machine.device = "cuda:", "device");
     REFUSES(SHARD_SETUP, shard_setup.start = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.keeps_best = 255, "flag");
-    REFUSES(SHARD_SETUP, shard_setup.box.orthants = 2, "flag");
+    REFUSES(SHARD_SETUP, shard_setup.box.used = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.adagrad = 2, "flag");
     REFUSES(SHARD_SETUP, shard_setup.rows.directions = 5, "but no rows");
     REFUSES(SHARD_SETUP, shard_setup.rows.tiles = 2, "flag");
