@@ -358,7 +358,7 @@ static void stage(struct course *course) {
     static const struct chunk_range portion = {0, 1};
     static const uint64_t biases[4];
     const struct layout_tensor *bias = layout_input_bias(&course->layout);
-    bool scaled = course->setup.coordinates && course->sums == SUMS_PARAMETERS && bias;
+    bool scaled = course->setup.scaling.coordinates && course->sums == SUMS_PARAMETERS && bias;
     struct message message = {
         .type = MESSAGE_STAGE,
         .stage = {.flush = {course->setup.attempt, course->evaluation, INCARNATION,

@@ -109,11 +109,10 @@ static void odd_maxima(struct maxima *maxima, struct draw *draw) {
     maxima->value[chosen] = odd_double(maxima->value[chosen], draw);
 }
 
-/* Changes field number `chosen`, if there is one. Returns how many fields the message has. */
-static uint32_t change_field(struct message *message, uint32_t chosen, struct draw *draw) {
-    uint32_t field_number = 0;
+/* Functions that change field number `chosen`, if there is one, of fields that are numbered from
+ * `number` on; they answer the number after the last field. */
 #define FIELD(change)                                                                              \
-    if (field_number++ == chosen)                                                                  \
+    if (number++ == chosen)                                                                        \
         change;
 #define U8(field) FIELD(body->field = (uint8_t)odd_number(body->field, draw))
 #define U32(field) FIELD(body->field = (uint32_t)odd_number(body->field, draw))
@@ -128,15 +127,29 @@ static uint32_t change_field(struct message *message, uint32_t chosen, struct dr
 #define FLUSH(field) FIELD(odd_flush(&body->field, draw))
 #define BOUNDS(field) FIELD(odd_bounds(&body->field, draw))
 #define MAXIMA(field) FIELD(odd_maxima(&body->field, draw))
-#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
-    case MESSAGE_##NAME: {                                                                         \
-        struct message_##name *body = &message->name;                                              \
-        fields break;                                                                              \
+#define IN(section) number = change_section_##section(&body->section, number, chosen, draw);
+#define SECTION(name, text, fields)                                                                \
+    static uint32_t change_section_##name(struct section_##name *body, uint32_t number,            \
+                                          uint32_t chosen, struct draw *draw) {                    \
+        fields return number;                                                                      \
     }
+#define MESSAGE(NAME, name, number_, limit, bulk, text, fields)                                    \
+    static uint32_t change_##name(struct message *message, uint32_t chosen, struct draw *draw) {   \
+        struct message_##name *body = &message->name;                                              \
+        uint32_t number = 0;                                                                       \
+        fields return number;                                                                      \
+    }
+#include "wire/messages.def"
+
+/* Changes field number `chosen`, if there is one. Returns how many fields the message has. */
+static uint32_t change_field(struct message *message, uint32_t chosen, struct draw *draw) {
     switch (message->type) {
+#define MESSAGE(NAME, name, number, limit, bulk, text, fields)                                     \
+    case MESSAGE_##NAME:                                                                           \
+        return change_##name(message, chosen, draw);
 #include "wire/messages.def"
     }
-    return field_number;
+    return 0;
 }
 
 /* Corrects the hash of most programs, so that the code behind its check is reached. */

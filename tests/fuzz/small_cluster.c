@@ -126,7 +126,7 @@ static void finish_write(struct small_cluster *cluster, uint8_t node) {
 
 static void new_shard(struct small_cluster *cluster, uint8_t node) {
     static const struct shard_self self = {.host = "here", .description = "fuzzed", .proof = 9};
-    if (cluster->writes[node])
+    while (cluster->writes[node]) /* what waited for one may begin another */
         finish_write(cluster, node);
     shard_free(cluster->shards[node]);
     cluster->shards[node] = shard_new(&self);
@@ -145,7 +145,11 @@ static void carry_out_replica(struct small_cluster *cluster, uint8_t node,
         work->summed = 0;
         work->active = (uint32_t)fmin(ACTIVE, (double)layout_parameters(&action->setup.layout));
         work->rows = (uint32_t)(action->setup.rows < ROWS ? action->setup.rows : ROWS);
-        replica_opened(work->replica, 0, "", cluster->now_ns, out);
+        /* As the program does, which compares them with the set. */
+        if (action->setup.rows > ROWS_MOST)
+            replica_opened(work->replica, ERROR_INTERNAL, "another set", cluster->now_ns, out);
+        else
+            replica_opened(work->replica, 0, "", cluster->now_ns, out);
         break;
     case ACTION_CONNECT:
         if (action->shard >= SHARDS) {

@@ -5,10 +5,11 @@
 #include "tests/fuzz/small_cluster.h"
 
 enum {
-    ACTIVE = 48,     /* elements that it depends on */
-    EXPONENT = 30,   /* the base exponent of all */
-    BLOCK_ROWS = 20, /* of a chunk of training; row i has a value in element i % ACTIVE alone, */
-    ROWS = 100       /* of all */
+    ACTIVE = 48,        /* elements that it depends on */
+    EXPONENT = 30,      /* the base exponent of all */
+    BLOCK_ROWS = 20,    /* of a chunk of training; row i has a value in element i % ACTIVE alone, */
+    ROWS = 100,         /* of all */
+    ROWS_MOST = 1 << 20 /* of vectors of rows: no set has more */
 };
 
 double small_work_curvature(uint32_t element);
