@@ -62,7 +62,8 @@ def manual():
     for title, messages in sections():
         lines += [f'.Ss {title[0].upper()}{title[1:]}', '.Bl -tag -width Ds']
         for name, number, ways, says, bulk, kinds in messages:
-            fields = '; '.join(f'{", ".join(field_name(field) for _, field in group)} {"section" if kind == "IN" else kind.lower()}'
+            fields = '; '.join(f'{", ".join(field_name(field) for _, field in group)} '
+                               f'{"section" if kind == "IN" else kind.lower()}'
                                for kind, group in itertools.groupby(kinds, key=lambda field: field[0]))
             lines += [f'.It Sy {name} Pq {number}, {roff(ways)}' if number else f'.It Sy {name}', sentence(says),
                       *textwrap.wrap(f'Fields: {fields}{"; then elements" if bulk else ""}.', 100)]
