@@ -81,6 +81,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_service.py \
 	tests/integration/test_r.py \
 	tests/integration/test_intro.py \
+	tests/integration/test_html.py \
 	tests/integration/test_predict.py \
 	tests/integration/test_proportional_odds.py \
 	tests/integration/test_prune.py \
