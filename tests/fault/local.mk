@@ -17,7 +17,9 @@ ALL_FAULT_TESTS = $(FAULT_TESTS) tests/fault/test_upgrades.py tests/integration/
 	tests/integration/test_directions.py tests/integration/test_leading_block.py \
 	tests/integration/test_choosing.py tests/integration/test_path.py tests/integration/test_rounds.py \
 	tests/integration/test_precondition.py tests/integration/test_devices.py \
-	tests/integration/test_crosses.py tests/integration/test_downpour.py
+	tests/integration/test_crosses.py tests/integration/test_downpour.py \
+	tests/integration/test_single_errors.py tests/integration/test_offsets.py \
+	tests/integration/test_http.py
 
 # All of it, and a last line that counts.
 check-faults: all

@@ -16,7 +16,7 @@ from faults import (ALL, MINIBATCHES, PRECONDITIONED, check_counted_once, check_
 from harness import main, test, words
 
 SEED = seed_of_arguments()
-RUNS = 200 if ALL else 9
+RUNS = 200 if ALL else 5
 KILLS_MAX = 4
 
 # Names of this machine, and a command that starts workers as ssh would: all links are TLS.
@@ -25,7 +25,6 @@ HELLO_SECONDS = 60  # that a worker there waits whose coordinator was killed bef
 
 # What a run is made of: the objective, how long replicas pause before a chunk at most (µs), and
 # settings of the job. With the longest pauses evaluations take more than 100 ms and are journalled.
-# As many as there are runs in `check`.
 KINDS = [('logistic', 2000, {'weighted': True}), ('logistic', 25000, {}), ('softmax', 1500, {}),
          ('squared', 2000, {}), ('squared', 25000, {'weighted': True}),
          ('logistic', 2000, PRECONDITIONED),
@@ -49,7 +48,7 @@ COMMON_KINDS = [('logistic', 2000, COMMON), ('logistic', 25000, {**COMMON, 'weig
                 ('table', 2000, {**COMMON, 'directions': 1}),
                 ('softmax', 1500, {**COMMON, 'history_type': 'double', 'holdout': 0.3,
                                    'early_stopping': 3})]
-COMMON_RUNS = 60 if ALL else 4
+COMMON_RUNS = 60 if ALL else 2
 
 # Strips of columns, with and without layers above them, and steps over working sets.
 IN_TILES = {**COMMON, 'strip_columns': 2500}

@@ -1,26 +1,31 @@
 """What tests of the one model share: runs that are divided otherwise, or lose processes.
 
-Every pair of values of two settings occurs; with DML_BITS=all (make check-bits) every combination.
-With DML_FAULTS=all (make check-faults) each place is met by both workers of a role, else by one.
+Each job runs undivided and in one other division; three jobs of a test have every pair of values of two
+settings. With DML_BITS=all (make check-bits) each job runs in every combination.
+With DML_FAULTS=all (make check-faults) each place is met by both workers of a role; else every second
+place is met, by one of them.
 """
 
+import itertools
 import os
 import random
 
-from harness import train, words
+from harness import ALL, some, train, words
 from sweeps import killed, rows_of
 
 EVERY_DIVISION = [{'shards': shards, 'replicas': replicas, 'threads': threads}
                   for shards in (1, 2) for replicas in (1, 3) for threads in (1, 2)]
 PAIRS_OF_VALUES = [EVERY_DIVISION[i] for i in (0, 3, 5, 6)]
 HOSTS = ['127.0.0.1', '127.0.0.2:2', '127.0.0.3']
-DIVISIONS = EVERY_DIVISION if os.environ.get('DML_BITS') == 'all' else PAIRS_OF_VALUES
+EVERYTHING = os.environ.get('DML_BITS') == 'all'
+DIVISIONS = EVERY_DIVISION if EVERYTHING else PAIRS_OF_VALUES
+others = itertools.cycle(PAIRS_OF_VALUES[1:])
 
 
 def one_model(job, check, *arguments):
     """However the work is divided; `check` is asked of each result."""
     models = {}
-    for divided in DIVISIONS:
+    for divided in EVERY_DIVISION if EVERYTHING else (PAIRS_OF_VALUES[0], next(others)):
         result = train(job, '--fresh', *arguments, *words(divided))
         check(result)
         models.setdefault(result['model_sha256'], []).append(divided)
@@ -31,7 +36,7 @@ def one_model_however_handed_out(job):
     """However much is handed out and flushed at a time."""
     models = {train(job, '--fresh', '--set', f'portion_chunks={chunks}', '--set',
                     f'flush_ms={flush}')['model_sha256']
-              for chunks, flush in ((0, 1000), (1, 1), (2, 5), (50, 1000))}
+              for chunks, flush in ((0, 1000), (1, 1), (2, 5), (50, 1000))[:4 if EVERYTHING else 2]}
     assert len(models) == 1, models
 
 
@@ -55,16 +60,15 @@ def on_hosts(folder, job_of, check):
 
 def by_turns(role, *places):
     """Rules for one of the two workers of a role at each place, or for both."""
-    both = os.environ.get('DML_FAULTS') == 'all'
     return [f'{role}{worker}.{place}' for number, place in enumerate(places)
-            for worker in ((0, 1) if both else (number % 2,))]
+            for worker in ((0, 1) if ALL else (number // 2 % 2,))]
 
 
 def survives(folder, job, check, *rules):
     """With each of these rules for failpoints of workers the model is that of a quiet run."""
     expected = train(job, '--state', folder / 'quiet')
     check(expected)
-    for number, rule in enumerate(rules):
+    for number, rule in enumerate(some(rules, 2)):
         state, fired = folder / f'{number}.state', folder / f'{number}.fired'
         result = train(job, '--state', state, DML_FAILPOINT=f'{rule}:kill',
                        DML_FAILPOINT_ONCE=str(fired))
@@ -74,7 +78,7 @@ def survives(folder, job, check, *rules):
 
 def survives_its_coordinators(folder, job, *places):
     expected = train(job, '--state', folder / 'quiet')
-    for place in places:
+    for place in some(places, 2):
         state = folder / f'{place}.state'
         killed('run', job, place, '--state', state)
         result = train(job, '--state', state)

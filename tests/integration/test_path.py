@@ -9,7 +9,7 @@ import signal
 import sqlite3
 import sys
 
-from harness import AGAIN, CONFIG, COORDINATOR, Process, dml, is_stopped, main, some, test, \
+from harness import AGAIN, ALL, CONFIG, COORDINATOR, Process, dml, is_stopped, main, some, test, \
     train, write_job
 from sweeps import killed, rows_of, table_of, write_rows
 
@@ -214,7 +214,7 @@ def a_limit_that_is_raised_lets_each_run_go_on_from_its_last_step(folder):
 
 @test
 def a_sweep_that_is_killed_beyond_a_raised_limit_gives_the_table_of_the_quiet_one(folder):
-    for folds in 'off', 2:
+    for folds in (2, 'off') if ALL else (2,):
         job = short_path(folder, folds=folds)
         place = folder / f'{folds}.state'
         train(job, '--state', place)

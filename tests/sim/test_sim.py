@@ -17,9 +17,9 @@ import sys
 BUILD = pathlib.Path(os.environ.get('DML_BUILD') or '.')
 SOURCE = pathlib.Path(os.environ.get('DML_SOURCE') or '.')
 SIM = str(BUILD / 'tests/sim/sim')
-SEEDS = '1-1000'
+SEEDS = '1-400'
 MUTANT_SEEDS = '1-4000'  # until one finds the bug
-PIECE = 500
+PIECE = 200
 # Of any one process. Hundreds of runs in a row show what a run does not give back: memory that was
 # mapped too, of which a leak checker knows nothing.
 MEMORY_KIB_MAX = 131072

@@ -223,7 +223,7 @@ static void assert_same_end(const struct minimization *a, const struct minimizat
     assert_int_equal(a->optimizer.reason, b->optimizer.reason);
 }
 
-enum { APART = SANITIZED ? 23 : 1 }; /* disturbed places */
+enum { APART = SANITIZED ? 47 : 1 }; /* disturbed places */
 
 /* At each request, or after each step. */
 static void assert_same_bits(test_hessian *hessian, uint32_t patience,

@@ -294,7 +294,7 @@ static void term_by_term(const struct canned *dense, int b, int64_t *triangle) {
 static void all_ways_to_add_a_row_give_the_same_integers(void **state) {
     (void)state;
     for (size_t s = 0; s < SHAPES; s++)
-        for (int share = 0; share < 2; share++) {
+        for (int share = SANITIZED ? (int)(s % 2) : 0; share < 2; share += SANITIZED ? 2 : 1) {
             struct both both = both_new(shapes[s], s + 1);
             struct objective_sample sample = sample_of(both.sparse);
             int64_t *sparse = new_triangle(&shapes[s]), *dense = new_triangle(&shapes[s]);
@@ -319,7 +319,7 @@ static void all_ways_to_add_a_row_give_the_same_integers(void **state) {
 static void blocks_add_up_to_the_same_integers_in_any_order(void **state) {
     (void)state;
     for (size_t s = 0; s < SHAPES; s++)
-        for (int dense = 0; dense < 2; dense++) {
+        for (int dense = SANITIZED ? (int)(s % 2) : 0; dense < 2; dense += SANITIZED ? 2 : 1) {
             struct canned *a = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, 1);
             struct canned *b = canned_new(shapes[s], dense, VALUE_FLOAT, NULL, 2);
             struct objective_sample sample = sample_of(a);

@@ -144,7 +144,7 @@ static void every_objective_on_any_rows_is_as_on_the_processor(void **state) {
     (void)state;
     canned_assert_every_loss(shapes, SHAPES, CANNED_OF_CURVATURE);
     for (size_t s = 0; s < SHAPES; s++)
-        for (int dense = 0; dense < 2; dense++) {
+        for (int dense = SANITIZED ? (int)(s % 2) : 0; dense < 2; dense += SANITIZED ? 2 : 1) {
             struct bench bench;
             begin(&bench, &shapes[s], dense, (enum value_type)((s + (size_t)dense) % 4));
             assert_computes(&bench, true);
