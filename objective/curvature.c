@@ -424,7 +424,8 @@ static void sampled_row(const struct objective *objective, size_t outputs, doubl
 
 const struct second_form second_sampled = {.diagonal = sampled_diagonal, .row = sampled_row};
 
-/* What they are on average over the labels that a row may have. */
+/* What they are on average over the labels that a row may have: `expected` changes what `second`
+ * has found. */
 static void expected_diagonal(const struct objective_shape *shape, const struct row_batch *batch,
                               const struct objective_scratch *scratch, double *diagonal) {
     const struct objective *objective = objective_of(shape->kind);
