@@ -6,7 +6,7 @@ libdml_data = text/libdata_a-date text/libdata_a-letters text/libdata_a-number \
 	table/libdata_a-spelling table/libdata_a-table table/libdata_a-table_column \
 	table/libdata_a-table_json table/libdata_a-words \
 	source/libdata_a-batch source/libdata_a-blocks source/libdata_a-dictionary \
-	source/libdata_a-properties source/libdata_a-source_files csv/libdata_a-cells csv/libdata_a-csv \
+	source/libdata_a-properties source/libdata_a-source csv/libdata_a-cells csv/libdata_a-csv \
 	csv/libdata_a-csv_date csv/libdata_a-csv_folders csv/libdata_a-csv_index csv/libdata_a-csv_kinds \
 	csv/libdata_a-csv_layout csv/libdata_a-csv_match csv/libdata_a-csv_twins csv/libdata_a-format \
 	csv/libdata_a-json_lines
