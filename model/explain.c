@@ -256,11 +256,9 @@ static void total_of(const struct explainer *explainer, const double *sums, doub
             total[u] += sums[(size_t)c * width + u];
 }
 
-/* Finds the multipliers of the row whose sums there are. */
-static void integrate(struct explainer *explainer) {
+/* Finds the multipliers of the row whose sums there are, by so many steps. */
+static void integrate(struct explainer *explainer, int steps) {
     const uint32_t outputs = explainer->units[explainer->layers], width = explainer->width;
-    const int steps = explainer->layers == 2 ? 1 : EXPLAIN_STEPS;
-    total_of(explainer, explainer->sum[OF_NUMBERS], explainer->first);
     memset(explainer->multiplier, 0, (size_t)outputs * width * sizeof *explainer->multiplier);
     forward(explainer, 0, 0);
     for (int step = 1; step <= steps; step++) {
@@ -275,6 +273,42 @@ static void integrate(struct explainer *explainer) {
             explainer->sums[1][l] = sums;
             explainer->activated[1][l] = activated;
         }
+    }
+}
+
+/* Takes the columns by the multipliers. Answers whether that moves no contribution to an output
+ * from what it was by more than EXPLAIN_CHANGE of the largest. */
+static bool multiply_columns(const struct explainer *explainer, double *contributions) {
+    const uint32_t width = explainer->width, columns = explainer->columns;
+    bool settled = true;
+    for (uint32_t k = 0; k < explainer->outputs; k++) {
+        const bool shares = explainer->units[explainer->layers] == 1;
+        const double *multiplier = explainer->multiplier + (size_t)(shares ? 0 : k) * width;
+        double change = 0, largest = 0;
+        for (uint32_t c = 0; c < columns; c++) {
+            const double *sum = explainer->sum[OF_NUMBERS] + (size_t)c * width;
+            double contribution = 0;
+            for (uint32_t u = 0; u < width; u++)
+                contribution += multiplier[u] * sum[u];
+            double *found = &contributions[(size_t)k * columns + c];
+            change = fmax(change, fabs(contribution - *found));
+            largest = fmax(largest, fabs(contribution));
+            *found = contribution;
+        }
+        settled = settled && change <= EXPLAIN_CHANGE * largest;
+    }
+    return settled;
+}
+
+static void explain_by_network(struct explainer *explainer, double *contributions) {
+    const bool is_exact = explainer->layers == 2; /* one hidden layer */
+    int steps = is_exact ? 1 : EXPLAIN_STEPS_LEAST;
+    total_of(explainer, explainer->sum[OF_NUMBERS], explainer->first);
+    memset(contributions, 0, (size_t)explainer->outputs * explainer->columns * sizeof(double));
+    integrate(explainer, steps);
+    while (!multiply_columns(explainer, contributions) && !is_exact && steps < EXPLAIN_STEPS_MOST) {
+        steps *= 2;
+        integrate(explainer, steps);
     }
 }
 
@@ -423,17 +457,7 @@ void explainer_row(struct explainer *explainer, const uint64_t *feature, const d
                     sum[(size_t)c * width + (width > 1 ? k : 0)];
         return;
     }
-    integrate(explainer);
-    for (uint32_t k = 0; k < explainer->outputs; k++) {
-        const bool shares = explainer->units[explainer->layers] == 1;
-        const double *multiplier = explainer->multiplier + (size_t)(shares ? 0 : k) * width;
-        for (uint32_t c = 0; c < columns; c++) {
-            double contribution = 0;
-            for (uint32_t u = 0; u < width; u++)
-                contribution += multiplier[u] * sum[(size_t)c * width + u];
-            contributions[(size_t)k * columns + c] = contribution;
-        }
-    }
+    explain_by_network(explainer, contributions);
 }
 
 void explainer_largest(const struct explainer *explainer, const double *contribution, uint32_t most,

@@ -13,10 +13,12 @@
  * (Štrumbelj, Kononenko 2014, Explaining prediction models and individual predictions with feature
  * contributions). In a network it is that of integrated gradients from the means to the row
  * (Sundararajan, Taly, Yan 2017, Axiomatic attribution for deep networks): Σ (x_j − m_j)·∫ ∂margin/
- * ∂x_j dα over the row m + α(x − m). The way is taken in EXPLAIN_STEPS steps, in each of which the
- * slope of a unit is that of its secant, so that contributions add up to the margin whatever the
- * steps. With one hidden layer, whose sums move evenly along the way, they are the integral. With
- * more, the steps leave an error in how a margin is split between columns.
+ * ∂x_j dα over the row m + α(x − m). The way is taken in steps, in each of which the slope of a
+ * unit is that of its secant, so that contributions add up to the margin whatever the steps. With
+ * one hidden layer, whose sums move evenly along the way, they are the integral. With more, the
+ * steps leave an error in how a margin is split between columns: steps are doubled until that
+ * changes no contribution by more than EXPLAIN_CHANGE of the largest, or there are as many as may
+ * be.
  *
  * Inside model/ and library/, and for the command. */
 #ifndef DML_MODEL_EXPLAIN_H
@@ -27,7 +29,9 @@
 
 #include "model/model.h"
 
-#define EXPLAIN_STEPS 64
+#define EXPLAIN_STEPS_LEAST 32
+#define EXPLAIN_STEPS_MOST 1024
+#define EXPLAIN_CHANGE 1e-3
 
 struct explainer; /* opaque */
 

@@ -2,6 +2,7 @@
 """Contributions of columns to margins, against sums over the features of each column in Python."""
 
 import csv
+import importlib.util
 import io
 import json
 import math
@@ -9,7 +10,7 @@ import pathlib
 import random
 import sys
 
-from harness import (SOURCE, USAGE, dml, main, read_safetensors, small_job, test, train, write_job)
+from harness import (SOURCE, USAGE, Skip, dml, main, read_safetensors, small_job, test, train, write_job)
 
 sys.path.insert(0, str(SOURCE / 'python'))
 
@@ -238,6 +239,32 @@ def python_explains_rows_as_predict_does(folder):
             assert dict(zip(found.columns, row[output])) == contributions(explanation), (row, answer)
             assert found.base[output] == explanation['base']
             assert each[output] == answer[f'margin:{explanation["class"]}'], (each, answer)
+
+
+@test
+def python_returns_frames_and_arrays_and_names_the_row_that_is_refused(folder):
+    if not all(importlib.util.find_spec(name) for name in ('numpy', 'pandas')):
+        raise Skip('the Python packages numpy and pandas are not installed')
+    import numpy
+    import pandas
+    import dml as package
+    write_table(folder / 'rows.csv', lambda score: 'yes' if score > 0 else 'no')
+    train(write_job(folder, data=['rows.csv'], l2=1e-3, **TABLE))
+    frame = pandas.read_csv(folder / 'rows.csv')
+    with package.open(folder / 'job.state') as model:
+        found = model.explain(frame)
+        shown = found.frame()
+        assert isinstance(found.base, float) and found.contributions.shape == (len(frame), 5), found
+        assert list(shown.columns) == found.columns and shown.shape == (len(frame), 5), shown
+        total = found.base + shown.sum(axis=1).to_numpy()
+        assert numpy.abs(total - model.predict_margins(frame)).max() < 1e-11
+        assert model.explain(frame.iloc[:0]).contributions.shape == (0, 5)
+        try:
+            model.explain([[30, 'Rome', 2020, 'red'], [float('inf'), 'Rome', 2020, 'red']],
+                          columns=['age', 'town', 'year', 'note'])
+            raise AssertionError('an infinite number was explained')
+        except package.Error as error:
+            assert error.row == 1 and error.code == -65, error
 
 
 if __name__ == '__main__':

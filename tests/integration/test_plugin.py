@@ -9,7 +9,7 @@ import shutil
 import signal
 import subprocess
 
-from harness import (BUILD, CONFIG, COORDINATOR, SOURCE, Process, dml, main, test, train,
+from harness import (BUILD, CONFIG, COORDINATOR, SOURCE, Process, USAGE, dml, main, test, train,
                      words, write_job)
 
 PLUGIN = 76
@@ -91,6 +91,8 @@ def its_model_is_evaluated_and_predicts(folder):
     assert figures['accuracy'] > 0.88 and figures['log_loss'] < 0.5, figures
     assert abs(figures['loss'] - figures['log_loss']) < 1e-12, figures
     chances = dml('predict', state, folder / 'new.libsvm').stdout.split()
+    refused = dml('predict', state, folder / 'new.libsvm', '--explain')
+    assert refused.status == USAGE and 'is a model of a plug-in' in refused.stderr, refused
     assert len(chances) == 400 and all(0 <= float(c) <= 1 for c in chances), chances[:5]
     assert result['model_sha256'], result
 
