@@ -1,8 +1,8 @@
-/* Requests for memory by any library in the process of a program. Libraries answer a want of memory
- * as an error like others, which would be taken for invalid JSON or a damaged database, or they
- * crash. So the functions of the C library are replaced, as it allows, by ones that never answer
- * NULL. Programs alone have them: the library must not end the process that it is part of, and
- * sanitizers have functions of their own. */
+/* Requests for memory by any library in the process of a program. Where memory runs out,
+ * libraries return an error like others, which would be taken for invalid JSON or a damaged
+ * database, or they crash. So the functions of the C library are replaced, as it allows, by ones
+ * that never return NULL. Programs alone have them: the library must not end the process that it is
+ * part of, and sanitizers have functions of their own. */
 #include <stdlib.h>
 
 #include "base/memory.h"

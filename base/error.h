@@ -1,6 +1,6 @@
 /* Errors: one list of codes, one text per thread.
  *
- * A function that can fail answers 0, or one of the negative codes below after describing the
+ * A function that can fail returns 0, or one of the negative codes below after describing the
  * failure with error_set(). A code is the negated exit status (those of sysexits.h, and 1), so
  * a command ends with `return -code`. The text says what failed, where, and what to do about it.
  *
@@ -34,7 +34,7 @@ enum error_code {
 /* Records the text unless one is recorded already. Returns `code`, for `return error_set(…)`. */
 int error_set(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* As error_set(), with ": " and the text of errno behind it; the code follows from errno where
+/* As error_set(), with ": " and the text of errno after it; the code follows from errno where
  * that says more (EACCES and EPERM are ERROR_PERMISSION, ENOSPC and EIO are ERROR_IO). */
 int error_set_errno(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -40,7 +40,7 @@ void file_write_back(int descriptor);
 /* Writes all of `length` bytes to a descriptor; `path` is for the message. */
 int file_write_all(int descriptor, const void *data, size_t length, const char *path);
 
-/* Reads a whole file of at most `length_max` bytes, with a 0 behind it. Free *data. */
+/* Reads a whole file of at most `length_max` bytes, with a 0 after it. Free *data. */
 int file_read(const char *path, size_t length_max, char **data, size_t *length);
 
 /* ERROR_UNAVAILABLE if this process may have fewer than DESCRIPTORS_LEAST files open. Ask before
@@ -95,7 +95,7 @@ char *path_join(const char *folder, const char *name);
 
 /* The path from the root, of what is seen from the working folder under `path`. The way to that
  * folder is the one that the shell went ($PWD), which other hosts are likelier to know than the one
- * behind its links. Free the result. */
+ * with links resolved. Free the result. */
 char *path_absolute(const char *path);
 
 /* The folder part of a path, "." when it has none. Free the result. */

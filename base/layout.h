@@ -93,7 +93,7 @@ struct layout_span layout_upper(const struct layout *layout);
 
 /* Strips of a model: each has the weights of `columns` columns of the data, the last those of the
  * rest and, of a linear model, the biases. How many there are, the elements of one of them, and the
- * most that one has. 0 columns: one strip, which is the vector. Behind the strips of a network
+ * most that one has. 0 columns: one strip, which is the vector. After the strips of a network
  * comes one more, layout_upper(), which is not counted. */
 uint32_t layout_strips(const struct layout *layout, uint32_t columns);
 struct layout_span layout_strip(const struct layout *layout, uint32_t columns, uint32_t number);

@@ -25,7 +25,7 @@ void *memory_new_aligned(size_t count, size_t size);
 /* Resizes to `count` elements of `size` bytes, as realloc() does; new elements are not zeroed. */
 void *memory_resize(void *old, size_t count, size_t size);
 
-/* Makes room for one more element behind `count` in an array of `capacity`, which is doubled if it
+/* Makes room for one more element after `count` in an array of `capacity`, which is doubled if it
  * is full. */
 #define MEMORY_ROOM(items, count, capacity)                                                        \
     do {                                                                                           \

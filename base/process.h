@@ -41,11 +41,11 @@ bool process_group_ended(pid_t group, int patience_ms);
 int process_end(int code);
 
 /* Starts a thread that serves this process and takes no signals: they go to the threads that were
- * there before. Answers 0, or ERROR_UNAVAILABLE if the system has no more threads. */
+ * there before. Returns 0, or ERROR_UNAVAILABLE if the system has no more threads. */
 int thread_start(pthread_t *thread, void *(*work)(void *context), void *context);
 
 /* Runs `work` on up to `threads` threads at once, this one among them, and waits for all; on fewer
- * if the system has no more. What `work` answers does not count. */
+ * if the system has no more. What `work` returns does not count. */
 void threads_run(unsigned threads, void *(*work)(void *context), void *context);
 
 /* Does each of `parts` parts of a work once, on up to `threads` threads at once, as above. */
@@ -53,7 +53,7 @@ typedef void parts_function(unsigned threads, unsigned parts,
                             void (*work)(void *context, unsigned part), void *context);
 parts_function threads_share;
 
-/* Shares work that can fail: `work` answers 0 or records an error. After the first failure in time
+/* Shares work that can fail: `work` returns 0 or records an error. After the first failure in time
  * no part is begun; it is recorded and answered. */
 int threads_try(unsigned threads, unsigned parts, int (*work)(void *context, unsigned part),
                 void *context);

@@ -28,7 +28,7 @@ static inline uint64_t random_next(struct random *random) {
 
 /* Spreads the bits of a number over all 64, one to one: the finalizer of SplitMix64 (Steele, Lea
  * and Flood 2014, Fast splittable pseudorandom number generators). Every bit of the argument
- * changes about half of the bits of the answer. */
+ * changes about half of the bits of the result. */
 static inline uint64_t random_mix(uint64_t x) {
     x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
     x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);

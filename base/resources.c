@@ -131,7 +131,7 @@ double memory_limit_of_groups(const char *root, const char *groups) {
     return value_of_groups(root, groups, "memory", limit_of_group, false);
 }
 
-/* The number behind a word at the beginning of a line; below 0: there is none. */
+/* The number after a word at the beginning of a line; below 0: there is none. */
 static double behind(const char *text, const char *word) {
     size_t length = strlen(word);
     for (const char *line = text; line; line = strchr(line, '\n'), line += line != NULL)

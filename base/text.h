@@ -14,7 +14,7 @@ bool text_is_utf8(const char *text);
 
 /* A JSON string: the text itself if it is UTF-8, else each of its bytes taken as a character of
  * Latin-1. For every string in JSON that comes from outside: json_string() and the "s" of
- * json_pack() answer NULL for what is no UTF-8. Labels and columns are compared in this form. */
+ * json_pack() return NULL for what is no UTF-8. Labels and columns are compared in this form. */
 json_t *text_to_json(const char *text);
 
 /* The number, or null if it is not finite. A new reference. */
@@ -70,7 +70,7 @@ struct other_word {
  * stands for is the nearest. */
 void nearest_offer_others(struct nearest *nearest, const struct other_word *others, size_t count);
 
-/* "; did you mean `WORD`?", the word behind `prefix`, or nothing. Valid until the next call
+/* "; did you mean `WORD`?", the word after `prefix`, or nothing. Valid until the next call
  * in this thread. */
 const char *nearest_suggestion(const struct nearest *nearest, const char *prefix);
 

@@ -44,7 +44,7 @@ void touched_copy(struct touched *touched, const struct touched *from);
 size_t touched_total(const struct touched *touched);
 
 /* The next touched elements from *at on, below `end`: at most `most` ≥ 64 of them, rising. Answers
- * how many, and moves *at behind what was looked through; 0 at the end. Only if not all are. */
+ * how many, and moves *at past what was looked through; 0 at the end. Only if not all are. */
 size_t touched_next(const struct touched *touched, size_t *at, size_t end, uint32_t *elements,
                     size_t most);
 

@@ -71,8 +71,8 @@ void array_reader_close(struct array_reader *reader); /* harmless on NULL */
 
 const struct array *array_reader_data(const struct array_reader *reader);
 
-/* Reads the next rows, and behind them their labels, into batch->text; text_length 0 is the end.
- * The first row counts as line 1. ERROR_DATA if a file is truncated, or goes on behind its end. */
+/* Reads the next rows, and after them their labels, into batch->text; text_length 0 is the end.
+ * The first row counts as line 1. ERROR_DATA if a file is truncated, or goes on after its end. */
 int array_reader_next(struct array_reader *reader, struct batch *batch);
 
 /* Turns the batch's text into rows: column j, from 0, has the id j + 1. Rows with a number that is
@@ -80,7 +80,7 @@ int array_reader_next(struct array_reader *reader, struct batch *batch);
  * threads. */
 void array_reader_parse(const struct array_reader *reader, struct batch *batch);
 
-/* Ends the reading, behind the last row: notes hash and stamp of the file of labels. */
+/* Ends the reading, after the last row: notes hash and stamp of the file of labels. */
 int array_reader_end(const struct array_reader *reader, struct source_report *report);
 
 #endif

@@ -93,7 +93,7 @@ static int read_block(struct source_reader *reader, struct batch *batch, bool *t
     return code;
 }
 
-/* Reads a block. Answers whether there is something to hand out: rows or an error, which must come
+/* Reads a block. Returns whether there is something to hand out: rows or an error, which must come
  * in its turn, too. */
 static bool next_block(struct source_reader *reader, struct work *work, uint64_t *number,
                        int *code) {
@@ -137,7 +137,7 @@ static int begin_batch(struct source_reader *reader, struct work *work, uint64_t
     return reader->parts.prepare(reader->context, rows);
 }
 
-/* Waits for the turn of block `number` and hands it out. Answers whether to go on. Blocks are taken
+/* Waits for the turn of block `number` and hands it out. Returns whether to go on. Blocks are taken
  * in order, so the block before always has a thread that works on it or waits for an earlier one.
  */
 static bool take_turn(struct source_reader *reader, struct batch *batch, uint64_t number,
@@ -159,7 +159,7 @@ static bool take_turn(struct source_reader *reader, struct batch *batch, uint64_
     return go_on;
 }
 
-/* Answers whether to go on. */
+/* Returns whether to go on. */
 static bool end_batch(struct source_reader *reader, struct batch *batch) {
     if (!reader->parts.finish || batch->row_count == 0)
         return true;

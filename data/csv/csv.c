@@ -6,7 +6,7 @@
 #include "data/csv/table_row.h"
 #include "data/source/blocks.h"
 
-/* A quoted cell: `p` is behind the opening quote. A doubled quote is one. */
+/* A quoted cell: `p` is after the opening quote. A doubled quote is one. */
 static char *unquote(char *p, char *end, char **behind) {
     char *to = p, *from = p;
     for (; from < end; from++) {

@@ -1,4 +1,4 @@
-/* Columns of dates: what features are made of is columns of the table behind those of the file, a
+/* Columns of dates: what features are made of is columns of the table after those of the file, a
  * part of the date each. */
 #include <assert.h>
 #include <math.h>

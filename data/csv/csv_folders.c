@@ -1,4 +1,4 @@
-/* Columns that the folders of a file's path give: they stand behind its own, and each row has the
+/* Columns that the folders of a file's path give: they stand after its own, and each row has the
  * same cell there. What a column is and means is found by the code of all others, so rows are those
  * of the file with the column written out. */
 #include <assert.h>

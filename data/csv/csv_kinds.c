@@ -1,7 +1,7 @@
 /* Whether a column holds numbers or categories.
  *
  * Decided once, from the first block of text of the first file: a block is a property of the text
- * alone, so the answer never depends on threads or machines. The majority decides: a typing error
+ * alone, so the result never depends on threads or machines. The majority decides: a typing error
  * does not turn a column of numbers into a category, nor does a code such as "unknown"; such a cell
  * is an error that names its line. */
 #include <assert.h>

@@ -278,7 +278,7 @@ static bool asks_for_names(const struct source_options *options) {
 }
 
 /* Whether the line stands again among rows of other texts: that of names does, where files were put
- * one behind the other, and no row has a label of its own. */
+ * one after the other, and no row has a label of its own. */
 static bool stands_again(const struct csv_cells *first, const struct text_line *behind,
                          const struct format *format) {
     uint64_t copies;

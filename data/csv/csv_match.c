@@ -224,7 +224,7 @@ static int skip_absent_columns(struct format *format, const struct csv_cells *fi
     return code;
 }
 
-/* Finds the label; options may name another column than the table's. Answers the name or number
+/* Finds the label; options may name another column than the table's. Returns the name or number
  * that was looked for. */
 static const char *match_label(struct format *format, struct column_match *match,
                                const struct csv_cells *first) {
@@ -380,7 +380,7 @@ static uint32_t place_of_kind(const struct table *table, enum column_kind kind) 
 }
 
 /* Gives each column of the file the kind and number of the one that had its place in the first file
- * of training. Answers how many columns that had. */
+ * of training. Returns how many columns that had. */
 static uint32_t match_places(struct format *format, const struct csv_cells *first) {
     const struct table *table = format->table;
     uint32_t count = 0;

@@ -49,7 +49,7 @@ static uint64_t index_of(const char *word, const char *end) {
     return index;
 }
 
-/* Whether most words behind the first, which may be a label, are INDEX:VALUE; a time of a table may
+/* Whether most words after the first, which may be a label, are INDEX:VALUE; a time of a table may
  * look so. Indices rise if something that separates cells is between them. */
 static bool has_pairs(const char *line, const char *end) {
     uint64_t before = 0, pairs = 0, others = 0;
@@ -86,7 +86,7 @@ static enum source_format guess(const struct record_rule *rule, bool table, cons
 }
 
 /* Finds the first line that is not empty, nor a comment by the rule (or, if `pass_comments`, of
- * LIBSVM); its length is 0 if there is none. Moves *text and *left behind it, and adds the lines
+ * LIBSVM); its length is 0 if there is none. Moves *text and *left past it, and adds the lines
  * passed, it included, to *number. */
 static struct text_line next_line(const struct record_rule *rule, char **text, size_t *left,
                                   bool pass_comments, uint64_t *number) {
@@ -377,7 +377,7 @@ static bool parse_label(const struct format *format, struct batch *batch, const 
 }
 
 /* Reads ID:VALUE as nearly all are: an id of up to eight digits and a number that digits_number()
- * knows. Returns what is behind, or NULL for anything else. */
+ * knows. Returns what is after, or NULL for anything else. */
 static inline const char *parse_usual(const char *p, uint64_t *id, double *value) {
     unsigned digits = digits_count(p);
     const char *at = p + digits + 1;

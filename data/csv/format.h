@@ -67,7 +67,7 @@ struct format {
     struct csv_word *missing;  /* `words`; owned */
     uint32_t words;
     struct json_columns *keys; /* JSON Lines: the columns by their keys; owned */
-    uint32_t keys_met;         /* so many were in the text; options name the others, behind them */
+    uint32_t keys_met;         /* so many were in the text; options name the others, after them */
     const bool *is_index; /* of each column, whether the file says that it names the rows alone;
                              NULL: it says nothing. Whoever has it finds the layout */
     struct csv_folder {
@@ -81,7 +81,7 @@ struct format {
     uint32_t carried_count; /* and how many; owned */
 };
 
-/* Finds out the format from the first block of text; `length` bytes with a 0 behind them. */
+/* Finds out the format from the first block of text; `length` bytes with a 0 after them. */
 int format_find(struct format *format, const char *path, char *text, size_t length,
                 const struct source_options *options);
 void format_release(struct format *format);
@@ -100,7 +100,7 @@ struct text_line {
 struct record_rule csv_rule(const struct text_syntax *syntax);
 
 /* The rest of format_find() for CSV: of the first two lines that are not empty, where the second
- * has length 0 if it is not there, and of the text behind the first. */
+ * has length 0 if it is not there, and of the text after the first. */
 int csv_layout_find(struct format *format, const char *path, uint64_t line_number,
                     const struct text_line *first, const struct text_line *second,
                     const struct text_line *behind);
@@ -148,7 +148,7 @@ bool csv_is_missing(const struct format *format, const char *cell, size_t length
 bool csv_number(const struct format *format, bool amounts, char *cell, double *value);
 
 /* Parses the line [line, end); *end may be overwritten, and is a line end or 0. DIGITS_READ_PAST
- * bytes behind it are read, too, and must have been written: other lines, or zeros. True if a row
+ * bytes after it are read, too, and must have been written: other lines, or zeros. True if a row
  * was added, else the line was rejected or holds none. A record of CSV ends on line `last`. */
 bool libsvm_parse_line(const struct format *format, struct batch *batch, char *line, char *end,
                        uint64_t number);
@@ -166,7 +166,7 @@ int format_carries_none(const char *path);
 void csv_carry(const struct format *format, struct batch *batch, const char *line, const char *end);
 
 /* The next cell of a CSV line, which the first delimiter of the rule ends: quotes are taken off in
- * place, if they are such, and it is ended with a 0. *at moves behind the delimiter; to NULL after
+ * place, if they are such, and it is ended with a 0. *at moves past the delimiter; to NULL after
  * the last cell. NULL: a quote is not closed. */
 char *csv_cell(char **at, char *end, const struct record_rule *rule);
 

@@ -51,7 +51,7 @@ bool json_lines_begin(const char *line, size_t length) {
 
 /* ---- a line as a record ---- */
 
-/* The key as a text, in `batch`, behind the first bytes there, which lead to the object that it is
+/* The key as a text, in `batch`, after the first bytes there, which lead to the object that it is
  * in; its memory is used again for the next key. */
 static const char *key_text(struct batch *batch, size_t path, const struct json_token *key) {
     batch->key.length = path;
@@ -81,7 +81,7 @@ static struct json_reader enter_object(struct batch *batch, const struct json_to
     return reader;
 }
 
-/* The column of a key, which mostly is the one behind that of the key before. */
+/* The column of a key, which mostly is the one after that of the key before. */
 static uint32_t column_of(const struct text_dictionary *keys, uint32_t likely, const char *key) {
     if (likely < keys->count && !strcmp(text_dictionary_get(keys, likely), key))
         return likely;
@@ -282,7 +282,7 @@ static int add_members(struct json_columns *columns, struct batch *batch, const 
     return more;
 }
 
-/* Adds the keys of all lines, and answers how many are read; the batch gets the reasons why others
+/* Adds the keys of all lines, and returns how many are read; the batch gets the reasons why others
  * are not. */
 static uint64_t add_keys(struct json_columns *columns, struct batch *batch, const char *text,
                          size_t length) {

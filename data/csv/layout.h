@@ -12,10 +12,10 @@ struct csv_cells {
     char *copy;
     char **cell;
     uint32_t count;
-    uint32_t folders; /* names behind these, of columns that folders give; no copies */
+    uint32_t folders; /* names after these, of columns that folders give; no copies */
 };
 
-/* Finds the columns that folders give, and puts their names behind those of the line, of which all
+/* Finds the columns that folders give, and puts their names after those of the line, of which all
  * are counted in `count` once it is known that it has names: ERROR_DATA if the files of the list
  * have no such columns in common. */
 void csv_find_folders(struct format *format, struct csv_cells *first);
@@ -63,7 +63,7 @@ int csv_no_property(const struct csv_cells *first, bool header, enum row_propert
 int csv_check_count(const struct format *format, const struct csv_cells *first, uint32_t expected);
 
 /* Finds the columns of the table (format->table) in a file: by name where both have names, else by
- * position. Fills format->column and the label. `text` is behind the names. */
+ * position. Fills format->column and the label. `text` is after the names. */
 int csv_match(struct format *format, const struct csv_cells *first, const struct text_line *text);
 
 /* Gives the columns of format->table their kinds, which are those of the file, in its order; but
@@ -81,7 +81,7 @@ const char *csv_label_before(const struct table *order, const struct csv_cells *
 /* Finds the columns whose cells go along with rows. ERROR_DATA if there is no such column. */
 int csv_find_carried(struct format *format, const struct csv_cells *first);
 
-/* Adds the parts of the dates that have none, behind the columns that are there. */
+/* Adds the parts of the dates that have none, after the columns that are there. */
 void csv_add_date_parts(struct table *table);
 
 /* Finds the parts of the dates of a file in the table. */
@@ -90,7 +90,7 @@ void csv_place_dates(struct format *format);
 /* How many of the columns of the table that features are made of a line names, of *used. */
 uint32_t csv_count_named(const struct table *table, const struct csv_cells *first, uint32_t *used);
 
-/* Whether a cell of the line occurs in its column again in the text behind it, but for copies of
+/* Whether a cell of the line occurs in its column again in the text after it, but for copies of
  * the whole line, of which there are so many. */
 bool csv_recurs(const struct format *format, const struct csv_cells *first,
                 const struct text_line *behind, uint64_t *copies);

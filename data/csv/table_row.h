@@ -40,7 +40,7 @@ bool row_take_category(struct table_row *row, uint32_t column, const struct cate
 /* Before the first row of a batch: the cells that folders give. */
 void row_prepare_folders(const struct format *format, struct batch *batch);
 
-/* Takes those cells, behind all others of the row. False: the row was rejected. */
+/* Takes those cells, after all others of the row. False: the row was rejected. */
 bool row_take_folders(struct table_row *row);
 
 /* The cell of a column that a folder gives; NULL: it is one of the file's own. */

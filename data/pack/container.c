@@ -161,7 +161,7 @@ int container_damaged(const struct container *container, const char *what) {
                      container->path, what);
 }
 
-/* Answers what is wrong with a header, or NULL. */
+/* Returns what is wrong with a header, or NULL. */
 static const char *check_header(const struct container_header *header,
                                 const struct container_kind *kind, uint64_t length) {
     if (memcmp(header->magic, kind->magic, sizeof kind->magic))

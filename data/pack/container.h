@@ -18,7 +18,7 @@ static inline uint64_t align_up(uint64_t offset) {
     return (offset + CONTAINER_ALIGNMENT - 1) / CONTAINER_ALIGNMENT * CONTAINER_ALIGNMENT;
 }
 
-/* The place of `bytes` bytes behind those that were laid out before, up to *at, which is aligned.
+/* The place of `bytes` bytes after those that were laid out before, up to *at, which is aligned.
  */
 static inline uint64_t container_place(uint64_t *at, uint64_t bytes) {
     uint64_t here = *at;
@@ -66,7 +66,7 @@ uint64_t container_reserve(struct container_writer *writer, uint64_t length);
 int container_write(const struct container_writer *writer, uint64_t offset, const void *data,
                     size_t length);
 
-/* Writes a section behind what is there. */
+/* Writes a section after what is there. */
 int container_section(struct container_writer *writer, unsigned number, const void *data,
                       size_t length);
 
@@ -83,7 +83,7 @@ int container_sections(struct container_writer *writer, const struct container_p
 int container_put_table(struct container_writer *writer, unsigned number,
                         const struct table *table);
 
-/* A section of `count` strings, each with a 0 behind it, as container_strings() reads them; an
+/* A section of `count` strings, each with a 0 after it, as container_strings() reads them; an
  * empty one if `strings` is NULL. */
 int container_put_strings(struct container_writer *writer, unsigned number,
                           const char *const *strings, uint64_t count);
@@ -151,7 +151,7 @@ int container_damaged(const struct container *container, const char *what);
  * valid. */
 bool container_peek(const struct container_kind *kind, const char *path, void *data, size_t length);
 
-/* `count` strings with a 0 behind each in a section, as pointers into it. Free *list. */
+/* `count` strings with a 0 after each in a section, as pointers into it. Free *list. */
 int container_strings(const struct container *container, unsigned number, uint64_t count,
                       const char ***list);
 

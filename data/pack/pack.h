@@ -37,7 +37,7 @@ const char *pack_fingerprint(const struct pack *pack);
 void pack_report(const struct pack *pack, struct source_report *report);
 
 /* Hands out the rows as source_read() would: original ids, values and labels as the text had them,
- * in the file's order. But rows are not lines: `first_line` counts rows, from 1. An answer of
+ * in the file's order. But rows are not lines: `first_line` counts rows, from 1. A result of
  * `take` other than 0 ends the reading with that code. Safe from many threads. */
 int pack_read(const struct pack *pack, source_take *take, void *context);
 

@@ -46,7 +46,7 @@ struct pack_facts {
     uint64_t source_bytes, text_bytes, rejected; /* source_bytes: as in the stamp */
     struct source_stamp stamp;                   /* of the source */
     struct source_stamp weights_stamp;           /* of the file of weights; or zeros */
-    struct source_stamp labels_stamp;            /* of the file of labels, likewise */
+    struct source_stamp labels_stamp;            /* and that of the file of labels */
     uint64_t path_hash;                          /* of the absolute paths of all */
     uint64_t options_hash;
     double label_least,
@@ -131,7 +131,7 @@ struct pack_rows pack_rows(const struct pack *pack, uint32_t block);
 /* The text of a category that a feature stands for; NULL if it is something else. Free it. */
 char *pack_category_text(const struct pack *pack, uint32_t feature);
 
-/* The values of a row are [*first, the answer); feature i of them is pack_feature(rows, *first, i).
+/* The values of a row are [*first, the result); feature i of them is pack_feature(rows, *first, i).
  */
 static inline uint64_t pack_row(const struct pack_rows *rows, uint32_t row, uint64_t *first) {
     uint64_t width = rows->start ? 0 : rows->values / rows->rows;

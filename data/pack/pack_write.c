@@ -33,7 +33,7 @@ struct pack_writer {
 /* So many ids are numbered at a time. */
 #define IDS_AT_ONCE 256
 
-/* Zeros behind the counts that are there. */
+/* Zeros after the counts that are there. */
 static void reserve_counts(struct pack_writer *writer, uint64_t features) {
     if (features <= writer->count_capacity)
         return;
@@ -97,7 +97,7 @@ static bool number_rows(struct pack_writer *writer, const struct source_rows *ro
 }
 
 /* What one of prepare_rows(), number_and_place_rows() and finish_rows() leaves for the next in the
- * rows' scratch. Behind it stand, as u32, the numbers of the features [values, or of one row if
+ * rows' scratch. After it stand, as u32, the numbers of the features [values, or of one row if
  * they are alike] and of the label texts [rows]; then room for the block. */
 struct pending_block {
     struct pack_block block;

@@ -35,7 +35,7 @@ struct thrift {
 struct thrift thrift_over(const void *data, size_t length);
 bool thrift_failed(const struct thrift *thrift);
 
-/* The type of the next field, and its id behind the one before; 0 at the end. */
+/* The type of the next field, and its id after the one before; 0 at the end. */
 uint8_t thrift_field(struct thrift *thrift, int16_t *id);
 
 /* Fails where the field is of another type. */
@@ -163,7 +163,7 @@ enum parquet_page_kind { PARQUET_DATA, PARQUET_INDEX, PARQUET_DICTIONARY, PARQUE
 
 struct parquet_page {
     enum parquet_page_kind kind;
-    uint64_t offset;           /* of what is behind its header, in the file */
+    uint64_t offset;           /* of what is after its header, in the file */
     uint32_t stored, unpacked; /* bytes */
     uint32_t rows;             /* of a dictionary: entries */
     uint32_t encoding;         /* enum parquet_encoding, or whatever the file has */
@@ -175,7 +175,7 @@ struct parquet_page {
     uint32_t crc;
 };
 
-/* Reads the header at *at, which must end before `end`, as the page must; *at moves behind it. */
+/* Reads the header at *at, which must end before `end`, as the page must; *at moves past it. */
 int parquet_page_next(const struct parquet_file *file, const struct parquet_column *column,
                       uint64_t *at, uint64_t end, struct parquet_page *page);
 
@@ -187,7 +187,7 @@ struct parquet_text {
 struct parquet_values {
     uint32_t count;
     uint32_t width;            /* bytes of each; 0: texts */
-    uint8_t *data;             /* count × width; or texts with a 0 behind each. Owned, unless it is
+    uint8_t *data;             /* count × width; or texts with a 0 after each. Owned, unless it is
                                   part of */
     uint8_t *page;             /* the bytes of the page; owned, or NULL */
     struct parquet_text *text; /* `count`, if width is 0; owned */
@@ -203,7 +203,7 @@ int parquet_page_read(const struct parquet_file *file, const struct parquet_colu
 
 /* ---- encodings ----
  *
- * Each answers false if the data is malformed or does not have `count` values. */
+ * Each returns false if the data is malformed or does not have `count` values. */
 
 /* An integer of seven bits a byte, the lowest first; and one with a sign, which is its lowest bit.
  */
@@ -212,7 +212,7 @@ static inline uint64_t parquet_zigzag(uint64_t value) {
     return value >> 1 ^ (0 - (value & 1));
 }
 
-/* Runs, and integers of `bits` bits, 0 to 32, which stand one behind the other. */
+/* Runs, and integers of `bits` bits, 0 to 32, which stand one after the other. */
 bool parquet_runs(struct cursor *from, unsigned bits, uint32_t count, uint32_t *to);
 
 /* Runs of integers of one bit, as bytes of 0 or 1, and how many of them are 1. */

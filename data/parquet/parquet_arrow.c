@@ -21,7 +21,7 @@ enum {
 };
 enum { TIME_UNIT = 0, TIMESTAMP_ZONE = 1 }; /* the unit is the first member of all three */
 
-/* Answers how many bytes there are. */
+/* Returns how many bytes there are. */
 static size_t decode_base64(const char *text, size_t length, uint8_t *to) {
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

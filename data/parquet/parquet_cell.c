@@ -262,7 +262,7 @@ bool parquet_date(const struct parquet_span *span, uint32_t i, struct date *date
 
 /* ---- texts ---- */
 
-/* The digits of an integer of up to 32 bytes, the highest first; answers how many. The lowest come
+/* The digits of an integer of up to 32 bytes, the highest first; returns how many. The lowest come
  * first from the division. */
 static size_t wide_digits(const uint8_t *bytes, size_t length, bool *negative, char *to) {
     uint32_t word[9] = {0};

@@ -9,7 +9,7 @@
 #include "data/parquet/parquet.h"
 #include "data/text/date.h"
 
-/* Values one behind the other that are not null. */
+/* Values one after the other that are not null. */
 struct parquet_span {
     const struct parquet_column *column;
     const struct parquet_values *values; /* without `index` */
@@ -22,7 +22,7 @@ struct parquet_span {
 bool parquet_numbers(const struct parquet_span *span, uint32_t first, const uint32_t *index,
                      uint32_t count, double *to, size_t stride);
 
-/* A number of 32 bits as above, whatever it is; and numbers one behind the other, with whether all
+/* A number of 32 bits as above, whatever it is; and numbers one after the other, with whether all
  * are finite. */
 double parquet_double_of(float value);
 bool parquet_doubles_of(const void *from, uint32_t count, double *to, size_t stride);
@@ -34,10 +34,10 @@ extern const double exact_powers[EXACT_POWERS];
 /* Whether it is a date, as DATE_FORMAT_ISO reads its text. */
 bool parquet_date(const struct parquet_span *span, uint32_t i, struct date *date);
 
-/* How many bytes the text of a value has at most, the 0 behind it included. */
+/* How many bytes the text of a value has at most, the 0 after it included. */
 size_t parquet_text_room(const struct parquet_span *span, uint32_t i);
 
-/* Writes the text, and a 0; answers its length. A text may have more zeros in it. */
+/* Writes the text, and a 0; returns its length. A text may have more zeros in it. */
 size_t parquet_text_of(const struct parquet_span *span, uint32_t i, char *to);
 
 /* Whether pyarrow would put the cell between quotes. */

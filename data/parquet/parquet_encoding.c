@@ -34,7 +34,7 @@ static uint64_t load(const uint8_t *at, size_t length) {
     return value;
 }
 
-/* Integer `i` of those of `bits` bits, 0 to 64, that stand one behind the other from `at` on,
+/* Integer `i` of those of `bits` bits, 0 to 64, that stand one after the other from `at` on,
  * lowest bits first. */
 static inline uint64_t bits_at(const uint8_t *at, const uint8_t *end, unsigned bits, uint64_t i) {
     uint64_t bit = i * bits;
@@ -78,7 +78,7 @@ unpack_eights(const uint8_t *at, const uint8_t *end, unsigned bits, uint32_t cou
     case bits:                                                                                     \
         return unpack_eights(at, end, bits, count, to)
 
-/* Answers how many of the integers were unpacked. */
+/* Returns how many of the integers were unpacked. */
 static uint32_t unpack_most(const uint8_t *at, const uint8_t *end, unsigned bits, uint32_t count,
                             uint32_t *to) {
     switch (bits) {
@@ -160,7 +160,7 @@ bool parquet_runs(struct cursor *from, unsigned bits, uint32_t count, uint32_t *
 
 /* ---- levels ---- */
 
-/* Spreads bits over bytes, eight at a time; answers how many are set. */
+/* Spreads bits over bytes, eight at a time; returns how many are set. */
 static uint32_t spread_bits(const uint8_t *bits, uint32_t count, uint8_t *to) {
     uint32_t set = 0;
     for (uint32_t i = 0; i < count; i += 8) {
@@ -260,7 +260,7 @@ bool parquet_deltas(struct cursor *from, uint32_t count, uint64_t *to) {
 
 /* ---- texts ---- */
 
-/* Texts as they are made: data grows, with a 0 behind each. */
+/* Texts as they are made: data grows, with a 0 after each. */
 struct text_writer {
     struct parquet_values *values;
     size_t length, capacity;
@@ -294,7 +294,7 @@ static bool read_plain_texts(struct cursor *from, uint32_t count, struct text_wr
     return true;
 }
 
-/* The texts stand one behind the other, behind their lengths. Each begins with `prefix` bytes of
+/* The texts stand one after the other, after their lengths. Each begins with `prefix` bytes of
  * the one before, unless there are none. */
 static bool read_delta_texts(struct cursor *from, const uint64_t *prefix, const uint64_t *length,
                              uint32_t count, struct text_writer *writer) {

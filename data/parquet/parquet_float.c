@@ -28,13 +28,13 @@ static double slow_double_of(float value) {
     return value;
 }
 
-/* The whole number that is nearest, of a number below 2^51: behind the sum no bit is left for more.
+/* The whole number that is nearest, of a number below 2^51: after the sum no bit is left for more.
  */
 static inline double nearest(double value) {
     return value + 0x1.8p52 - 0x1.8p52;
 }
 
-/* The digits before the point of the numbers from 2^k on, k from -30; below 1 the zeros behind it.
+/* The digits before the point of the numbers from 2^k on, k from -30; below 1 the zeros after it.
  * Above the next power of ten it is one more. */
 #define SIZES_FROM (-30)
 static const int8_t sizes[] = {-9, -8, -8, -8, -7, -7, -7, -6, -6, -6, -6, -5, -5, -5,
@@ -177,7 +177,7 @@ LANES_INLINE void find_digits(struct float_group *group) {
     group->other |= none;
 }
 
-/* Sets bits of the answer, and in `other` the number's, where parquet_double_of() must tell. */
+/* Sets bits of the result, and in `other` the number's, where parquet_double_of() must tell. */
 VECTOR_CLONES
 static uint64_t doubles_of_fractions(const float *value, uint32_t count, double *to,
                                      uint64_t *other) {
@@ -196,7 +196,7 @@ static uint64_t doubles_of_fractions(const float *value, uint32_t count, double 
 }
 
 bool parquet_doubles_of(const void *from, uint32_t count, double *to, size_t stride) {
-    float value[FLOATS_AT_ONCE] = {0}; /* what is behind the last is looked at, too */
+    float value[FLOATS_AT_ONCE] = {0}; /* what is after the last is looked at, too */
     double some[FLOATS_AT_ONCE];
     uint64_t other[FLOATS_AT_ONCE];
     bool finite = true;

@@ -299,7 +299,7 @@ static void read_schema(struct footer *footer, uint8_t type) {
         read_element(&footer->thrift, &footer->element[i]);
 }
 
-/* Behind the element `i` and all that is below it; its leaves belong to column `column`. */
+/* The element after `i` and all that is below it; its leaves belong to column `column`. */
 static uint32_t pass_element(struct footer *footer, uint32_t i, uint32_t column) {
     uint64_t open = 1; /* elements that are still to come */
     for (; open && i < footer->elements; i++) {

@@ -46,7 +46,7 @@ static void put_value(struct bytes *text, const struct parquet_span *span, uint3
         free(cell);
 }
 
-/* The cell of a row that is `row` rows behind the first of the part. */
+/* The cell of a row that is `row` rows after the first of the part. */
 static void put_cell(struct bytes *text, const struct page_rows *part, uint32_t row, bool comma) {
     const struct held_page *page = part->page;
     uint32_t i = part->first + row;
@@ -65,7 +65,7 @@ static const struct page_rows *find_part(const struct page_rows *part, uint32_t 
     return part;
 }
 
-/* Writes rows until there are BLOCK_TEXT_BYTES, as blocks of CSV have. Answers whether more fit. */
+/* Writes rows until there are BLOCK_TEXT_BYTES, as blocks of CSV have. Returns whether more fit. */
 static bool put_rows(const struct parquet_reader *reader, const struct parquet_block *block,
                      bool comma, struct bytes *text) {
     uint32_t columns = reader->file.columns;

@@ -29,7 +29,7 @@ int parquet_reader_next(struct parquet_reader *reader, struct parquet_block *blo
 int parquet_reader_parse(struct parquet_reader *reader, const struct format *format,
                          struct parquet_block *block, struct batch *batch);
 
-/* Behind the last row: reads what is left of the file, for its hash. */
+/* After the last row: reads what is left of the file, for its hash. */
 int parquet_reader_end(struct parquet_reader *reader);
 
 #endif

@@ -201,7 +201,7 @@ static void gather_numbers(const double *number, const uint32_t *index, const ui
 }
 
 /* The values of `count` rows of a part from row `from` on, NaN for each null and for what is no
- * number; answers whether none of the others is NaN. A null names entry 0 of a dictionary, which
+ * number; returns whether none of the others is NaN. A null names entry 0 of a dictionary, which
  * may have none. */
 static bool fill_part(const struct page_rows *part, uint32_t from, uint32_t count, double *to,
                       size_t stride) {
@@ -335,7 +335,7 @@ static void fill_categories(struct row_maker *maker) {
 
 /* ---- labels, weights, offsets and exposures ---- */
 
-/* The numbers of the columns that are none of the table's: they stand behind those of the rows. */
+/* The numbers of the columns that are none of the table's: they stand after those of the rows. */
 static void fill_others(struct row_maker *maker) {
     struct parquet_block *block = maker->block;
     size_t cells = (size_t)block->rows * maker->other_count;

@@ -216,7 +216,7 @@ static int find_credentials(struct profile *profile, struct address_request *req
 
 /* ---- requests of S3 ---- */
 
-/* Percent-encodes a text behind `to`; a slash only in a query. */
+/* Percent-encodes a text after `to`; a slash only in a query. */
 static char *encode(char *to, const char *text, bool slash) {
     static const char digits[] = "0123456789ABCDEF";
     for (; *text; text++) {
@@ -241,7 +241,7 @@ static char *encoded(const char *text, bool slash) {
     return copy;
 }
 
-/* Takes the bucket off what is shown; the key, or a pattern of keys, is behind it. Free it. A name
+/* Takes the bucket off what is shown; the key, or a pattern of keys, is after it. Free it. A name
  * of other characters could lead the request, and what it is signed with, to another host. */
 static int find_bucket(const char *shown, char **bucket, const char **key) {
     char *whole;
@@ -282,7 +282,7 @@ static char *bucket_url(struct profile *profile, const char *bucket, const char 
     return url;
 }
 
-/* `rest` is what stands behind the bucket. */
+/* `rest` is what stands after the bucket. */
 static int s3_request(const char *bucket, const char *rest, struct address_request *request) {
     const char *home = environment("HOME"), *name = environment("AWS_PROFILE"),
                *credentials = environment("AWS_SHARED_CREDENTIALS_FILE"),

@@ -25,7 +25,7 @@ static bool is_at(const struct page *page, const char *text) {
     return (size_t)(page->end - page->at) >= length && !memcmp(page->at, text, length);
 }
 
-/* Moves behind the next `text`. */
+/* Moves past the next `text`. */
 static bool pass(struct page *page, const char *text) {
     size_t length = strlen(text);
     while ((size_t)(page->end - page->at) >= length && memcmp(page->at, text, length))
@@ -154,7 +154,7 @@ static const char *end_element(struct listing *listing, struct page *page) {
     return why;
 }
 
-/* `at` is behind the `<` of an element that opens. */
+/* `at` is after the `<` of an element that opens. */
 static const char *open_element(struct listing *listing, struct page *page) {
     if (page->depth == DEPTH_MAX)
         return "elements that are nested too deep";

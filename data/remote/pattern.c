@@ -15,7 +15,7 @@ static size_t component(const char *path) {
     return strcspn(path, "/");
 }
 
-/* The components behind the first one. */
+/* The components after the first one. */
 static const char *behind(const char *path) {
     path += component(path);
     return path + strspn(path, "/");

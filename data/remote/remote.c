@@ -22,7 +22,7 @@
 
 #define BUFFER_BYTES (1u << 20)    /* that may wait to be taken */
 #define PAGE_BYTES_MAX (16u << 20) /* of a list of keys */
-#define EMPTY_PAGES_MAX 256        /* of it, one behind the other */
+#define EMPTY_PAGES_MAX 256        /* of it, one after the other */
 
 static struct source_stamp stamp_of(const char *etag, uint64_t bytes) {
     struct source_stamp stamp = {.bytes = bytes == UNKNOWN ? 0 : bytes};
@@ -110,7 +110,7 @@ static int accept_reply(struct remote *remote) {
     return 0;
 }
 
-/* Takes what comes again; answers how much of it that is. */
+/* Takes what comes again; returns how much of it that is. */
 static size_t compare_again(struct remote *remote, const char *data, size_t length) {
     uint64_t left = remote->offset - remote->repeated;
     size_t here = length < left ? length : (size_t)left;
@@ -358,7 +358,7 @@ static int list_page(const char *pattern, const char *prefix, struct listing *li
     return code;
 }
 
-/* Adds all pages. Some may have no keys, but not one behind the other without end. */
+/* Adds all pages. Some may have no keys, but not one after the other without end. */
 static int list_pages(const char *pattern, const char *prefix, struct listing *listing) {
     unsigned empty = 0;
     int code;

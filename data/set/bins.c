@@ -53,7 +53,7 @@ struct filling {
     uint64_t values, others; /* of them, those that are not frequent */
 };
 
-/* Whether a bin ends behind a group. The share of a bin is what is left over the bins that are
+/* Whether a bin ends after a group. The share of a bin is what is left over the bins that are
  * left. Where each segment can have a bin, one is kept for it, so that a frequent value is alone in
  * its own. Where there are too few, less than half a share before a frequent value goes into that
  * value's bin. */

@@ -10,7 +10,7 @@
  * bin. Where there are not enough bins for the numbers on both sides of each such value, the fewest
  * of them share its bin. Each edge is a value, and
  * the first of its bin; so no bin is empty. Writes up to bins − 1 edges, rising, and one number
- * more of how many values each bin has. Answers the number of edges. */
+ * more of how many values each bin has. Returns the number of edges. */
 uint32_t bins_part(const double *value, uint64_t count, uint32_t bins, double *edge,
                    uint64_t *in_bin);
 

@@ -30,7 +30,7 @@ struct column_builder {
 int columns_prepare(struct columns *columns, struct column_builder *builder,
                     const struct set_options *options);
 
-/* Finds the crosses of the columns that are there, and adds their cells behind them.
+/* Finds the crosses of the columns that are there, and adds their cells after them.
  * ERROR_CONFIG or ERROR_DATA if columns cannot be crossed so, or there would be too many. */
 int columns_cross(struct columns *columns, struct column_builder *builder,
                   const struct set_options *options);
@@ -47,7 +47,7 @@ void crosses_free(struct crosses *crosses); /* harmless on NULL */
 void column_builder_reserve(const struct columns *columns, struct column_builder *builder,
                             uint64_t more);
 
-/* Adds a column behind those that are there. */
+/* Adds a column after those that are there. */
 void column_builder_add(struct columns *columns, struct column_builder *builder, uint64_t id,
                         uint64_t values);
 

@@ -149,14 +149,14 @@ static struct run find_run(const struct number_pass *numbers, uint32_t from, uin
     return run;
 }
 
-/* Whether each row has all of them, one behind the other. The rows of a dense block have the first
+/* Whether each row has all of them, one after the other. The rows of a dense block have the first
  * features of the pack, which later blocks may add to. */
 static inline bool rows_have_run(const struct run *run, const struct pack_rows *rows) {
     return !rows->feature && run->consecutive &&
            (run->feature + (uint64_t)run->count) * rows->rows <= rows->values;
 }
 
-/* ---- the same for rows that all have these numbers, one behind the other ---- */
+/* ---- the same for rows that all have these numbers, one after the other ---- */
 
 /* Numbers `first` to `first` + `count` of each row. */
 struct number_rows {
@@ -212,7 +212,7 @@ LANES_INLINE void see_lanes(half_lanes *most, half_lanes *value) {
  * ROWS_MOST: multiples of 2^HIGH_BITS, and what is over. */
 #define HIGH_BITS 31
 #define ROWS_MOST (1u << 20)
-#define ROUND_TO_1 0x1.8p52 /* no bit is left for less behind the sum with it */
+#define ROUND_TO_1 0x1.8p52 /* no bit is left for less after the sum with it */
 #define ROUND_TO_HIGH 0x1.8p83
 struct lane_sums {
     half_lanes unit[GROUPS_MOST], high[GROUPS_MOST], low[GROUPS_MOST];
@@ -311,7 +311,7 @@ static void add_number_rows(const struct number_rows *of, struct column_sum *sum
 
 /* ---- the same for sparse rows ---- */
 
-/* What a block has of a column; behind those of the columns there is one of the values that are of
+/* What a block has of a column; after those of the columns there is one of the values that are of
  * none of them. */
 struct sparse_sum {
     double most, unit;

@@ -132,7 +132,7 @@ static inline bool columns_derive(const struct columns *columns, uint32_t pack, 
     return columns->derives[pack] && columns->derives[pack][feature];
 }
 
-/* Writes what its value brings to `made`, unless that is NULL, and answers how many these are: a
+/* Writes what its value brings to `made`, unless that is NULL, and returns how many these are: a
  * mean, a bin, or of a monotone number all bins up to its own but the first. */
 static inline uint32_t columns_derived(const struct columns *columns, uint32_t pack,
                                        uint32_t feature, double value, struct derived *made) {

@@ -274,7 +274,7 @@ static inline void see_column(const struct crosses *crosses, uint32_t number, ui
         level[of->slot] = of->level;
 }
 
-/* The levels of a row: of text and, behind it, of what that brings. A slot without one has
+/* The levels of a row: of text and, after it, of what that brings. A slot without one has
  * DICTIONARY_NONE. */
 static void find_row_levels(const struct columns *columns, uint32_t p, const struct pack_rows *rows,
                             uint32_t row, const struct derived *made, uint32_t count,

@@ -1,5 +1,5 @@
-/* The holdout by share: whether a row is held out follows from the row alone, and likewise which
- * fold of a cross-validation it belongs to.
+/* The holdout by share: whether a row is held out, and which fold of a cross-validation it
+ * belongs to, follow from the row alone.
  *
  * The hash is that of the raw row, as it stands in its file. So a row is on the same side wherever
  * it stands, whatever other rows there are, and whatever a job reads of it: a column that is left

@@ -52,7 +52,7 @@ void labels_release(struct labels *labels);
 double label_of_row(const struct labels *labels, uint32_t pack, const struct pack_rows *rows,
                     uint32_t row);
 
-/* Leaves out the held-out rows whose label no training row has; answers how many. */
+/* Leaves out the held-out rows whose label no training row has; returns how many. */
 uint64_t labels_leave_out(const struct labels *labels, struct split *split);
 
 /* Whether a text of a label means that class. */

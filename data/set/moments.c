@@ -234,7 +234,7 @@ static int compare_columns(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Columns of values that are spread over the chunks. Answers how many. */
+/* Columns of values that are spread over the chunks. Returns how many. */
 static uint32_t sample_columns(const struct moments_pass *pass, uint32_t chunks,
                                uint32_t column[SAMPLED]) {
     uint32_t count = 0,

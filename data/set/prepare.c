@@ -31,7 +31,7 @@ void column_builder_add(struct columns *columns, struct column_builder *builder,
     builder->values[columns->count++] = values;
 }
 
-/* Adds the columns of the bins behind those that the text has. */
+/* Adds the columns of the bins after those that the text has. */
 static void add_bins(struct columns *columns, struct column_builder *builder) {
     struct table *table = columns->table;
     columns->bin_column = memory_new(table->columns, sizeof *columns->bin_column);

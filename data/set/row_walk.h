@@ -37,7 +37,7 @@ struct row_walk row_walk_from(const struct split *split, const struct plan_part 
                               uint64_t first);
 void row_walk_next(struct row_walk *walk);
 
-/* The number of the first row behind block `block` of the part. */
+/* The number of the first row after block `block` of the part. */
 static inline uint64_t plan_part_end(const struct plan_part *part, uint32_t block) {
     return block + 1 < part->blocks ? part->block[block + 1].first_row : part->rows;
 }

@@ -11,7 +11,7 @@
 #define SAMPLE_ROWS 32
 #define SAMPLE_VALUES 65536 /* fewer rows have that many; one row may have more */
 
-#define ENOUGH 1 /* as an answer of sample_rows(): errors are negative */
+#define ENOUGH 1 /* as a result of sample_rows(): errors are negative */
 
 struct sampler {
     struct set *set;

@@ -38,7 +38,7 @@ struct set {
     const char *first_pack;
     struct table *table;
     struct label_lists lists;
-    atomic_uchar *verified;    /* of each chunk, and each tile behind them: enum verified */
+    atomic_uchar *verified;    /* of each chunk, and each tile after them: enum verified */
     int descriptor;            /* of the file, to see whether it changes */
     _Atomic uint64_t stamp;    /* of the file as `verified` was found; 0: none yet */
     bool looked;               /* set_look() is called before rows are used */
@@ -213,7 +213,7 @@ static void fill_info(struct set *set) {
     info->holdout_unseen = facts->holdout_unseen;
 }
 
-/* Chunks have the rows of training, and then those of the holdout, one behind the other. */
+/* Chunks have the rows of training, and then those of the holdout, one after the other. */
 static bool rows_follow(const struct set_facts *facts, const struct set_chunk *chunk) {
     const uint32_t training = facts->chunks - facts->holdout_chunks;
     uint64_t row = 0;
@@ -521,7 +521,7 @@ static unsigned verified_of(const struct set *set, size_t piece) {
     return atomic_load_explicit(&set->verified[piece], memory_order_relaxed);
 }
 
-/* The end of the pieces from `first` on that lie one behind the other, in the file or in the copy.
+/* The end of the pieces from `first` on that lie one after the other, in the file or in the copy.
  */
 static uint32_t find_run(const struct set *set, uint32_t first, uint32_t end, uint64_t *stop) {
     assert(first < end);
@@ -612,7 +612,7 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     return 0;
 }
 
-/* Those that are held out lie behind all others. */
+/* Those that are held out lie after all others. */
 static uint64_t first_row_of(const struct set *set, uint32_t number) {
     bool held = number >= set_training_chunks(&set->info);
     return set->chunk[number].first_row + (held ? set->facts->rows : 0);

@@ -85,7 +85,7 @@ struct set_info {
     uint64_t rows_held_out;    /* by that share, whether they are kept here or not */
     uint32_t holdout_chunks;   /* the last ones of `chunks`, 0 unless holdout rows were kept: */
     uint64_t holdout_rows;     /* the rows in them, */
-    double holdout_weight_sum; /* their weights, likewise, */
+    double holdout_weight_sum; /* the sum of their weights, */
     uint64_t holdout_unseen;   /* and the held-out rows left out: no training row has their label */
 };
 
@@ -199,8 +199,8 @@ void set_forget_squares(struct set *set);
  * columns. Not for a set in tiles. Free it. */
 uint32_t *set_ranks(const struct set_info *info);
 
-/* The number of the first row of each chunk in a vector of rows, and that of the row behind the
- * last chunk; rows that are held out come behind all others. Free it. */
+/* The number of the first row of each chunk in a vector of rows, and that of the row after the
+ * last chunk; rows that are held out come after all others. Free it. */
 uint64_t *set_first_rows(const struct set *set);
 
 /* What the largest chunk has, or of a set in tiles the largest tile. */
@@ -211,7 +211,7 @@ struct rows_most set_rows_most(const struct set *set);
 int set_verify(struct set *set);
 
 /* Whether chunks from `first` on (of a set in tiles: tiles) are as they were verified; what is not
- * is verified again when it is used. With this call, before each portion, and set_settle() behind
+ * is verified again when it is used. With this call, before each portion, and set_settle() after
  * it, set_chunk() and set_tile() do not look by themselves any more: a call of the system for each
  * of many small chunks would cost some percent. */
 int set_look(struct set *set, uint32_t first, uint32_t count);

@@ -20,8 +20,8 @@ enum set_section {
     SET_IDS,       /* u64 × features: original id of each column */
     SET_ORDER,     /* u32 × features: columns by rising original id; u64 if there are more than
                       FEATURES_MAX */
-    SET_COUNTS,    /* u64 × features: values the text had of each column; and behind them, if words
-                      are weighed, f64 × features: what they weigh, 0 of others; and behind them,
+    SET_COUNTS,    /* u64 × features: values the text had of each column; and after them, if words
+                      are weighed, f64 × features: what they weigh, 0 of others; and after them,
                       if columns have centres, f64 × features: these */
     SET_EXPONENTS, /* i16 × features+1 */
     SET_NAMES,     /* texts × features, if named */
@@ -52,7 +52,7 @@ struct set_facts {
 };
 _Static_assert(sizeof(struct set_facts) == 160, "no padding");
 
-/* The section: facts, and behind them, only if rows have offsets, what these are like. */
+/* The section: facts, and after them, only if rows have offsets, what these are like. */
 struct set_facts_stored {
     struct set_facts facts;
     struct offset_summary offsets;
@@ -67,11 +67,11 @@ struct set_weights {
 
 /* A chunk; its first row is counted among those of training, or of the holdout. At `offset`, each
  * array aligned: start u32 × rows+1 and feature u32 × values (sparse only), value as `type` says ×
- * values, label f64 × rows, weight f64 × rows (only if `weighted`, as are all chunks or none),
- * offset f64 × rows (likewise), cluster u64 × rows (likewise).
+ * values, label f64 × rows; and, each only if all chunks have it: weight f64 × rows, offset f64 ×
+ * rows, cluster u64 × rows.
  *
- * Of a set in tiles these are its head, what its rows have besides values: label, weight
- * (likewise), size i16 × rows, offset. */
+ * Of a set in tiles these are its head, what its rows have besides values: label,
+ * weight, size i16 × rows, offset. */
 struct set_chunk {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;

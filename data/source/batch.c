@@ -227,7 +227,7 @@ static void number_positions(struct batch *batch, uint64_t first, uint64_t end) 
         batch->position[i] = (uint32_t)(i - first);
 }
 
-/* Sorts [first, value_count). Answers whether all ids differ. */
+/* Sorts [first, value_count). Returns whether all ids differ. */
 static bool sort_row(struct batch *batch, uint64_t first, uint64_t *repeated) {
     uint64_t count = batch->value_count - first;
     struct id_and_value *entries = memory_new(count, sizeof *entries);

@@ -13,11 +13,11 @@
 #include "data/table/words.h"
 #include "data/text/number.h"
 
-/* Zeros behind a text: its end, and what a parser may read beyond. */
+/* Zeros after a text: its end, and what a parser may read beyond. */
 #define TEXT_END_BYTES (1 + DIGITS_READ_PAST)
 
 struct batch {
-    char *text; /* owned, TEXT_END_BYTES zeros behind it; parsers may write into it */
+    char *text; /* owned, TEXT_END_BYTES zeros after it; parsers may write into it */
     size_t text_length, text_capacity;
     uint64_t first_line;
     bool has_comments, has_zeros; /* it has a '#', a byte of 0 */
@@ -46,7 +46,7 @@ struct batch {
     char *copy;         /* and a copy of them, for the cells that go along with rows */
     size_t copy_capacity;
     char *records; /* of JSON Lines: its lines as CSV, each zero-terminated; TEXT_END_BYTES zeros
-                      behind the last */
+                      after the last */
     size_t records_length, records_capacity;
     struct bytes tokens, key; /* workspace of data/csv/json_lines.c */
     struct bytes folders;     /* cells that folders give, each zero-terminated */
@@ -92,7 +92,7 @@ void batch_carry_written(struct batch *batch, uint32_t count, const char *text, 
  * count them in. */
 void batch_reserve(struct batch *batch, uint64_t values);
 
-/* A value of the row being read, which comes behind those of its numbers. */
+/* A value of the row being read, which comes after those of its numbers. */
 static inline void batch_add_text(struct batch *batch, uint64_t id, double value,
                                   const struct source_origin *origin) {
     MEMORY_ROOM(batch->texts, batch->text_count, batch->texts_capacity);
@@ -100,7 +100,7 @@ static inline void batch_add_text(struct batch *batch, uint64_t id, double value
     batch->texts[batch->text_count++] = (struct batch_text){id, value, *origin};
 }
 
-/* Puts the values that were added so behind the others, by rising id; false if an id is repeated.
+/* Puts the values that were added so after the others, by rising id; false if an id is repeated.
  */
 bool batch_put_texts(struct batch *batch);
 
@@ -108,7 +108,7 @@ bool batch_put_texts(struct batch *batch);
 void batch_give_ids_per_row(struct batch *batch);
 
 /* Ends the row being read; `label_text` as in struct source_rows. If `sorted` is false, sorts the
- * row by id. If an id is repeated, writes it to *repeated, does not add the row, and answers false.
+ * row by id. If an id is repeated, writes it to *repeated, does not add the row, and returns false.
  */
 bool batch_row(struct batch *batch, double label, const char *label_text, bool sorted,
                uint64_t *repeated);

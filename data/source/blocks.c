@@ -11,7 +11,7 @@
 
 /* ---- records ---- */
 
-/* `p` may be behind the text. */
+/* `p` may be after the text. */
 static const char *find(const char *p, char c, const char *end) {
     return p < end ? memchr(p, c, (size_t)(end - p)) : NULL;
 }
@@ -23,8 +23,8 @@ static bool opens_cell(const struct record_rule *rule, const char *record, const
     return quote == record || quote[-1] == '\n' || strchr(rule->delimiters, quote[-1]);
 }
 
-/* Where to look for a line end again behind a quote that opens a cell: behind the cell, or right
- * behind the quote if it is not closed. NULL: more text must tell. */
+/* Where to look for a line end again after a quote that opens a cell: after the cell, or right
+ * after the quote if it is not closed. NULL: more text must tell. */
 static const char *behind_cell(const struct record_rule *rule, const char *open, const char *end,
                                bool ended) {
     assert(open < end && *open == '"');
@@ -78,7 +78,7 @@ bool record_has(const struct record_rule *rule, const char *record, size_t lengt
     return find(from, delimiter, end);
 }
 
-/* Behind the last line end of [from, end); `from` if there is none. */
+/* The place after the last line end of [from, end); `from` if there is none. */
 static const char *behind_last_line(const char *from, const char *end) {
     const char *last = from < end ? memrchr(from, '\n', (size_t)(end - from)) : NULL;
     return last ? last + 1 : from;

@@ -18,7 +18,7 @@
  *
  * A quote opens a cell where the cell begins; elsewhere it is a character like others. A cell of
  * several lines must be closed within QUOTED_BYTES_MAX, and its record go on as one does: a quote
- * that is not closed so spoils its line, and not the lines behind it. */
+ * that is not closed so spoils its line, and not the lines after it. */
 
 #define QUOTED_BYTES_MAX (1u << 20)
 
@@ -34,7 +34,7 @@ static inline bool record_is_comment(const struct record_rule *rule, const char 
     return rule->comment && *at == rule->comment;
 }
 
-/* The line end behind the record that begins at `at`; `end` if none is there. The text ends with a
+/* The line end after the record that begins at `at`; `end` if none is there. The text ends with a
  * record. */
 char *record_end(const struct record_rule *rule, char *at, char *end);
 
@@ -76,7 +76,7 @@ int blocks_set_rule(struct blocks *blocks, const struct record_rule *rule, size_
                     struct batch *batch);
 
 /* Shows the bytes that come next without taking them: at least `least`, or fewer at the end, or
- * where a writer waits behind a line. They are valid until the next call. */
+ * where a writer waits after a line. They are valid until the next call. */
 int blocks_peek(struct blocks *blocks, size_t least, const uint8_t **bytes, size_t *length);
 
 /* Passes over bytes that were shown. */

@@ -98,7 +98,7 @@ uint64_t *wide_dictionary_take_ids(struct wide_dictionary *dictionary);
 
 /* Texts. */
 struct text_dictionary {
-    struct bytes texts; /* each with a 0 behind it */
+    struct bytes texts; /* each with a 0 after it */
     size_t *offset;     /* of each number; owned */
     uint32_t count, capacity;
     uint32_t *table; /* number + 1 */
@@ -126,7 +126,7 @@ struct origins {
         enum feature_role role;
     } * origin; /* by feature; owned */
     uint32_t count, capacity;
-    struct bytes texts; /* each with a 0 behind it */
+    struct bytes texts; /* each with a 0 after it */
 };
 
 void origins_release(struct origins *origins);

@@ -66,7 +66,7 @@ static const struct foreign archive = {NULL, 0, "a tar archive", "tar -xf FILE"}
                             low_first = {NULL, 0, "text in UTF-16", BY_ICONV("UTF-16LE")},
                             high_first = {NULL, 0, "text in UTF-16", BY_ICONV("UTF-16BE")};
 
-/* Whether the first bytes are those of text, each with a zero byte before or behind it. */
+/* Whether the first bytes are those of text, each with a zero byte before or after it. */
 static bool alternates(const char *bytes, size_t length, size_t text) {
     size_t count = length < 16 ? length : 16;
     for (size_t i = 0; i < count; i++)
@@ -142,7 +142,7 @@ static bool is_space(char c) {
     return c == ' ' || c == '\t';
 }
 
-/* The next word of a line at *at, which moves behind it; its length is 0 at the end. */
+/* The next word of a line at *at, which moves past it; its length is 0 at the end. */
 static const char *next_word(const char **at, const char *end, size_t *length) {
     while (*at < end && is_space(**at))
         ++*at;
@@ -220,7 +220,7 @@ static bool is_object_with_comma(const char *line, const char *end) {
 }
 
 /* LABEL, IMPORTANCE, BASE, each may be missing, and 'TAG; then |NAMESPACE or | with features, NAME
- * or NAME:NUMBER. A bar stands behind a blank or the tag. As bars may separate columns of a table,
+ * or NAME:NUMBER. A bar stands after a blank or the tag. As bars may separate columns of a table,
  * there must be a name at one of them, or a pair. */
 static bool is_vowpal(const char *line, const char *end) {
     const char *at = line, *bar = memchr(line, '|', (size_t)(end - line));
@@ -255,7 +255,7 @@ static bool is_numbers(const char *line, const char *end) {
     }
 }
 
-/* LIBSVM but for its label and its first index: what comes behind both must be INDEX:NUMBER. */
+/* LIBSVM but for its label and its first index: what comes after both must be INDEX:NUMBER. */
 static bool has_pairs_behind(const char *at, const char *end) {
     size_t length, name;
     for (;;) {

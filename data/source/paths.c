@@ -144,7 +144,7 @@ static int find_below(const char *base, const char *pattern, char ***found) {
     return code;
 }
 
-/* Adds the files below a folder: all of them if there is no pattern behind it. */
+/* Adds the files below a folder: all of them if there is no pattern after it. */
 static int expand_below(struct path_list *list, const char *pattern, size_t folder) {
     char *base = memory_format("%.*s%s", (int)folder, pattern,
                                folder && pattern[folder - 1] != '/' ? "/" : ""),

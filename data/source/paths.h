@@ -22,7 +22,7 @@ int source_paths(const char *folder, const char *const *patterns, char ***paths)
 /* The paths of files alone, with those that are met again. */
 int source_paths_all(const char *folder, const char *const *patterns, char ***paths);
 
-/* Those of a command line, `count` of them, likewise a list: patterns of objects are expanded, but
+/* The `count` paths of a command line, as such a list: patterns of objects are expanded, but
  * paths of files stand as they are, as the shell has expanded its patterns, and folders mean the
  * files below them. Nothing is left out. */
 int source_paths_given(const char *const *given, size_t count, char ***paths);

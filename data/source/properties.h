@@ -73,7 +73,7 @@ void property_file_close(struct property_file *file); /* harmless on NULL */
  * one is not valid. */
 int property_file_take(struct property_file *file, struct batch *batch);
 
-/* Ends the reading, behind the last row: no number may be left. Notes hash and stamp. */
+/* Ends the reading, after the last row: no number may be left. Notes hash and stamp. */
 int property_file_end(struct property_file *file, struct source_report *report);
 
 #endif

@@ -57,7 +57,7 @@ static bool is_line_blank(char c) {
     return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* The next line that is not blank, without blanks around it and ended with a 0; NULL behind the
+/* The next line that is not blank, without blanks around it and ended with a 0; NULL after the
  * last. */
 static int next_number_line(struct property_file *file, char **line) {
     for (*line = NULL; !*line;) {

@@ -30,7 +30,7 @@ struct source_origin {
 struct source_rows {
     uint32_t count;
     uint64_t first_line;   /* of the file, from 1; rows of an array count as lines */
-    const uint64_t *line;  /* of each row, likewise; NULL: of a pack, whose lines are rows */
+    const uint64_t *line;  /* of each row, from 1; NULL: of a pack, whose lines are rows */
     const uint64_t *start; /* count+1 offsets into id and value */
     const uint64_t *id;    /* original feature id: LIBSVM's index; CSV: table_feature(); of an
                               array the place in the row, from 1. Rising within a row (sorted

@@ -69,7 +69,7 @@ struct source_report {
         char hash[HASH128_TEXT]; /* of the bytes of that file; "" if there is none */
         struct source_stamp stamp;
     } property[ROW_PROPERTIES];     /* of the files of weights, offsets and exposures */
-    char labels_hash[HASH128_TEXT]; /* of the file of labels, likewise */
+    char labels_hash[HASH128_TEXT]; /* of the file of labels, if there is one */
     struct source_stamp labels_stamp;
     char **column_names;   /* CSV with a header: name of column 1, 2, …; NULL-terminated; or NULL.
                               Known from the first call of `take` on */
@@ -113,7 +113,7 @@ struct source_options source_options_alike(const struct source_options *options,
 
 struct source_rows; /* data/source/rows.h */
 
-/* Called with the rows in order, by one thread at a time but not always the same one; an answer
+/* Called with the rows in order, by one thread at a time but not always the same one; a result
  * other than 0 ends the reading with that code. */
 typedef int source_take(void *context, const struct source_rows *rows);
 

@@ -73,7 +73,7 @@ struct parts {
     char date[11], time[9], fraction[10], zone[8]; /* "" if it lacks them; a zone as "+HHMM" */
 };
 
-/* Reads what is like `form`, where 0 stands for a digit, and answers the end; NULL: it is not. */
+/* Reads what is like `form`, where 0 stands for a digit, and returns the end; NULL: it is not. */
 static const char *like(const char *at, const char *form, char *to) {
     for (; *form; form++, at++) {
         if (*form == '0' ? !digits_is(*at) : *at != *form)

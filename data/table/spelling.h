@@ -28,7 +28,7 @@ void spellings_find(struct spellings *spellings, const char *text);
 const char *spelling_canonical(const char *text, char room[SPELLING_BYTES]);
 
 /* The id of what stands for a category's text that is not known by its own spelling: that of the
- * first other spelling that `known` answers true for; 0: there is none. */
+ * first other spelling for which `known` returns true; 0: there is none. */
 uint64_t spelling_find_known(uint32_t column, const char *text,
                              bool (*known)(const void *context, uint64_t id), const void *context);
 

@@ -18,7 +18,7 @@ enum column_kind {
     COLUMN_WORDS,  /* a feature for each word */
     COLUMN_OFFSET, /* of the row, as this: */
     COLUMN_EXPOSURE,
-    COLUMN_DATE,    /* its parts are columns behind those of the file */
+    COLUMN_DATE,    /* its parts are columns after those of the file */
     COLUMN_CLUSTER, /* of the row */
 };
 
@@ -190,7 +190,7 @@ static inline bool table_lacks(const struct table *table, uint32_t column) {
                                         table->column[column].place == COLUMN_NOWHERE);
 }
 
-/* Adds the columns that another file of the same data has: those behind the table's, and those that
+/* Adds the columns that another file of the same data has: those after the table's, and those that
  * it lacks. */
 void table_add_columns(struct table *table, const struct table *other);
 
@@ -285,7 +285,7 @@ uint32_t table_cross_of(const struct table *table, const char *name);
  * stands for none, or if its name does not tell. Free the result. */
 char *table_value_of(const struct table *table, uint32_t column, uint64_t id, const char *name);
 
-/* The feature of ROLE_WORD whose text stands behind TABLE_PREFIX_BYTES bytes at `joined`, which are
+/* The feature of ROLE_WORD whose text stands after TABLE_PREFIX_BYTES bytes at `joined`, which are
  * overwritten. */
 #define TABLE_PREFIX_BYTES 5
 uint64_t table_word_feature(uint32_t column, char *joined, size_t length);

@@ -12,7 +12,7 @@ static bool has_id(uint32_t column, uint64_t id, enum feature_role role, const c
     return table_feature(column, role, text, strlen(text)) == id;
 }
 
-/* The text that stands behind the column's name, if it is the value: one that looks like a role's
+/* The text that stands after the column's name, if it is the value: one that looks like a role's
  * word is in quotes there. Free the result. */
 static char *find_value(uint32_t column, uint64_t id, const char *text) {
     size_t length = strlen(text);
@@ -43,7 +43,7 @@ static bool is_of_column(const struct table *table, uint32_t column, uint64_t id
     return false;
 }
 
-/* The text behind the column's name and = or #, or NULL. */
+/* The text after the column's name and = or #, or NULL. */
 static const char *behind_name(const struct table *table, uint32_t column, const char *name) {
     char label[COLUMN_LABEL_TEXT];
     const char *head = table_label(table, column, label);
@@ -74,7 +74,7 @@ uint32_t table_column_of(const struct table *table, uint64_t id, const char *nam
     return table->crosses && strstr(name, " * ") ? COLUMN_NOWHERE : found;
 }
 
-/* Whether the parts of a name, each behind " * ", are of the cross's columns in their order. */
+/* Whether the parts of a name, each after " * ", are of the cross's columns in their order. */
 static bool is_of_cross(const struct table *table, const struct table_cross *cross,
                         const char *name) {
     assert(cross->columns > 0 && cross->columns <= CROSS_COLUMNS_MAX);

@@ -194,7 +194,7 @@ static bool read_part(const json_t *object, uint32_t columns, struct table_colum
            column->part < DATE_PARTS && column->place == COLUMN_NOWHERE;
 }
 
-/* Dates have their parts, each once, as numbers and categories behind them; of a file that lacks a
+/* Dates have their parts, each once, as numbers and categories after them; of a file that lacks a
  * date these are skipped, too. */
 static bool check_parts(const struct table *table) {
     uint8_t *seen = memory_new(table->columns, 1);

@@ -18,7 +18,7 @@ struct word_store {
     char text[];
 };
 
-/* A copy with a 0 behind it. */
+/* A copy with a 0 after it. */
 static const char *store_text(struct words *words, const char *text, size_t length) {
     struct word_store *store = words->store;
     if (!store || store->size - store->used <= length) {
@@ -121,7 +121,7 @@ static void end_word(struct word_reader *reader) {
     reader->letters = 0;
 }
 
-/* Takes a character that is no ASCII; answers how many bytes it has, 0 if it is no UTF-8. */
+/* Takes a character that is no ASCII; returns how many bytes it has, 0 if it is no UTF-8. */
 static unsigned take_letter(struct word_reader *reader, size_t at) {
     uint32_t character = 0;
     unsigned size = letter_read(reader->text + at, reader->length - at, &character);
@@ -144,11 +144,11 @@ static unsigned take_letter(struct word_reader *reader, size_t at) {
     return size;
 }
 
-/* Brings the words of a text to words->place. Answers the length, or the place of the first byte
+/* Brings the words of a text to words->place. Returns the length, or the place of the first byte
  * that is no UTF-8. */
 static size_t split_words(struct words *words, const char *text, size_t length,
                           const struct table_text *as) {
-    /* Lower case may take twice the bytes; each word has a blank behind it. */
+    /* Lower case may take twice the bytes; each word has a blank after it. */
     size_t most = TABLE_PREFIX_BYTES + 2 * length + 2;
     if (words->text_capacity < most) {
         words->text_capacity = most + most / 2;

@@ -17,7 +17,7 @@
 /* An n-gram, and how often it occurs in a text. */
 struct word {
     uint64_t id;      /* table_word_feature() */
-    const char *text; /* with a 0 behind it; NULL if words are hashed */
+    const char *text; /* with a 0 after it; NULL if words are hashed */
     uint32_t number;  /* among those of the block, from 0; if words are hashed: the hash */
     uint32_t count;
 };
@@ -27,7 +27,7 @@ struct words {
     struct word *found; /* the different n-grams of the text; `count` of them */
     uint32_t count, found_capacity;
 
-    char *text; /* the words of the text, each with a blank behind it; workspace, as what follows */
+    char *text; /* the words of the text, each with a blank after it; workspace, as what follows */
     size_t text_capacity;
     struct word_place {
         size_t begin, end; /* in `text` */

@@ -26,7 +26,7 @@ static inline bool date_is_leap(int64_t year) {
 #define DATE_FORMAT_EPOCH_MS "epoch_ms"
 
 /* Reads a text that is a date as a whole. DATE_FORMAT_ISO (or NULL): 2024-05-06, which a time may
- * follow behind T or a blank, 07:08, 07:08:09 or 07:08:09.25, and behind that a zone: Z, +02, +0200
+ * follow after T or a blank, 07:08, 07:08:09 or 07:08:09.25, and after that a zone: Z, +02, +0200
  * or +02:00. DATE_FORMAT_EPOCH: seconds since 1970 in UTC, without those that leapt;
  * DATE_FORMAT_EPOCH_MS: milliseconds. Else as POSIX has it for strptime: %Y %y %m %d %H %I %p %M %S
  * %z %b %s %%, a blank for any number of them, and characters that stand for themselves; %b is an

@@ -72,7 +72,7 @@ static char peek(const struct json_reader *reader) {
 
 /* ---- strings ---- */
 
-/* The four digits behind \u; UINT32_MAX if they are not there. */
+/* The four digits after \u; UINT32_MAX if they are not there. */
 static uint32_t hex_unit(const char *at, const char *end) {
     uint32_t unit = 0;
     if (end - at < 4)
@@ -94,7 +94,7 @@ static bool is_low(uint32_t unit) {
     return unit >= 0xdc00 && unit < 0xe000;
 }
 
-/* Checks the escape at a backslash, and moves behind it. */
+/* Checks the escape at a backslash, and moves past it. */
 static bool pass_escape(struct json_reader *reader, const char **at) {
     const char *p = *at, *end = reader->end;
     char c = p + 1 < end ? p[1] : '\0';
@@ -150,7 +150,7 @@ static bool read_string(struct json_reader *reader, struct json_token *token) {
     return true;
 }
 
-/* The character that an escape means; *at moves from the backslash behind it. */
+/* The character that an escape means; *at moves from the backslash past it. */
 static uint32_t character_of(const char **at, const char *end) {
     static const char letters[] = "bfnrt", meant[] = "\b\f\n\r\t";
     const char *p = *at, *letter = strchr(letters, p[1]);
@@ -271,7 +271,7 @@ static bool read_scalar(struct json_reader *reader, struct json_token *token) {
                                                 : read_word(reader, token);
 }
 
-/* Reads a key and the colon behind it. */
+/* Reads a key and the colon after it. */
 static bool read_key(struct json_reader *reader, struct json_token *key) {
     skip_blanks(reader);
     if (peek(reader) != '"')
@@ -289,7 +289,7 @@ static bool read_key(struct json_reader *reader, struct json_token *key) {
     return true;
 }
 
-/* Passes what closes behind a value, and the comma. */
+/* Passes what closes after a value, and the comma. */
 static bool pass_closed(struct json_reader *reader, struct nest *nest) {
     while (nest->depth) {
         skip_blanks(reader);

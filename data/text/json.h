@@ -36,7 +36,7 @@ struct json_reader {
 /* Begins to read the object that is all of [text, end). The text must outlive what is read. */
 struct json_reader json_reader_of(const char *text, const char *end);
 
-/* Reads the next member. 1: it is there; 0: the object has ended, and only blanks are behind it;
+/* Reads the next member. 1: it is there; 0: the object has ended, and only blanks are after it;
  * -1: the text is malformed, and reader->why says in what way. Keys may be repeated. */
 int json_next(struct json_reader *reader, struct json_token *key, struct json_token *value);
 
@@ -44,8 +44,8 @@ int json_next(struct json_reader *reader, struct json_token *key, struct json_to
 size_t json_place(const struct json_reader *reader);
 
 /* Writes the characters of a string, with a quote before each one of them that is `quote` itself,
- * as CSV has it; '\0': with none. Answers how many bytes, which are at most token->length where no
- * quote was added or each stood behind a backslash. There is no zero byte among them. */
+ * as CSV has it; '\0': with none. Returns how many bytes, which are at most token->length where no
+ * quote was added or each stood after a backslash. There is no zero byte among them. */
 size_t json_write(const struct json_token *token, char quote, char *to);
 
 #endif

@@ -9,11 +9,11 @@
 /* Bytes in UTF-8 that one character may have, and that its lower case may have. */
 #define LETTER_BYTES_MAX 4
 
-/* Reads the character at `text`, which has `length` bytes, at least one. Answers how many bytes it
+/* Reads the character at `text`, which has `length` bytes, at least one. Returns how many bytes it
  * has; 0: they are no UTF-8 (RFC 3629: nothing overlong, no surrogate). */
 unsigned letter_read(const char *text, size_t length, uint32_t *character);
 
-/* Writes a character; answers how many bytes. */
+/* Writes a character; returns how many bytes. */
 unsigned letter_write(char *to, uint32_t character);
 
 /* The value of a hexadecimal digit; -1: the character is none. */
@@ -31,7 +31,7 @@ uint32_t letter_lower(uint32_t character);
 #define LETTER_FINAL_SIGMA 0x3c2u
 #define LETTER_DOTTED_I 0x130u
 
-/* Whether a LETTER_SIGMA at `at` ends a word, and so is a LETTER_FINAL_SIGMA in lower case: behind
+/* Whether a LETTER_SIGMA at `at` ends a word, and so is a LETTER_FINAL_SIGMA in lower case: after
  * a cased letter and not before one, with what is of no case left out (Unicode, section 3.13). The
  * text of `length` bytes is UTF-8 as far as `at`. */
 bool letter_sigma_is_final(const char *text, size_t length, size_t at);

@@ -232,7 +232,7 @@ bool number_has_decimal_comma(const char *text) {
 
 /* ---- amounts ---- */
 
-/* The first of some texts that `at` begins with: moves *at behind it. */
+/* The first of some texts that `at` begins with: moves *at past it. */
 static bool skip_one(const char **at, const char *const *texts) {
     for (; *texts; texts++) {
         const size_t length = strlen(*texts);
@@ -262,7 +262,7 @@ struct dress {
     bool minus, plus, bracket, currency, percent;
 };
 
-/* Takes what may stand before the digits, or behind them; false if something stands twice. */
+/* Takes what may stand before the digits, or after them; false if something stands twice. */
 static bool skip_dress(const char **at, struct dress *dress, bool behind) {
     for (;;) {
         if (skip_one(at, blanks))

@@ -29,7 +29,7 @@ bool number_of_decimal(bool decimal_comma, char *text, double *value);
 bool number_has_decimal_comma(const char *text);
 
 /* Reads a text that is an amount as a whole, as people and spreadsheets write it: with the sign of
- * a currency or its code, or with %, before or behind the digits; with groups of thousands, apart
+ * a currency or its code, or with %, before or after the digits; with groups of thousands, apart
  * by a blank, an apostrophe, or that of comma and point which is not `point`; negative by -, by
  * U+2212, or in parentheses; 0 for a dash beside a currency. 12% is 12. A plain number is an
  * amount. False for any other. */
@@ -38,7 +38,7 @@ bool number_of_amount(const char *text, char point, double *value);
 /* Whether a text is digits that commas part into thousands, or one decimal comma does: "1,285". */
 bool number_is_thousands(const char *text);
 
-/* What stands behind a number, and perhaps a blank, if that is one word of a few letters, such as
+/* What stands after a number, and perhaps a blank, if that is one word of a few letters, such as
  * the "kg" of "12 kg"; else "". */
 const char *number_unit(const char *text);
 
@@ -64,11 +64,11 @@ void number_format(double value, char text[NUMBER_TEXT]);
 
 /* The text with the fewest digits, as Arrow writes it: "0.1", "-0", with an exponent from 1e+10 on
  * and below 1e-6; "nan", "inf" and "-inf". A number of 32 bits has it of the double that its own
- * shortest text means. Answers its length. */
+ * shortest text means. Returns its length. */
 size_t number_shortest(double value, char text[NUMBER_TEXT]);
 
 /* Reads a list, as the labels of rows that have several are: puts the next part of *at, without the
- * blanks around it and with a 0 behind it, into `part`; *at moves on. Empty parts do not count.
+ * blanks around it and with a 0 after it, into `part`; *at moves on. Empty parts do not count.
  * False after the last part. */
 bool list_next(const char **at, char separator, struct bytes *part);
 
@@ -82,7 +82,7 @@ int compare_ids(const void *a, const void *b);
  * They are read many bytes at a time: how many digits they have cannot be predicted, so there is no
  * branch for each. */
 
-/* So many bytes may be read behind the 0 that ends a text. */
+/* So many bytes may be read after the 0 that ends a text. */
 #define DIGITS_READ_PAST 16
 
 #define DIGITS_FEW 8
@@ -151,7 +151,7 @@ static inline uint64_t digits_load(const char *p) {
 /* How many digits stand at `p`, up to DIGITS_FEW. */
 static inline unsigned digits_count(const char *p) {
     /* Digits become 0 … 9. A byte of 10 or more gets its highest bit set; what it carries over,
-     * only bytes behind it see. */
+     * only bytes after it see. */
     uint64_t text = digits_load(p) ^ UINT64_C(0x3030303030303030);
     uint64_t ends = (text | (text + UINT64_C(0x7676767676767676))) & UINT64_C(0x8080808080808080);
     return ends ? (unsigned)__builtin_ctzll(ends) / 8 : DIGITS_FEW;

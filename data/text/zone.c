@@ -33,7 +33,7 @@ struct zone {
     int32_t *offset; /* from it on, in seconds; owned */
     int32_t first;   /* before all */
     bool has_rule, has_summer;
-    int32_t standard, summer; /* behind the last change, by a rule for each year */
+    int32_t standard, summer; /* after the last change, by a rule for each year */
     struct change begin, end; /* of summer */
 };
 
@@ -166,7 +166,7 @@ static int64_t big_i64(const uint8_t *at) {
     return (int64_t)((uint64_t)big_u32(at) << 32 | big_u32(at + 4));
 }
 
-/* How many bytes the numbers behind a header have; 0: there is none. */
+/* How many bytes the numbers after a header have; 0: there is none. */
 static size_t read_header(const uint8_t *at, size_t left, size_t time_bytes,
                           struct header *header) {
     if (left < HEADER_BYTES || memcmp(at, "TZif", 4) != 0)
