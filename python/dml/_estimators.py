@@ -27,6 +27,13 @@ from dml._tensors import read_tensors
 MEMORY = '/dev/shm'
 
 
+def keep(estimator, parameters):
+    """Keeps the parameters of __init__ as they were given, as scikit-learn wants it."""
+    for name, value in parameters.items():
+        if name != 'self':
+            setattr(estimator, name, value)
+
+
 def first_given(alias, value):
     return value if alias is None else alias
 
@@ -193,8 +200,8 @@ class Classifier(ClassifierMixin, Estimator):
         return (weights.sum() / len(sums) / np.maximum(sums, np.finfo(float).tiny))[labels]
 
     def shaped(self, coef, bias):
-        """The intercepts of softmax are only told by the loss up to a number that all have in common: of these the
-        ones are given that add up to 0."""
+        """The loss of softmax does not change if all intercepts grow by one number. The intercepts here add up to 0,
+        which makes them unique."""
         self.shift_ = float(np.mean(bias)) if len(coef) > 1 else 0.0
         return coef, bias - self.shift_
 
@@ -250,10 +257,9 @@ class LogisticRegression(Classifier):
     """
 
     def __init__(self, l2='auto', l1=0.0, *, intercept=True, standardise=False, class_weight=None, max_steps=1000,
-                 gradient_tolerance=1e-10, keys=None, C=None, l1_ratio=None, fit_intercept=None, max_iter=None, tol=None):
-        self.l2, self.l1, self.intercept, self.standardise, self.class_weight = l2, l1, intercept, standardise, class_weight
-        self.max_steps, self.gradient_tolerance, self.keys = max_steps, gradient_tolerance, keys
-        self.C, self.l1_ratio, self.fit_intercept, self.max_iter, self.tol = C, l1_ratio, fit_intercept, max_iter, tol
+                 gradient_tolerance=1e-10, keys=None, C=None, l1_ratio=None, fit_intercept=None, max_iter=None,
+                 tol=None):
+        keep(self, locals())
 
     def job(self, total):
         objective = 'logistic' if len(self.classes_) == 2 else 'softmax'
@@ -282,10 +288,7 @@ class LogisticRegressionCV(LogisticRegression):
     def __init__(self, l2=10, l1=0.0, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False,
                  class_weight=None, max_steps=1000, gradient_tolerance=1e-10, keys=None, Cs=None, cv=None,
                  fit_intercept=None, max_iter=None, tol=None):
-        self.l2, self.l1, self.folds, self.choose, self.choose_by = l2, l1, folds, choose, choose_by
-        self.intercept, self.standardise, self.class_weight = intercept, standardise, class_weight
-        self.max_steps, self.gradient_tolerance, self.keys = max_steps, gradient_tolerance, keys
-        self.Cs, self.cv, self.fit_intercept, self.max_iter, self.tol = Cs, cv, fit_intercept, max_iter, tol
+        keep(self, locals())
 
     def job(self, total):
         self.total_ = total
@@ -313,13 +316,13 @@ class OrdinalClassifier(Classifier):
 
     def __init__(self, l2='auto', l1=0.0, *, standardise=False, class_weight=None, max_steps=1000,
                  gradient_tolerance=1e-10, keys=None, max_iter=None, tol=None):
-        self.l2, self.l1, self.standardise, self.class_weight = l2, l1, standardise, class_weight
-        self.max_steps, self.gradient_tolerance, self.keys, self.max_iter, self.tol = max_steps, gradient_tolerance, keys, max_iter, tol
+        keep(self, locals())
 
     intercept = True
 
     def job(self, total):
-        return {'objective': 'proportional_odds' if len(self.classes_) > 2 else 'logistic', 'l2': self.l2, 'l1': self.l1}
+        objective = 'proportional_odds' if len(self.classes_) > 2 else 'logistic'
+        return {'objective': objective, 'l2': self.l2, 'l1': self.l1}
 
     def decision_function(self, X, offset=None):
         """The logarithm of the probability of each class; of two classes the margin of the second."""
@@ -377,26 +380,20 @@ class MLPClassifier(Network, Classifier):
     def __init__(self, layers=(100,), *, activation='tanh', l2=1e-4, start=None, holdout=None, early_stopping='off',
                  class_weight=None, max_steps=1000, gradient_tolerance=None, random_state=None, keys=None,
                  hidden_layer_sizes=None, alpha=None, max_iter=None, tol=None):
-        self.layers, self.activation, self.l2, self.start, self.holdout = layers, activation, l2, start, holdout
-        self.early_stopping, self.class_weight, self.max_steps = early_stopping, class_weight, max_steps
-        self.gradient_tolerance, self.random_state, self.keys = gradient_tolerance, random_state, keys
-        self.hidden_layer_sizes, self.alpha, self.max_iter, self.tol = hidden_layer_sizes, alpha, max_iter, tol
+        keep(self, locals())
 
     def job(self, total):
         return self.network('logistic' if len(self.classes_) == 2 else 'softmax', total)
 
 
 class MLPRegressor(Network, Regressor):
-    """A network with hidden layers for values. Parameters are those of MLPClassifier, but `class_weight`; `loss` is
+    """A network with hidden layers for values. Parameters are those of MLPClassifier except `class_weight`. `loss` is
     squared, huber, poisson, gamma, tweedie or quantile."""
 
     def __init__(self, layers=(100,), *, activation='tanh', loss='squared', l2=1e-4, start=None, holdout=None,
                  early_stopping='off', max_steps=1000, gradient_tolerance=None, random_state=None, keys=None,
                  hidden_layer_sizes=None, alpha=None, max_iter=None, tol=None):
-        self.layers, self.activation, self.loss, self.l2, self.start, self.holdout = layers, activation, loss, l2, start, holdout
-        self.early_stopping, self.max_steps, self.gradient_tolerance = early_stopping, max_steps, gradient_tolerance
-        self.random_state, self.keys, self.hidden_layer_sizes = random_state, keys, hidden_layer_sizes
-        self.alpha, self.max_iter, self.tol = alpha, max_iter, tol
+        keep(self, locals())
 
     def job(self, total):
         return self.network(self.loss, total)
@@ -407,11 +404,9 @@ class MLPRegressor(Network, Regressor):
 class LinearModel(Regressor):
     """The parameters of linear models of values."""
 
-    def __init__(self, l2='auto', l1=0.0, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10,
-                 keys=None, alpha=None, fit_intercept=None, max_iter=None, tol=None):
-        self.l2, self.l1, self.intercept, self.standardise, self.max_steps = l2, l1, intercept, standardise, max_steps
-        self.gradient_tolerance, self.keys, self.alpha, self.fit_intercept = gradient_tolerance, keys, alpha, fit_intercept
-        self.max_iter, self.tol = max_iter, tol
+    def __init__(self, l2='auto', l1=0.0, *, intercept=True, standardise=False, max_steps=1000,
+                 gradient_tolerance=1e-10, keys=None, alpha=None, fit_intercept=None, max_iter=None, tol=None):
+        keep(self, locals())
 
     objective = 'squared'
 
@@ -424,9 +419,7 @@ class LinearRegression(LinearModel):
 
     def __init__(self, l2=0.0, l1=0.0, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10,
                  keys=None, fit_intercept=None, max_iter=None, tol=None):
-        super().__init__(l2, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
-                         gradient_tolerance=gradient_tolerance, keys=keys, fit_intercept=fit_intercept,
-                         max_iter=max_iter, tol=tol)
+        keep(self, locals())
 
     alpha = None
 
@@ -441,11 +434,9 @@ class Ridge(LinearModel):
 class Lasso(LinearModel):
     """Least squares with l1, which `alpha` is another name of."""
 
-    def __init__(self, l1=1.0, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10, keys=None,
-                 alpha=None, fit_intercept=None, max_iter=None, tol=None):
-        super().__init__(0.0, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
-                         gradient_tolerance=gradient_tolerance, keys=keys, alpha=alpha, fit_intercept=fit_intercept,
-                         max_iter=max_iter, tol=tol)
+    def __init__(self, l1=1.0, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10,
+                 keys=None, alpha=None, fit_intercept=None, max_iter=None, tol=None):
+        keep(self, locals())
 
     l2 = 0.0
 
@@ -458,10 +449,7 @@ class ElasticNet(LinearModel):
 
     def __init__(self, l2=0.5, l1=0.5, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10,
                  keys=None, alpha=None, l1_ratio=None, fit_intercept=None, max_iter=None, tol=None):
-        super().__init__(l2, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
-                         gradient_tolerance=gradient_tolerance, keys=keys, alpha=alpha, fit_intercept=fit_intercept,
-                         max_iter=max_iter, tol=tol)
-        self.l1_ratio = l1_ratio
+        keep(self, locals())
 
     def job(self, total):
         if self.alpha is None and self.l1_ratio is None:
@@ -496,11 +484,10 @@ class RidgeCV(Path, Regressor):
     """Ridge with the l2 that is best over folds. `l2` has the values, or how many; `alphas` and `cv` are those of
     scikit-learn. `l2_` and `alpha_` are what was chosen."""
 
-    def __init__(self, l2=10, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False, max_steps=1000,
-                 gradient_tolerance=1e-10, keys=None, alphas=None, cv=None, fit_intercept=None, max_iter=None, tol=None):
-        self.l2, self.folds, self.choose, self.choose_by, self.intercept = l2, folds, choose, choose_by, intercept
-        self.standardise, self.max_steps, self.gradient_tolerance, self.keys = standardise, max_steps, gradient_tolerance, keys
-        self.alphas, self.cv, self.fit_intercept, self.max_iter, self.tol = alphas, cv, fit_intercept, max_iter, tol
+    def __init__(self, l2=10, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False,
+                 max_steps=1000, gradient_tolerance=1e-10, keys=None, alphas=None, cv=None, fit_intercept=None,
+                 max_iter=None, tol=None):
+        keep(self, locals())
 
     def job(self, total):
         self.scale_ = total
@@ -514,11 +501,10 @@ class LassoCV(Path, Regressor):
 
     chosen, scale_ = 'l1', 1.0
 
-    def __init__(self, l1=10, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False, max_steps=1000,
-                 gradient_tolerance=1e-10, keys=None, alphas=None, cv=None, fit_intercept=None, max_iter=None, tol=None):
-        self.l1, self.folds, self.choose, self.choose_by, self.intercept = l1, folds, choose, choose_by, intercept
-        self.standardise, self.max_steps, self.gradient_tolerance, self.keys = standardise, max_steps, gradient_tolerance, keys
-        self.alphas, self.cv, self.fit_intercept, self.max_iter, self.tol = alphas, cv, fit_intercept, max_iter, tol
+    def __init__(self, l1=10, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False,
+                 max_steps=1000, gradient_tolerance=1e-10, keys=None, alphas=None, cv=None, fit_intercept=None,
+                 max_iter=None, tol=None):
+        keep(self, locals())
 
     def job(self, total):
         return {'objective': 'squared', 'l2': 0.0, 'l1': self.path('l1', total), **self.folds_job()}
@@ -553,10 +539,7 @@ class TweedieRegressor(PoissonRegressor):
 
     def __init__(self, power=1.5, l2='auto', l1=0.0, *, intercept=True, standardise=False, max_steps=1000,
                  gradient_tolerance=1e-10, keys=None, alpha=None, fit_intercept=None, max_iter=None, tol=None):
-        super().__init__(l2, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
-                         gradient_tolerance=gradient_tolerance, keys=keys, alpha=alpha, fit_intercept=fit_intercept,
-                         max_iter=max_iter, tol=tol)
-        self.power = power
+        keep(self, locals())
 
     def job(self, total):
         named = {0: 'squared', 1: 'poisson', 2: 'gamma'}.get(self.power)
@@ -570,10 +553,7 @@ class HuberRegressor(LinearModel):
 
     def __init__(self, delta='auto', l2='auto', l1=0.0, *, intercept=True, standardise=False, max_steps=1000,
                  gradient_tolerance=1e-10, keys=None, fit_intercept=None, max_iter=None, tol=None):
-        super().__init__(l2, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
-                         gradient_tolerance=gradient_tolerance, keys=keys, fit_intercept=fit_intercept,
-                         max_iter=max_iter, tol=tol)
-        self.delta = delta
+        keep(self, locals())
 
     alpha = None
 
@@ -586,11 +566,9 @@ class QuantileRegressor(LinearModel):
     smoothed near 0, by `epsilon`."""
 
     def __init__(self, tau=0.5, l2=0.0, l1=0.0, *, epsilon='auto', intercept=True, standardise=False, max_steps=1000,
-                 gradient_tolerance=1e-10, keys=None, quantile=None, alpha=None, fit_intercept=None, max_iter=None, tol=None):
-        super().__init__(l2, l1, intercept=intercept, standardise=standardise, max_steps=max_steps,
-                         gradient_tolerance=gradient_tolerance, keys=keys, alpha=alpha, fit_intercept=fit_intercept,
-                         max_iter=max_iter, tol=tol)
-        self.tau, self.epsilon, self.quantile = tau, epsilon, quantile
+                 gradient_tolerance=1e-10, keys=None, quantile=None, alpha=None, fit_intercept=None, max_iter=None,
+                 tol=None):
+        keep(self, locals())
 
     def job(self, total):
         return {'objective': 'quantile', 'l2': self.l2, 'l1': first_given(self.alpha, self.l1),
@@ -598,11 +576,12 @@ class QuantileRegressor(LinearModel):
 
     def score(self, X, y, sample_weight=None):
         """The share of the pinball loss that is explained, D²."""
-        return d2_pinball_score(y, self.predict(X), sample_weight=sample_weight, alpha=first_given(self.quantile, self.tau))
+        tau = first_given(self.quantile, self.tau)
+        return d2_pinball_score(y, self.predict(X), sample_weight=sample_weight, alpha=tau)
 
 
-ALL = (LogisticRegression, LogisticRegressionCV, OrdinalClassifier, MLPClassifier, MLPRegressor, LinearRegression, Ridge,
-       RidgeCV, Lasso, LassoCV, ElasticNet, PoissonRegressor, GammaRegressor, TweedieRegressor, HuberRegressor,
+ALL = (LogisticRegression, LogisticRegressionCV, OrdinalClassifier, MLPClassifier, MLPRegressor, LinearRegression,
+       Ridge, RidgeCV, Lasso, LassoCV, ElasticNet, PoissonRegressor, GammaRegressor, TweedieRegressor, HuberRegressor,
        QuantileRegressor)
 for kind in ALL:
     kind.__module__ = 'dml'

@@ -38,8 +38,8 @@ class Follower:
 
     @property
     def model(self):
-        """The live model: a Model, which the caller may keep. If the new one cannot be opened, the former one goes
-        on, with a warning."""
+        """The live model: a Model, which the caller may keep. If the new one cannot be opened, the former one stays
+        in use, with a warning."""
         live = os.readlink(self.link) if os.path.islink(self.link) else self.live
         if live not in (self.live, self.refused):
             with self.lock:
@@ -49,8 +49,8 @@ class Follower:
                         self.refused = None
                     except (_model.Error, OSError) as error:
                         self.refused = live
-                        warnings.warn(f'{self.path}: the model that went live cannot be opened, and {self.live} goes '
-                                      f'on: {error}', RuntimeWarning, 3)
+                        warnings.warn(f'{self.path}: the model that went live cannot be opened, and {self.live} stays '
+                                      f'in use: {error}', RuntimeWarning, 3)
         return self.opened
 
     def __getattr__(self, name):

@@ -21,8 +21,8 @@ class JobError(Error, ValueError):
 
 
 class Stopped(KeyboardInterrupt):
-    """Training was interrupted at a point from which it goes on: dml.resume(state), or the same call of
-    dml.train() again. `state` is the folder."""
+    """Training was interrupted at a step from which it can be resumed: by dml.resume(state), or by the same
+    call of dml.train(). `state` is the folder."""
 
     def __init__(self, text, state):
         super().__init__(text)

@@ -17,7 +17,7 @@ from dml._progress import Progress
 from dml._run import Run
 from dml._spool import BESIDE, Part
 
-SHORT_LIVED = object()  # a state folder for a call that nobody would go on with
+SHORT_LIVED = object()  # a state folder for a call that nobody would resume
 MEMORY = '/dev/shm'
 MEMORY_BYTES = 64 << 20  # so much data, at the most, is packed in memory for such a call
 KEPT_SECONDS = 7 * 24 * 3600  # so long a private folder of an interpreter that was killed waits for its call
@@ -36,7 +36,7 @@ class ConvergenceWarning(TrainingWarning):
 class Folder:
     """A state folder, with the job file and the data that came from memory in its folder `python`. One call at
     a time works in it. A private one is removed when nothing refers to it any more, unless the process is killed:
-    then the same call finds it, and goes on."""
+    then the same call finds it, and resumes the run."""
 
     def __init__(self, path, private):
         self.path, self.private, self.kept = os.path.abspath(path), private, False
@@ -115,7 +115,7 @@ def remove_old(root):
 
 
 def shape_of(data):
-    """What tells calls apart before the data is read: the program compares its content afterwards."""
+    """What identifies a call before its data is read. The program compares the content afterwards."""
     return (type(data).__name__, getattr(data, 'shape', None), [str(name) for name in getattr(data, 'columns', ())],
             str(data) if _job.is_paths(data) else '')
 
@@ -143,7 +143,7 @@ def train(data, label=None, *, test=None, holdout=None, weights=None, offsets=No
     progress : bool, optional
         Whether a line shows what is done. By default it does in a terminal and in a notebook.
     fresh : bool
-        A new run begins even where an unfinished one could go on.
+        A new run begins even if an unfinished one could be resumed.
     start : path, optional
         The model from whose parameters training starts.
     tag, note : str, optional
@@ -156,7 +156,7 @@ def train(data, label=None, *, test=None, holdout=None, weights=None, offsets=No
     JobError
         A key or the data is not as it must be.
     Stopped
-        Ctrl-C was pressed: dml.resume(state), or the same call, goes on.
+        Ctrl-C was pressed: dml.resume(state), or the same call, resumes the run.
     """
     job = _job.by_sections(keys)
     folder = folder_of(state, job, data, label)
@@ -172,9 +172,9 @@ def train(data, label=None, *, test=None, holdout=None, weights=None, offsets=No
 
 
 def resume(state, *, progress=None):
-    """Goes on with the run of a state folder that was stopped, or whose process was killed, and returns its Run."""
+    """Resumes the run of a state folder that was stopped, or whose process was killed, and returns its Run."""
     if not os.path.exists(os.path.join(state, 'python', 'job.conf')):
-        raise Error(f'{state} has no call of dml.train() to go on with', -69)
+        raise Error(f'{state} has no call of dml.train() that could be resumed', -69)
     with folder_of(state, {}, None, None) as folder:
         return run(folder, [], progress)
 
@@ -212,7 +212,7 @@ def spooled(folder, data, label, test, holdout, beside, job):
 
 
 def run(folder, options, progress):
-    """Runs the program to its end, and tells while it runs."""
+    """Runs the program to its end, and shows its progress."""
     warned = []
     call = _programs.Call('run', '--json', '--state', folder.path, *options, folder.job)
     lines = []
@@ -231,7 +231,8 @@ def run(folder, options, progress):
         call.stop()
         folder.keep()
         if isinstance(error, KeyboardInterrupt):
-            raise _programs.Stopped(f'training was stopped; dml.resume({folder.path!r}) goes on', folder.path) from None
+            raise _programs.Stopped(f'training was stopped; dml.resume({folder.path!r}) resumes it',
+                                    folder.path) from None
         raise
     if call.status:
         if call.status == _programs.STOPPED:
@@ -243,7 +244,7 @@ def run(folder, options, progress):
 
 
 def warn(warned, folder):
-    """What is not converged is told by one warning, however many lines it has."""
+    """A run that has not converged gets one warning, however many lines the program logs about it."""
     before, missed = 'not converged: ', []
     for text in warned:
         if text.startswith(before):

@@ -259,7 +259,7 @@ def an_interrupt_stops_where_resume_goes_on(folder):
     state = steps_begun(folder, process)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
-    assert process.returncode and f"dml.resume('{state}') goes on" in errors, errors
+    assert process.returncode and f"dml.resume('{state}') resumes it" in errors, errors
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         run = dml.resume(state)
@@ -329,10 +329,14 @@ def the_examples_of_the_manual_run(folder):
     names = {'frame': frame, 'rows': frame[['size', 'town']], 'y': frame['bought']}
     examples = [part.split('.Ed')[0] for part in page.split('.Bd -literal -offset indent\n')[1:]]
     assert len(examples) == 2
+    before = os.getcwd()
     os.chdir(folder)
-    for example in examples:
-        exec(example, names)
-    assert dml.open('people').predict(names['rows'][:2]).shape == (2,)
+    try:
+        for example in examples:
+            exec(example, names)
+    finally:
+        os.chdir(before)
+    assert dml.open(folder / 'people').predict(names['rows'][:2]).shape == (2,)
     shown = {name for name in dml.__all__ if name[0].isupper()} - {'Error', 'JobError', 'Model', 'Run', 'Stopped'}
     assert all(name in page or name == 'UnseenWarning' for name in shown), shown
 
@@ -349,6 +353,8 @@ def estimators_keep_the_contract_of_scikit_learn(folder):
     needs('sklearn', 'pandas')
     from sklearn.utils import estimator_checks
     cached(folder)
+    from dml import _estimators
+    assert sorted(kind.__name__ for kind in _estimators.ALL) == sorted(dml.ESTIMATORS)
     for estimator in dml.LogisticRegression(), dml.Ridge():
         for name in QUICK_CHECKS:
             with warnings.catch_warnings():
