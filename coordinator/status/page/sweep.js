@@ -2,10 +2,9 @@
 
 const SPREAD = { width: 420, height: 220, left: 62, right: 16, top: 12, bottom: 34 };
 
-/* The standard deviation of the folds, of which a score has that of their mean; 0 if there is none.
- */
-const deviationOf = ({ folds }, { score }) =>
-  folds && isNumber(score.standard_error) ? score.standard_error * Math.sqrt(folds) : 0;
+/* The standard error of the mean over the folds, by which `choose = one_se` decides; 0 if there is
+ * none. */
+const errorOf = ({ score }) => isNumber(score.standard_error) ? score.standard_error : 0;
 
 /* What the chart of a sweep shows: rows by l2, or by l1 if only that varies, and where each is
  * drawn. Null if there are fewer than two places. */
@@ -16,8 +15,8 @@ function sweepScales(sweep) {
   if (new Set(places).size < 2) return null;
   const { width, height, left, right, top, bottom } = SPREAD;
   const least = Math.min(...places), most = Math.max(...places);
-  const scale = linearScale(Math.min(...rows.map(row => row.score.mean - deviationOf(sweep, row))),
-                            Math.max(...rows.map(row => row.score.mean + deviationOf(sweep, row))),
+  const scale = linearScale(Math.min(...rows.map(row => row.score.mean - errorOf(row))),
+                            Math.max(...rows.map(row => row.score.mean + errorOf(row))),
                             false);
   const across = width - left - right - 16;
   return {
@@ -38,9 +37,9 @@ function sweepCurves({ axis, rows, xOf, yOf }) {
     `${i ? 'L' : 'M'}${xOf(row[axis]).toFixed(1)} ${yOf(row.score.mean).toFixed(1)}`).join('') }));
 }
 
-/* A dot for a row, with its deviation on each side. */
-function sweepDot(sweep, { axis, xOf, yOf }, row) {
-  const { mean } = row.score, spread = deviationOf(sweep, row), x = xOf(row[axis]);
+/* A dot for a row, with its standard error on each side. */
+function sweepDot({ axis, xOf, yOf }, row) {
+  const { mean } = row.score, spread = errorOf(row), x = xOf(row[axis]);
   const line = `M${x} ${yOf(mean - spread)}V${yOf(mean + spread)}`;
   return [...spread ? [drawn('path', { class: 'spread', d: line })] : [],
           drawn('circle', { class: row.chosen ? 'inforce' : 'dot', cx: x, cy: yOf(mean),
@@ -65,13 +64,13 @@ function sweepChart(sweep, by) {
   const scales = sweepScales(sweep);
   if (!scales) return [];
   const over = !sweep.folds ? ' on the holdout'
-    : ', the mean of the folds with a standard deviation of them on each side';
+    : ', the mean of the folds with its standard error on each side';
   return [
     make('div', { className: 'curves', style: 'padding: 0 12px' },
       drawn('svg', { 'viewBox': `0 0 ${SPREAD.width} ${SPREAD.height}`, 'role': 'img',
                      'style': 'max-width: 560px', 'aria-label': `${by} by ${scales.axis}` },
         ...sweepAxes(scales), ...sweepCurves(scales),
-        ...scales.rows.flatMap(row => sweepDot(sweep, scales, row)))),
+        ...scales.rows.flatMap(row => sweepDot(scales, row)))),
     noteBelow(`${by}${over}; the larger dot is the value that was chosen`)];
 }
 
@@ -87,7 +86,7 @@ function sweepColumns(sweep, by) {
   return [
     ...keys.map(key => [key, row => figure(row[key])]),
     [by + over, row => figure(score(row).mean)],
-    ...folds ? [['± error', row => figure(score(row).standard_error, 2)]] : [],
+    ...folds ? [['std error', row => figure(score(row).standard_error, 2)]] : [],
     ...some('nonzero') ? [['nonzero', row => integer(row.nonzero)]] : [],
     ['run', row => integer(row.run)],
     ['', row => fate(row).filter(Boolean).join(', ')]];
