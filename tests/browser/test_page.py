@@ -122,6 +122,31 @@ def two_hundred_replicas_and_ten_thousand_steps_are_shown(mock, page):
 
 
 @in_browser
+def on_paper_tables_are_whole_and_dark_colours_are_not_used(mock, page):
+    tab = page(mock(step=40, replicas=60, events=EVENTS * 20, earlier=30, run=40))
+    cut = "[...document.querySelectorAll('.scroll, .events')]" \
+          ".filter(e => e.offsetHeight && e.scrollHeight > e.clientHeight + 1).length"
+    assert tab.run(cut) >= 3, 'on a screen long tables scroll'
+    tab.call('Emulation.setEmulatedMedia', media='print',
+             features=[{'name': 'prefers-color-scheme', 'value': 'dark'}])
+    settle(tab)
+    assert tab.run(cut) == 0
+    tab.resize(720)  # of A4 with margins
+    settle(tab)
+    assert tab.run('document.documentElement.scrollWidth') <= 720, 'no column is cut off'
+    assert tab.run("getComputedStyle(document.body).color") == 'rgb(23, 33, 43)'
+
+
+@in_browser
+def the_loss_itself_is_shown_first(mock, page):
+    tab = page(mock(step=40))
+    assert tab.text('loss-title') == 'Loss F' and tab.run("known.lossAs") == 'itself'
+    tab.run("document.querySelector('input[name=loss][value=above]').click()")
+    settle(tab)
+    assert tab.text('loss-title') == 'Loss above the lowest', tab.text('loss-title')
+
+
+@in_browser
 def what_is_not_known_is_shown_as_such(mock, page):
     tab = page(mock(step=0, nulls=True, state='setting up', loss_shift=-1))
     shown_in_every_way(tab)
@@ -444,10 +469,11 @@ def the_values_of_a_sweep_are_a_table(mock, page):
                      sweep_row(0, None, False, run=None)]
     tab.until("document.querySelectorAll('.sweep tr').length == 4")
     assert tab.run(rows) == [
-        ['l2', 'average precision, mean of 3 folds', '± error', 'run', ''],
+        ['l2', 'average precision, mean of 3 folds', 'std error', 'run', ''],
         ['0.1', '0.75', '0.013', '4', ''], ['0.01', '0.875', '0.013', '4', 'chosen'],
         ['0', '–', '0.013', '–', '']], tab.run(rows)
-    assert tab.run("document.querySelectorAll('.spread').length") == 2, 'deviations over the folds'
+    assert tab.run("document.querySelectorAll('.spread').length") == 2, 'standard errors of the means'
+    assert tab.run('errorOf(known.status.sweep.path[0])') == .0125, 'as the table has it'
     assert tab.run("document.querySelectorAll('.curves .inforce').length") == 1, 'what was chosen'
     job.outcome = {'sweep': {**sweep, 'folds': 0, 'choose_by': 'loss', 'path': [
         sweep_row(.1, .5, False, l1=.25, nonzero=1234), sweep_row(.1, .25, True, nonzero=7)]}}

@@ -211,6 +211,8 @@ def the_list_of_folders_shows_what_is_live_and_fits_every_width(folder):
             tab.resize(width)
             assert tab.run('document.documentElement.scrollWidth') <= width, width
         assert all('macro_' not in text for text in texts), texts
+        icon = tab.run("document.querySelector('link[rel=icon]').href")
+        assert icon.startswith('data:'), 'else the browser asks for /favicon.ico, which there is not'
         box = tab.run("document.querySelector('polyline').getBoundingClientRect().width")
         assert box > 200 and not tab.errors, (box, tab.errors)
         tab.close()
@@ -228,10 +230,10 @@ def the_loss_on_the_holdout_stands_beside_f_and_its_best_step_is_marked(folder):
     tab = tabs.open(report.as_uri())
     tab.until('known.steps.last > 0')
     settle(tab)
-    assert tab.text('shown') == f'○best on the holdout: step {best}', tab.text('shown')
-    tab.run("document.querySelector('input[name=loss][value=itself]').click()")
+    assert tab.text('shown') == f'○best on the holdout: step {best}loss on the holdout', tab.text('shown')
+    tab.run("document.querySelector('input[name=loss][value=above]').click()")
     settle(tab)
-    assert tab.text('shown').endswith('loss on the holdout'), tab.text('shown')
+    assert tab.text('shown') == f'○best on the holdout: step {best}', tab.text('shown')
     shown_in_every_way(tab)
     assert not tab.errors, tab.errors
     tab.close()

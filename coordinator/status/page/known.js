@@ -6,7 +6,7 @@ const known = {
   events: [], eventsNext: 0, eventsSeen: 0,
   runs: [], sweeps: [], invocations: [], runsAt: 0,
   overlays: new Map(), stepHovered: null, replicaChosen: null,
-  lossAs: 'above', axis: 'step', epochAxis: 'step',
+  lossAs: 'itself', axis: 'step', epochAxis: 'step',
   epochs: new Steps(), nextEpoch: 0,   // of minibatches: the number of an epoch is that of a step
   epochHovered: null,
   weights: [], weightsOf: null,   // the hash of their model
