@@ -122,20 +122,17 @@ static bool is_open(const struct device *device, const struct device_found *foun
            !strcmp(device_name(device), device_describe(found->kind, found->number, &bytes));
 }
 
-static int open_anew(const struct device_wish *wish, const struct device_found *found,
-                     struct device **device) {
-    let_go(device);
-    int code = device_open(found->kind, found->number, device);
-    if (!code)
-        code = wish->prove(*device);
-    if (!code)
-        log_info("computes on %s", device_name(*device));
-    return code;
-}
-
 static int open_and_use(const struct device_wish *wish, const struct device_found *found,
                         struct device **device) {
-    int code = is_open(*device, found) ? 0 : open_anew(wish, found, device);
+    int code = 0;
+    if (!is_open(*device, found)) {
+        let_go(device);
+        code = device_open(found->kind, found->number, device);
+        if (!code)
+            code = wish->prove(*device);
+        if (!code)
+            log_info("computes on %s", device_name(*device));
+    }
     if (!code && wish->use)
         code = wish->use(wish->context, *device);
     if (code)
@@ -143,32 +140,22 @@ static int open_and_use(const struct device_wish *wish, const struct device_foun
     return code;
 }
 
-/* Why no GPU is looked for, however many there are; NULL: one is. */
-static const char *objection(const struct device_wish *wish) {
-    if (wish->cannot)
-        return wish->cannot;
-    return wish->pays || emulates() ? NULL : "the work is too small for a GPU to pay";
-}
-
-/* Whether it is of interest that a GPU was not looked for: here may be one. */
-static enum log_level interest(void) {
-    return access("/dev/nvidiactl", F_OK) ? LOG_DEBUG : LOG_INFO;
-}
-
 /* Looking for a GPU wakes the driver, which may take seconds: only work that wants one waits. */
 static int choose_freely(const struct device_wish *wish, struct device **device) {
     struct device_found found;
-    const char *small = objection(wish);
-    char *why = small ? memory_copy_string(small) : device_find_auto(wish->index, &found);
+    /* Why no GPU is looked for, however many there are; NULL: one is. */
+    const char *unsuited = wish->cannot               ? wish->cannot
+                           : wish->pays || emulates() ? NULL
+                                                      : "the work is too small for a GPU to pay";
+    char *why = unsuited ? memory_copy_string(unsuited) : device_find_auto(wish->index, &found);
     if (why) {
+        /* That none was looked for is of interest where there may be one. */
+        const bool interesting = unsuited ? !access("/dev/nvidiactl", F_OK) : found.any;
         let_go(device);
         /* What is said of the processor is said once for each reason. */
         static char said[512];
         if (strncmp(why, said, sizeof said - 1) != 0)
-            log_at(small       ? interest()
-                   : found.any ? LOG_INFO
-                               : LOG_DEBUG,
-                   "computes on the CPU: %s", why);
+            log_at(interesting ? LOG_INFO : LOG_DEBUG, "computes on the CPU: %s", why);
         snprintf(said, sizeof said, "%s", why);
     } else if (open_and_use(wish, &found, device)) {
         log_warning("computes on the CPU, as the device cannot be used: %s", error_text());

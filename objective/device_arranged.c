@@ -107,20 +107,15 @@ static void place_values(const uint32_t *number, const struct rows *rows, uint32
         }
 }
 
-static void device_columns_make_room(struct device_columns *columns, size_t values) {
-    size_t most = 4 * values + 1; /* as many columns as values */
-    if (!columns->number)
-        columns->number = memory_new(columns->features, sizeof *columns->number);
-    if (most <= columns->capacity)
-        return;
-    columns->list = memory_resize(columns->list, most, sizeof *columns->list);
-    columns->capacity = most;
-}
-
 const void *device_columns_list(struct device_columns *columns, const struct rows *rows,
                                 uint32_t *count, size_t *bytes) {
-    size_t values = rows->start[rows->count];
-    device_columns_make_room(columns, values);
+    size_t values = rows->start[rows->count], most = 4 * values + 1; /* as many columns as values */
+    if (!columns->number)
+        columns->number = memory_new(columns->features, sizeof *columns->number);
+    if (most > columns->capacity) {
+        columns->list = memory_resize(columns->list, most, sizeof *columns->list);
+        columns->capacity = most;
+    }
     uint32_t *column = columns->list, *start = column + values;
     *count = find_columns(columns->number, rows, column, start);
     assert(*count <= values && *count <= columns->features);

@@ -111,18 +111,13 @@ void device_group_release(struct device *device, struct device_group *group) {
     *group = (struct device_group){0};
 }
 
-/* The size of the next slab, for at least so many bytes. */
-static uint64_t next_slab(const struct device_chunks *chunks, uint64_t bytes) {
-    uint64_t slab = chunks->settings.bytes - chunks->left;
-    slab = slab < SLAB_BYTES_MIN ? SLAB_BYTES_MIN : slab > SLAB_BYTES_MAX ? SLAB_BYTES_MAX : slab;
-    slab = slab > chunks->left ? chunks->left : slab;
-    return slab > bytes ? slab : bytes;
-}
-
 /* Begins a slab if there is room for it: other users of the device may have taken memory since it
  * was shared out. It is no error if the device has no memory for it, as chunks need not stay. */
 static int begin_slab(struct device_chunks *chunks, uint64_t bytes) {
-    uint64_t slab = next_slab(chunks, bytes);
+    uint64_t slab = chunks->settings.bytes - chunks->left;
+    slab = slab < SLAB_BYTES_MIN ? SLAB_BYTES_MIN : slab > SLAB_BYTES_MAX ? SLAB_BYTES_MAX : slab;
+    slab = slab > chunks->left ? chunks->left : slab;
+    slab = slab > bytes ? slab : bytes;
     if (chunks->full || slab > chunks->left)
         return 0;
     uint64_t room = device_room(chunks->device);
@@ -230,16 +225,6 @@ static struct device_chunk chunk_at(const struct coming *coming) {
 }
 
 /* What is arranged follows the image. */
-static int arrange(struct device_chunks *chunks, const struct coming *coming,
-                   struct device_chunk *chunk) {
-    int code = device_room_reserve(chunks->device, &chunks->scratch,
-                                   device_arrange_scratch(&coming->arrangement, &coming->rows));
-    return code ? code
-                : device_arrange(&chunks->bundle, &coming->rows, &coming->arrangement,
-                                 chunks->scratch.memory, coming->memory + coming->image.bytes,
-                                 chunk);
-}
-
 static int put_image(struct device_chunks *chunks, const struct coming *coming,
                      struct device_chunk *chunk) {
     const struct image *image = &coming->image;
@@ -247,7 +232,13 @@ static int put_image(struct device_chunks *chunks, const struct coming *coming,
     for (size_t i = 0; i < ARRAYS && !code; i++)
         code = device_bundle_put(&chunks->bundle, coming->memory + image->array[i].at,
                                  image->array[i].from, image->array[i].bytes);
-    return code || !coming->arranged ? code : arrange(chunks, coming, chunk);
+    if (code || !coming->arranged)
+        return code;
+    code = device_room_reserve(chunks->device, &chunks->scratch,
+                               device_arrange_scratch(&coming->arrangement, &coming->rows));
+    return code ? code
+                : device_arrange(&chunks->bundle, &coming->rows, &coming->arrangement,
+                                 chunks->scratch.memory, coming->memory + image->bytes, chunk);
 }
 
 static int put_words(struct device_chunks *chunks, const uint32_t *words, uint64_t count,
@@ -410,16 +401,6 @@ static int load_rows(struct loading *loading, uint32_t number) {
     return code;
 }
 
-static int load_chunk(struct loading *loading, uint32_t number) {
-    const struct seen *seen = seen_at(loading->chunks, number);
-    if (!seen->stays)
-        return load_rows(loading, number);
-    loading->ended = !has_room(loading, seen->chunk.rows, seen->chunk.columns, seen->dense);
-    if (!loading->ended)
-        append(loading, &seen->chunk, seen->dense);
-    return 0;
-}
-
 int device_chunks_load(struct device_chunks *chunks, uint32_t first, uint32_t count,
                        const struct device_group_limit *limit, struct device_group *group) {
     struct loading loading = {.chunks = chunks, .limit = limit, .group = group};
@@ -428,8 +409,16 @@ int device_chunks_load(struct device_chunks *chunks, uint32_t first, uint32_t co
     group->count = group->rows_most = group->by_column = 0;
     group->rows = group->values = group->values_most = group->columns = 0;
     group->columns_most = 0;
-    for (uint32_t i = 0; i < count && !code && !loading.ended; i++)
-        code = load_chunk(&loading, first + i);
+    for (uint32_t i = 0; i < count && !code && !loading.ended; i++) {
+        const struct seen *seen = seen_at(chunks, first + i);
+        if (!seen->stays) {
+            code = load_rows(&loading, first + i);
+            continue;
+        }
+        loading.ended = !has_room(&loading, seen->chunk.rows, seen->chunk.columns, seen->dense);
+        if (!loading.ended)
+            append(&loading, &seen->chunk, seen->dense);
+    }
     if (!code)
         code = device_bundle_flush(&chunks->bundle);
     uint64_t bytes = group->count * sizeof *group->chunks;

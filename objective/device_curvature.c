@@ -63,24 +63,21 @@ static struct curvature_model model_of(const struct objective_shape *shape, uint
     return model;
 }
 
-/* A multiple of the depth, and of the entries of a row; as many entries as fit into `bytes`. */
-static uint32_t stride_of(const struct curvature_model *model, uint64_t bytes) {
-    uint64_t pairs = (uint64_t)model->weights * model->weights;
-    uint64_t least = (uint64_t)CURVATURE_DEPTH * entries_each(model);
-    uint64_t entries = bytes / ((model->columns + pairs) * sizeof(double));
-    entries = entries > SLAB_ENTRIES_MAX ? SLAB_ENTRIES_MAX : entries;
-    return (uint32_t)(entries < least ? least : entries - entries % least);
-}
-
+/* A slab has as many entries as fit into `bytes`: a multiple of the depth, and of the entries of a
+ * row. */
 static int make_slab(struct device_curvature *curvature, uint64_t bytes) {
     const struct curvature_model *model = &curvature->model;
-    uint64_t stride = stride_of(model, bytes), pairs = (uint64_t)model->weights * model->weights;
+    uint64_t pairs = (uint64_t)model->weights * model->weights;
+    uint64_t least = (uint64_t)CURVATURE_DEPTH * entries_each(model);
+    uint64_t stride = bytes / ((model->columns + pairs) * sizeof(double));
+    stride = stride > SLAB_ENTRIES_MAX ? SLAB_ENTRIES_MAX : stride;
+    stride = stride < least ? least : stride - stride % least;
     curvature->stride = (uint32_t)stride;
     int code =
         device_new(curvature->device, stride * model->columns * sizeof(double), &curvature->left);
-    if (!code)
-        code = device_new(curvature->device, stride * pairs * sizeof(double), &curvature->seconds);
-    return code;
+    return code ? code
+                : device_new(curvature->device, stride * pairs * sizeof(double),
+                             &curvature->seconds);
 }
 
 int device_curvature_new(struct device *device, const struct objective_shape *shape,

@@ -306,13 +306,6 @@ static int open_set(struct shell *shell, const struct replica_setup *setup) {
 
 /* ---- actions ---- */
 
-/* What is wrong shows when the rows are used, or afterwards (settle()). */
-static void look(struct shell *shell, const struct computation *computation) {
-    const uint32_t below = computation->tiles_below;
-    if (set_look(shell->set, computation->first - below, computation->count))
-        error_clear();
-}
-
 static void carry_out(struct shell *shell, const struct action *action, int64_t now_ns,
                       struct outbox *out) {
     switch (action->kind) {
@@ -334,7 +327,10 @@ static void carry_out(struct shell *shell, const struct action *action, int64_t 
         break;
     case ACTION_COMPUTE:
         assert(shell->workers && !shell->device_failed);
-        look(shell, &action->computation);
+        /* What is wrong shows when the rows are used, or afterwards (settle()). */
+        if (set_look(shell->set, action->computation.first - action->computation.tiles_below,
+                     action->computation.count))
+            error_clear();
         workers_compute(shell->workers, &action->computation);
         break;
     case ACTION_STOP:

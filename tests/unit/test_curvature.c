@@ -569,6 +569,34 @@ static void without_a_triangle_only_the_totals_are_found(void **state) {
     free(canned);
 }
 
+/* A row of the list of forms; wire/kinds.def names it. */
+extern const struct second_form second_expected;
+
+static void expected_second_derivatives_do_not_depend_on_labels(void **state) {
+    (void)state;
+    unsigned losses = 0;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++) {
+        double sampled[2], expected[2];
+        if (!objective_of(shapes[s].kind)->expected)
+            continue;
+        struct canned *canned = canned_new(shapes[s], false, VALUE_FLOAT, NULL, 3);
+        struct objective_sample sample = sample_of(canned);
+        for (int i = 0; i < 2; i++) {
+            sampled[i] = curve(canned, &sample, 1, NULL).trace;
+            sample.form = &second_expected;
+            expected[i] = curve(canned, &sample, 1, NULL).trace;
+            sample.form = &second_sampled;
+            for (size_t row = 0; row < CANNED_ROWS; row++)
+                canned->label[row] *= 3;
+        }
+        assert_true(expected[0] > 0 && fabs(expected[1] - expected[0]) <= 1e-9 * expected[0]);
+        assert_true(fabs(sampled[1] - sampled[0]) > 0.1 * sampled[0]);
+        losses++;
+        free(canned);
+    }
+    assert_int_equal(losses, 2); /* gamma and tweedie */
+}
+
 static int set_up(void **state) {
     (void)state;
     numeric_setup();
@@ -588,6 +616,7 @@ SUITE(curvature) {
         cmocka_unit_test(a_list_may_change_between_evaluations),
         cmocka_unit_test(a_bound_that_does_not_hold_is_told),
         cmocka_unit_test(one_row_and_no_row_are_blocks),
+        cmocka_unit_test(expected_second_derivatives_do_not_depend_on_labels),
         cmocka_unit_test(without_a_triangle_only_the_totals_are_found),
     };
     return cmocka_run_group_tests_name("curvature", tests, set_up, NULL);
