@@ -3,10 +3,8 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,22 +102,13 @@ static void environment_init(struct environment *environment, const struct publi
 }
 
 /* The command's standard output is our standard error: only the result is printed on our standard
- * output. Its standard input is empty: ours may be data, or the rest of the script that called us.
- * In a session of its own it can be ended with all that it has started, and a question at the
- * terminal fails instead of waiting for ever. */
+ * output. In a session of its own it can be ended with all that it has started, and a question at
+ * the terminal fails instead of waiting for ever. */
 static int spawn(const char *command, char *const *environment, pid_t *child) {
     char *arguments[] = {(char *)"sh", (char *)"-c", (char *)(uintptr_t)command, NULL};
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
-    loop_child_attributes(&attributes, POSIX_SPAWN_SETSID);
-    int failed = posix_spawn(child, "/bin/sh", &actions, &attributes, arguments, environment);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    errno = failed;
-    return failed ? error_set_errno(ERROR_UNAVAILABLE, "cannot start on_publish") : 0;
+    const struct loop_child how = {.output = STDERR_FILENO, .errors = -1, .session = true};
+    errno = loop_spawn("/bin/sh", arguments, environment, &how, child);
+    return errno ? error_set_errno(ERROR_UNAVAILABLE, "cannot start on_publish") : 0;
 }
 
 /* Runs on_publish, if there is one. It runs after the link has changed, so that the command finds

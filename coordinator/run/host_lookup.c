@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -155,20 +154,6 @@ static bool read_answer(int descriptor, char *text) {
     }
 }
 
-static int spawn(char *const arguments[], int output, pid_t *pid) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    loop_child_attributes(&attributes, POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setpgroup(&attributes, 0);
-    int failed = posix_spawnp(pid, arguments[0], &actions, &attributes, arguments, environ);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
-    return failed;
-}
-
 /* What the command prints on standard output. Free it. */
 static int ask(char *const arguments[], char **answer) {
     int ends[2], status = 0;
@@ -176,7 +161,8 @@ static int ask(char *const arguments[], char **answer) {
     *answer = NULL;
     if (pipe2(ends, O_CLOEXEC))
         return error_set_errno(ERROR_UNAVAILABLE, "cannot make a pipe");
-    errno = spawn(arguments, ends[1], &pid);
+    const struct loop_child how = {.output = ends[1], .errors = -1};
+    errno = loop_spawn(arguments[0], arguments, environ, &how, &pid);
     close(ends[1]);
     if (errno) {
         int code = error_set_errno(ERROR_UNAVAILABLE, "cannot run %s", arguments[0]);

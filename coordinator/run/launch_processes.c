@@ -6,7 +6,6 @@
 #include <event2/event.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,15 +32,10 @@ const char *launch_program(enum role role) {
 }
 
 /* Rules for failpoints that act more than once are for the first workers only: when one of them was
- * replaced, they have done their work, and the new worker shall not die of them again.
- *
- * posix_spawn(), not fork(). This process has threads: if one of them holds a lock (that of malloc,
- * say) while another forks, the child may wait for that lock for ever. And fork() copies the page
- * tables of all mapped data. */
+ * replaced, they have done their work, and the new worker shall not die of them again. */
 int launch_spawn(const struct launch *launch, char **arguments, int output, int errors,
                  bool session, pid_t *pid) {
-    posix_spawn_file_actions_t actions;
-    posix_spawnattr_t attributes;
+    const struct loop_child how = {.output = output, .errors = errors, .session = session};
     const bool every = !launch->restarted || getenv("DML_FAILPOINT_ONCE");
     size_t count = names_count(environ), kept = 0;
     char **variables = memory_new(count + 1, sizeof *variables); /* the strings are not owned */
@@ -49,16 +43,7 @@ int launch_spawn(const struct launch *launch, char **arguments, int output, int 
         if (every || strncmp(environ[i], "DML_FAILPOINT=", 14) != 0)
             variables[kept++] = environ[i];
     assert(kept <= count && arguments[0]);
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-    posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-    if (errors >= 0)
-        posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
-    loop_child_attributes(&attributes, session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP);
-    posix_spawnattr_setpgroup(&attributes, 0); /* Ctrl-C goes to the coordinator alone */
-    int failed = posix_spawnp(pid, arguments[0], &actions, &attributes, arguments, variables);
-    posix_spawn_file_actions_destroy(&actions);
-    posix_spawnattr_destroy(&attributes);
+    int failed = loop_spawn(arguments[0], arguments, variables, &how, pid);
     free(variables);
     return failed;
 }

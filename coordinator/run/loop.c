@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -263,6 +264,27 @@ void loop_child_attributes(posix_spawnattr_t *attributes, int flags) {
                              (short)(flags | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF));
     posix_spawnattr_setsigmask(attributes, &none);
     posix_spawnattr_setsigdefault(attributes, &standard);
+}
+
+/* posix_spawn(), not fork(). This process has threads: if one of them holds a lock (that of malloc,
+ * say) while another forks, the child may wait for that lock for ever. And fork() copies the page
+ * tables of all mapped data. */
+int loop_spawn(const char *program, char *const *arguments, char *const *environment,
+               const struct loop_child *how, pid_t *child) {
+    posix_spawn_file_actions_t actions;
+    posix_spawnattr_t attributes;
+    assert(program && arguments[0] && how->output >= 0);
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    posix_spawn_file_actions_adddup2(&actions, how->output, STDOUT_FILENO);
+    if (how->errors >= 0)
+        posix_spawn_file_actions_adddup2(&actions, how->errors, STDERR_FILENO);
+    loop_child_attributes(&attributes, how->session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    int failed = posix_spawnp(child, program, &actions, &attributes, arguments, environment);
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    return failed;
 }
 
 static void on_child(evutil_socket_t number, short what, void *context) {

@@ -69,6 +69,19 @@ int loop_finish(struct loop *loop, struct loop_work *work);
  * them. */
 void loop_child_attributes(posix_spawnattr_t *attributes, int flags);
 
+/* Where the standard output of a child goes, and its standard error (−1: where ours goes). Its
+ * standard input is empty: ours may be data, or the rest of the script that called us. It leads a
+ * session of its own, or only a group, so that Ctrl-C goes to the coordinator alone. */
+struct loop_child {
+    int output, errors;
+    bool session;
+};
+
+/* Starts `program`, which is looked for in PATH unless it has a slash. Returns 0 or a value of
+ * errno. */
+int loop_spawn(const char *program, char *const *arguments, char *const *environment,
+               const struct loop_child *how, pid_t *child);
+
 /* Turns the loop until the child has ended; *status is that of waitpid(). The child leads a group
  * of its own. A signal that ends this process meanwhile is passed on to the group, which is killed
  * if it does not end within two seconds. Not from within a handler. */
