@@ -426,11 +426,7 @@ static void downpour_checkpoint(const void *row, struct optimizer_checkpoint *ch
 
 static void downpour_serialize(struct codec *codec, void *row) {
     struct downpour *d = row;
-    uint32_t stage = d->stage;
-    assert(!codec->out || stage < DOWNPOUR_STAGES);
-    serialize_u32(codec, &stage);
-    serialize_fails_if(codec, stage >= DOWNPOUR_STAGES);
-    d->stage = stage;
+    d->stage = serialize_enum(codec, d->stage, DOWNPOUR_STAGES);
     serialize_bool(codec, &d->closing);
     serialize_u64(codec, &d->epoch);
     serialize_u64(codec, &d->minibatch);
@@ -443,7 +439,7 @@ static void downpour_serialize(struct codec *codec, void *row) {
         serialize_u64(codec, &d->best_epoch);
     serialize_held(codec, &d->best);
     serialize_bool(codec, &d->at_best);
-    serialize_fails_if(codec, stage != DOWNPOUR_OVER && !d->settings.epochs);
+    serialize_fails_if(codec, d->stage != DOWNPOUR_OVER && !d->settings.epochs);
 }
 
 const struct optimizer_row downpour_row = {

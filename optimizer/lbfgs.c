@@ -224,15 +224,7 @@ static void evaluate_on_holdout(struct lbfgs *o) {
     assert(o->settings.patience && o->best.step <= o->step);
     o->holdout = o->trial_holdout;
     if (first || o->holdout.loss < o->best.holdout.loss)
-        o->best = (struct optimizer_point){.step = o->step,
-                                           .loss = o->loss,
-                                           .gradient_max = o->gradient_max,
-                                           .holdout = o->holdout,
-                                           .nonzero = o->nonzero,
-                                           .at_bound = o->at_bound,
-                                           .gap_bound = o->gap_bound,
-                                           .gap_estimate = o->gap_estimate,
-                                           .norms = o->norms};
+        o->best = lbfgs_point(o);
     else
         o->leaves_best = o->best.step + 1 == o->step;
     assert(o->best.step <= o->step && (o->best.step == o->step || !first));

@@ -50,6 +50,8 @@ static double steepness_in(double curvature, double metric) {
     return steepness > 0 && steepness < 1 ? steepness : 1;
 }
 
+static const struct gap_row *row_of(const struct lbfgs *o);
+
 /* It is not told. */
 static const struct gap_row unknown = {.sums = 0};
 
@@ -149,43 +151,29 @@ static const struct gap_row by_l2 = {.sums = 1,
 
 /* ---- columns tell it: one sum for each second derivative to divide by ---- */
 
-static void add_second(const struct lbfgs *o, uint8_t gradient, double second,
-                       struct bytes *program) {
-    program_add(program, &(struct operation){.code = OPERATION_GAP,
-                                             .a = gradient,
-                                             .alpha = second,
-                                             .beta = o->settings.l2,
-                                             .gamma = o->settings.gap.bias_share});
-}
-
-static void add_metric(const struct lbfgs *o, bool step, struct bytes *program) {
-    if (step)
-        program_add(program, &(struct operation){.code = OPERATION_METRIC,
-                                                 .a = REGISTER_T,
-                                                 .b = REGISTER_X,
-                                                 .alpha = o->settings.gap.second,
-                                                 .beta = o->settings.l2,
-                                                 .gamma = o->settings.gap.bias_share});
-}
-
 static void add_columns(const struct lbfgs *o, uint8_t gradient, bool step, struct bytes *program) {
-    add_second(o, gradient, o->settings.gap.second, program);
-    add_metric(o, step, program);
-}
-
-static void add_both(const struct lbfgs *o, uint8_t gradient, bool step, struct bytes *program) {
-    add_second(o, gradient, o->settings.gap.second, program);
-    add_second(o, gradient, second_typical(o), program);
-    add_metric(o, step, program);
+    const double second[] = {o->settings.gap.second, second_typical(o)};
+    struct operation operation = {.code = OPERATION_GAP,
+                                  .a = gradient,
+                                  .beta = o->settings.l2,
+                                  .gamma = o->settings.gap.bias_share};
+    for (uint32_t i = 0; i < row_of(o)->sums; i++) {
+        operation.alpha = second[i];
+        program_add(program, &operation);
+    }
+    if (!step)
+        return;
+    operation.code = OPERATION_METRIC;
+    operation.a = REGISTER_T;
+    operation.b = REGISTER_X;
+    operation.alpha = second[0];
+    program_add(program, &operation);
 }
 
 static double measured_by_columns(const struct lbfgs *o, const double *sums, double square) {
-    (void)o, (void)square;
-    return 0.5 * sums[0] * COLUMNS_FACTOR;
-}
-
-static double measured_by_both(const struct lbfgs *o, const double *sums, double square) {
-    return fmax(measured_by_columns(o, sums, square), 0.5 * sums[1]);
+    (void)square;
+    double gap = 0.5 * sums[0] * COLUMNS_FACTOR;
+    return row_of(o)->sums > 1 ? fmax(gap, 0.5 * sums[1]) : gap;
 }
 
 /* A step that the columns have more curvature for than F has tells how nearly collinear they are.
@@ -208,8 +196,8 @@ static const struct gap_row by_columns = {.sums = 1,
 static const struct gap_row by_both = {.sums = 2,
                                        .metrics = 1,
                                        .factor = COLUMNS_FACTOR,
-                                       .add = add_both,
-                                       .measured = measured_by_both,
+                                       .add = add_columns,
+                                       .measured = measured_by_columns,
                                        .steepness = shown_to_columns,
                                        .estimate = estimate_by_columns};
 

@@ -205,6 +205,9 @@ void lbfgs_take_last_gap(struct lbfgs *o);
 
 /* ---- lbfgs_state.c ---- */
 
+/* x, with the figures that it was accepted with. */
+struct optimizer_point lbfgs_point(const struct lbfgs *o);
+
 /* Keeps F at an accepted point, for what the loss tolerance compares it with. */
 void lbfgs_note_loss(struct lbfgs *o);
 

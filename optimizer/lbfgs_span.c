@@ -521,20 +521,14 @@ static double common_fall(const struct lbfgs *o) {
 
 static void common_serialize(struct codec *codec, struct lbfgs *o) {
     struct common *common = &o->common;
-    uint32_t stage = common->stage, ends = common->ends, asked = common->asked;
     window_serialize(codec, &common->window);
     serialize_fails_if(codec, common->window.most != o->settings.directions);
     if (!o->plan.numbers[0])
         return;
     span_serialize(codec, &common->span);
-    serialize_u32(codec, &stage);
-    serialize_u32(codec, &ends);
-    serialize_fails_if(codec, stage > COMMON_DERIVATIVES || ends >= REASONS);
-    common->stage = stage;
-    common->ends = ends;
-    serialize_u32(codec, &asked);
-    serialize_fails_if(codec, asked > SPAN_SECOND);
-    common->asked = asked;
+    common->stage = serialize_enum(codec, common->stage, COMMON_STAGES);
+    common->ends = serialize_enum(codec, common->ends, REASONS);
+    common->asked = serialize_enum(codec, common->asked, SPAN_SECOND + 1);
     serialize_bool(codec, &common->biases_due);
     serialize_bool(codec, &common->margins);
     if (!mutant(AGE_FORGOTTEN))

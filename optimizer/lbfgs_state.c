@@ -53,10 +53,7 @@ void lbfgs_init(struct lbfgs *o, const struct optimizer_settings *settings,
 
 /* ---- the answer ---- */
 
-/* Those of the check are what is reported and decides; the run goes on from the others. */
-static struct optimizer_point figures_of_x(const struct lbfgs *o) {
-    if (o->common.checked)
-        return o->common.figures;
+struct optimizer_point lbfgs_point(const struct lbfgs *o) {
     return (struct optimizer_point){.step = o->step,
                                     .loss = o->loss,
                                     .gradient_max = o->gradient_max,
@@ -66,6 +63,11 @@ static struct optimizer_point figures_of_x(const struct lbfgs *o) {
                                     .gap_bound = o->gap_bound,
                                     .gap_estimate = o->gap_estimate,
                                     .norms = o->norms};
+}
+
+/* The figures of the check are what is reported and decides; the run goes on from the others. */
+static struct optimizer_point figures_of_x(const struct lbfgs *o) {
+    return o->common.checked ? o->common.figures : lbfgs_point(o);
 }
 
 /* Whether the answer is another point than x. */
@@ -228,20 +230,12 @@ static void serialize_last_steps(struct codec *codec, struct lbfgs *o) {
 
 void lbfgs_serialize(struct codec *codec, void *row) {
     struct lbfgs *o = row;
-    uint32_t reason = o->reason, measuring = o->measuring;
     assert(!codec->out || o->history.memory == o->settings.memory);
     pairs_serialize(codec, &o->history);
     linesearch_serialize(codec, &o->search);
-    serialize_u32(codec, &reason);
-    serialize_fails_if(codec, reason >= REASONS);
-    o->reason = reason;
-    serialize_u32(codec, &measuring);
-    serialize_fails_if(codec, measuring >= MEASURINGS);
-    o->measuring = measuring;
-    uint32_t closes = o->closes;
-    serialize_u32(codec, &closes);
-    serialize_fails_if(codec, closes >= REASONS);
-    o->closes = closes;
+    o->reason = serialize_enum(codec, o->reason, REASONS);
+    o->measuring = serialize_enum(codec, o->measuring, MEASURINGS);
+    o->closes = serialize_enum(codec, o->closes, REASONS);
     serialize_bool(codec, &o->started);
     serialize_bool(codec, &o->accepted);
     serialize_bool(codec, &o->steepest);

@@ -168,16 +168,12 @@ static void summary_resume(struct lbfgs *o) {
 
 static void summary_serialize(struct codec *codec, struct lbfgs *o) {
     struct summary *summary = &o->summary;
-    uint32_t reason = summary->reason, stage = summary->stage;
     if (!mutant(POLISHING_FORGOTTEN))
         serialize_bool(codec, &summary->polishing);
     serialize_u32(codec, &summary->polished);
     if (!mutant(CLOSING_FORGOTTEN))
-        serialize_u32(codec, &reason);
-    serialize_u32(codec, &stage);
-    serialize_fails_if(codec, reason >= REASONS || stage > SUMMARY_SCORES);
-    summary->reason = reason;
-    summary->stage = stage;
+        summary->reason = serialize_enum(codec, summary->reason, REASONS);
+    summary->stage = serialize_enum(codec, summary->stage, SUMMARY_SCORES + 1);
     serialize_bool(codec, &summary->again);
     serialize_bool(codec, &summary->found.made);
     serialize_bool(codec, &summary->found.robust);

@@ -99,6 +99,12 @@ void serialize_held(struct codec *codec, struct held *held) {
     serialize_f64(codec, &held->accuracy);
 }
 
+uint32_t serialize_enum(struct codec *codec, uint32_t number, uint32_t values) {
+    serialize_u32(codec, &number);
+    serialize_fails_if(codec, number >= values);
+    return number;
+}
+
 bool gap_by_columns(const struct gap_settings *settings) {
     return settings->known && settings->mean_square <= 0;
 }

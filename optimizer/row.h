@@ -329,4 +329,7 @@ struct optimizer_row {
 
 void serialize_held(struct codec *codec, struct held *held);
 
+/* Writes one of `values` numbers from 0 on, or reads and answers it; another fails. */
+uint32_t serialize_enum(struct codec *codec, uint32_t number, uint32_t values);
+
 #endif

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "optimizer/row.h"
 #include "wire/program.h"
 
 #define VIOLATORS_LEAST 64
@@ -240,10 +241,7 @@ static void serialize_listed(struct codec *codec, struct listed *listed) {
 }
 
 void working_serialize(struct codec *codec, struct working *w) {
-    uint32_t stage = w->stage;
-    serialize_u32(codec, &stage);
-    serialize_fails_if(codec, stage > WORKING_STEP);
-    w->stage = stage;
+    w->stage = serialize_enum(codec, w->stage, WORKING_STEP + 1);
     serialize_bool(codec, &w->left);
     serialize_u32(codec, &w->failures);
     serialize_u32(codec, &w->growth);
