@@ -112,10 +112,6 @@ static int walk_into(struct walk *walk, const char *folder, const struct place *
     return code;
 }
 
-static int compare_bytewise(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 void folder_warn_of_others(const char *pattern, const char *first, unsigned long long count) {
     if (count)
         log_warning("%s: %llu file%s passed over, since data has other names: %s%s; a pattern such "
@@ -131,7 +127,7 @@ int folder_walk(const char *folder, const char *pattern, char ***paths) {
     if (!stat(*folder ? folder : ".", &status))
         place = (struct place){NULL, status.st_dev, status.st_ino};
     int code = walk_into(&walk, folder, &place);
-    qsort(walk.found, walk.count, sizeof *walk.found, compare_bytewise);
+    qsort(walk.found, walk.count, sizeof *walk.found, compare_paths);
     if (code) {
         names_free(walk.found);
         walk.found = NULL;

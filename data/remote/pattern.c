@@ -91,3 +91,7 @@ bool pattern_takes_name(const char *path) {
     }
     return takes;
 }
+
+int compare_paths(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}

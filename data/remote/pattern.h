@@ -23,4 +23,7 @@ bool pattern_leads(const char *pattern, const char *folder);
  * read do, or has no ending, as part-00000 has none. */
 bool pattern_takes_name(const char *path);
 
+/* For qsort() of an array of paths: by their bytes, whatever the locale. */
+int compare_paths(const void *a, const void *b);
+
 #endif

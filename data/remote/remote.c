@@ -330,10 +330,6 @@ bool remote_is_pattern(const char *path) {
     return !strncmp(path, "s3://", 5) && (strpbrk(path, "*?[") || name_ends(path, "/"));
 }
 
-static int compare_bytewise(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Adds a page of keys; an error names the pattern. */
 static int list_page(const char *pattern, const char *prefix, struct listing *listing) {
     struct address_request request;
@@ -397,7 +393,7 @@ static size_t choose(const struct listing *listing, const char *pattern, const c
             other = listing->key[i];
     }
     folder_warn_of_others(pattern, other, others);
-    qsort(found, count, sizeof *found, compare_bytewise);
+    qsort(found, count, sizeof *found, compare_paths);
     return count;
 }
 

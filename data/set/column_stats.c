@@ -598,16 +598,12 @@ static void find_edges_of(struct column_sums *sums, uint32_t at, uint32_t count)
     }
 }
 
-/* A share of `count` for each of the threads. */
-static uint32_t share_of(uint32_t count, unsigned threads) {
-    return count / threads + (count % threads != 0);
-}
-
 /* How many columns from sums->next on a thread takes: its share, but not more numbers than are kept
  * at a time. */
 static uint32_t columns_to_keep(const struct column_sums *sums) {
     assert(sums->next <= sums->count);
-    const uint32_t left = sums->count - sums->next, each = share_of(sums->count, sums->threads);
+    const uint32_t left = sums->count - sums->next,
+                   each = sums->count / sums->threads + (sums->count % sums->threads != 0);
     const uint32_t most = left < each ? left : each;
     uint64_t kept = 0;
     uint32_t count = 0;
@@ -630,10 +626,6 @@ static void *find_some_edges(void *argument) {
     }
 }
 
-static unsigned threads_within(unsigned threads) {
-    return threads < 1 ? 1 : threads > THREADS_MAX ? THREADS_MAX : threads;
-}
-
 void column_stats_find(struct table *table, const struct split *split, uint32_t bins,
                        unsigned threads) {
     const uint32_t most = table->columns < PASS_COLUMNS_MOST ? table->columns : PASS_COLUMNS_MOST;
@@ -641,7 +633,9 @@ void column_stats_find(struct table *table, const struct split *split, uint32_t 
                                .packs = memory_new(split->trained, sizeof *sums.packs),
                                .table = table,
                                .bins = bins,
-                               .threads = threads_within(threads),
+                               .threads = threads < 1             ? 1
+                                          : threads > THREADS_MAX ? THREADS_MAX
+                                                                  : threads,
                                .mutex = PTHREAD_MUTEX_INITIALIZER,
                                .sum = memory_new(most, sizeof *sums.sum)};
     for (uint32_t p = 0; p < split->trained; p++)

@@ -69,10 +69,6 @@ static void count_values(struct plan_part *part, double value, uint64_t times) {
     part->type = times && type > part->type ? type : part->type;
 }
 
-static double centre_of(const struct columns *columns, uint32_t p, uint32_t feature) {
-    return columns_centre(columns, column_number(&columns->of_pack[p], feature));
-}
-
 /* Counts the values that a row has because it has none of a far column. */
 static void count_lacking(struct plan_part *part, const struct columns *columns, uint32_t p,
                           const struct pack_rows *rows, uint32_t row, struct bytes *workspace) {
@@ -94,7 +90,9 @@ static void count_row(struct plan_part *part, const struct pack *pack, const str
             continue;
         values++;
         enum value_type type = all;
-        double centre = columns->centre ? centre_of(columns, p, feature) : 0;
+        double centre = columns->centre
+                            ? columns_centre(columns, column_number(&columns->of_pack[p], feature))
+                            : 0;
         if (words && columns_is_word(columns, pack, feature))
             type = columns_word_type(columns, pack_value(rows, i));
         else if (centre != 0)

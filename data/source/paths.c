@@ -29,10 +29,6 @@ static void add_path(struct path_list *list, const char *path) {
     list->path[list->count] = NULL;
 }
 
-static int compare_bytewise(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 static bool is_regular(const char *path) {
     struct stat status;
     return stat(path, &status) == 0 && S_ISREG(status.st_mode);
@@ -67,7 +63,7 @@ static int add_matches(struct path_list *list, const glob_t *matches, const char
         *folder = is_folder(matches->gl_pathv[i]) ? matches->gl_pathv[i] : *folder;
     }
     if (list->count > first)
-        qsort(list->path + first, list->count - first, sizeof *list->path, compare_bytewise);
+        qsort(list->path + first, list->count - first, sizeof *list->path, compare_paths);
     return code;
 }
 
