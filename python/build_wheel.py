@@ -53,7 +53,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
     built = library()
     platform = re.sub('[-.]', '_', sysconfig.get_platform()) if built else 'any'
     info, tag = f'dml-{version()}.dist-info', f'py3-none-{platform}'
-    files = {f'dml/{path.name}': path.read_bytes() for path in sorted((HERE / 'dml').glob('*.py'))}
+    files = {f'dml/{path.name}': path.read_bytes() for path in sorted((HERE / 'dml').glob('*.py')) + [HERE / 'dml/py.typed']}
     if built:
         files |= {'dml/libdml.so.0': built, **programs()}
     files[f'{info}/METADATA'] = (f'Metadata-Version: 2.1\nName: dml\nVersion: {version()}\n'

@@ -41,7 +41,7 @@ def first_given(alias, value):
 def number_of_folds(estimator):
     folds = first_given(estimator.cv, estimator.folds)
     if not isinstance(folds, (int, np.integer)):
-        raise ValueError(f'cv is {folds!r}, and the programs make the folds themselves: give their number')
+        raise ValueError(f'cv is a {type(folds).__name__}, and the programs make the folds themselves: give their number')
     return int(folds)
 
 

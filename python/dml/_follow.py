@@ -1,5 +1,7 @@
 """The live model of a state folder, for services that run for months."""
 
+from __future__ import annotations
+
 import os
 import threading
 import warnings
@@ -37,7 +39,7 @@ class Follower:
                     raise
 
     @property
-    def model(self):
+    def model(self) -> _model.Model:
         """The live model: a Model, which the caller may keep. If the new one cannot be opened, the former one stays
         in use, with a warning."""
         live = os.readlink(self.link) if os.path.islink(self.link) else self.live
@@ -62,7 +64,7 @@ class Follower:
         return type(self), (self.path, self.missing_columns)
 
 
-def follow(path, missing_columns=False):
+def follow(path: str, missing_columns: bool = False) -> Follower:
     """Opens the live model of a state folder, and another one as soon as it goes live, by publish, rollback or
     retrain. Looking costs a microsecond a call."""
     if not os.path.islink(os.path.join(path, 'models', 'current')):

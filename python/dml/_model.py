@@ -1,5 +1,7 @@
 """Models and scorers."""
 
+from __future__ import annotations
+
 import array
 import collections.abc
 import ctypes
@@ -12,6 +14,7 @@ import os
 import sys
 import threading
 import warnings
+from typing import Any
 
 from dml._library import Explained, Rows, Scores, load
 from dml._rows import (Cells, Kind, array_of, arrow_columns, frame_cells, is_array, is_arrow, is_frame, is_series,
@@ -182,7 +185,7 @@ class Model:
     def __exit__(self, *_):
         self.close()
 
-    def close(self):
+    def close(self) -> None:
         """Unmaps the model, as soon as no thread scores with it any more: calls of others that have begun
         end first, and later ones are refused."""
         self.users.close()
@@ -194,12 +197,12 @@ class Model:
             raise ValueError('the model is closed')
         return type(self), (self.path, bool(self.flags))
 
-    def describe(self):
+    def describe(self) -> dict:
         """What the model is: the members are in dml-model(3)."""
         return json.loads(json.dumps(self.described))
 
     @property
-    def about(self):
+    def about(self) -> dict:
         """How the model came about: its folder, hash and objective, and the result of its run, as
         `dml-coordinator run --json` prints it. None for a run that another model has replaced meanwhile."""
         folder = os.path.realpath(self.path)
@@ -213,7 +216,7 @@ class Model:
 
     # ---- scores ----
 
-    def predict(self, rows, columns=None, offsets=None, exposures=None):
+    def predict(self, rows: Any, columns: Any = None, offsets: Any = None, exposures: Any = None) -> Any:
         """The label of each row by the model's threshold, a list of labels where rows have several;
         or the value that is predicted.
 
@@ -230,19 +233,19 @@ class Model:
         numpy = numpy_for(rows)
         return numpy.array(labels) if numpy else labels
 
-    def predict_proba(self, rows, columns=None, offsets=None, exposures=None):
+    def predict_proba(self, rows: Any, columns: Any = None, offsets: Any = None, exposures: Any = None) -> Any:
         """The probability of each class: a row for each row, in the order of describe()['classes']."""
         width = self.described['probabilities']
         found, count = self.score(rows, columns, offsets, exposures, 'probabilities', width)
         return shaped(found, count, width, rows, flat=False)
 
-    def predict_values(self, rows, columns=None, offsets=None, exposures=None):
+    def predict_values(self, rows: Any, columns: Any = None, offsets: Any = None, exposures: Any = None) -> Any:
         """What `dml-coordinator predict` prints: a number for each row, or a list of them."""
         width = self.described['values']
         found, count = self.score(rows, columns, offsets, exposures, 'values', width)
         return shaped(found, count, width, rows, flat=width == 1)
 
-    def predict_margins(self, rows, columns=None, offsets=None, exposures=None):
+    def predict_margins(self, rows: Any, columns: Any = None, offsets: Any = None, exposures: Any = None) -> Any:
         """The margins of each row: what the classes of a classifier are told apart by."""
         width = self.described['margins']
         found, count = self.score(rows, columns, offsets, exposures, 'margins', width)
@@ -552,7 +555,7 @@ def shaped(found, count, width, rows, flat):
     return list(found) if flat else [list(found[i * width:(i + 1) * width]) for i in range(count)]
 
 
-def open(path, missing_columns=False):
+def open(path: str, missing_columns: bool = False) -> Model:
     """Opens a model: its folder, its model.safetensors, or a state folder, which stands for its live
     model. With `missing_columns` a column that rows lack counts as missing in them; else its lack is
     an error."""

@@ -1,5 +1,7 @@
 """What a call of train() leaves: figures, steps, events, and the model."""
 
+from __future__ import annotations
+
 import contextlib
 import html
 import json
@@ -7,6 +9,7 @@ import math
 import os
 import shutil
 import sqlite3
+from typing import Any, Dict, List, Optional
 
 from dml import _model, _programs
 
@@ -64,19 +67,19 @@ class Run:
         return f'<dml.Run {self.number}: {self.reason}, {state}, loss {self.loss!r}>'
 
     @property
-    def path(self):
+    def path(self) -> str:
         """The folder of the model."""
         return os.path.join(self.state, 'models', str(self.number))
 
     @property
-    def model(self):
+    def model(self) -> _model.Model:
         """The model, open."""
         if self.opened is None:
             self.opened = _model.open(self.path)
             self.opened.folder = self.folder  # which may be private, and must stay
         return self.opened
 
-    def save(self, path):
+    def save(self, path: str) -> None:
         """Copies the model to a folder that must not be there, for dml.open()."""
         shutil.copytree(self.path, path)
 
@@ -91,22 +94,22 @@ class Run:
         return dict(zip(names, map(list, zip(*rows)))) if rows else {name: [] for name in names}
 
     @property
-    def steps(self):
+    def steps(self) -> Dict[str, List[Any]]:
         """The steps of L-BFGS as columns, which pandas.DataFrame() takes."""
         return self.select('steps', STEPS, 'step')
 
     @property
-    def epochs(self):
+    def epochs(self) -> Dict[str, List[Any]]:
         """The epochs of Downpour as columns."""
         return self.select('downpour_epochs', EPOCHS, 'epoch')
 
     @property
-    def events(self):
+    def events(self) -> Dict[str, List[Any]]:
         """What happened beside the steps, such as a worker that was lost, as columns."""
         return self.select('events', EVENTS, 'event')
 
     @property
-    def settings(self):
+    def settings(self) -> Dict[str, Any]:
         """The keys of the job with the values that were in force, as `dml-coordinator status --json` has them."""
         return json.loads(_programs.ask('status', '--json', self.state))['settings']
 
@@ -117,7 +120,7 @@ class Run:
 
     # ---- what is shown ----
 
-    def summary(self, **options):
+    def summary(self, **options: Any) -> Summary:
         """Estimates with errors and tests, of a run with summary="model" or "robust". Options are those of
         `dml-coordinator summary`, as level=0.9."""
         flags = [f'--{name.replace("_", "-")}' + ('' if value is True else f'={value}')
@@ -125,7 +128,7 @@ class Run:
         return Summary(_programs.ask('summary', *flags, self.path),
                        json.loads(_programs.ask('summary', '--json', *flags, self.path)))
 
-    def report(self, path=None):
+    def report(self, path: Optional[str] = None) -> Optional[str]:
         """The report as one page of HTML, which is written to the path if there is one, else returned."""
         if path is None:
             return _programs.ask('report', self.state)

@@ -1,5 +1,7 @@
 """Training from Python: the programs run as processes, and a Run is what they leave."""
 
+from __future__ import annotations
+
 import fcntl
 import hashlib
 import os
@@ -10,6 +12,7 @@ import tempfile
 import time
 import warnings
 import weakref
+from typing import Any, Optional, Sequence, Union
 
 from dml import _job, _programs
 from dml._model import Error
@@ -17,6 +20,7 @@ from dml._progress import Progress
 from dml._run import Run
 from dml._spool import BESIDE, Part
 
+Path = Union[str, 'os.PathLike[str]']
 SHORT_LIVED = object()  # a state folder for a call that nobody would resume
 MEMORY = '/dev/shm'
 MEMORY_BYTES = 64 << 20  # so much data, at the most, is packed in memory for such a call
@@ -122,8 +126,11 @@ def shape_of(data):
 
 # ---- calls ----
 
-def train(data, label=None, *, test=None, holdout=None, weights=None, offsets=None, exposures=None, state=None,
-          progress=None, fresh=False, start=None, tag=None, note=None, **keys):
+def train(data: Any, label: Union[str, Sequence, None] = None, *, test: Any = None, holdout: Any = None,
+          weights: Optional[Sequence[float]] = None, offsets: Optional[Sequence[float]] = None,
+          exposures: Optional[Sequence[float]] = None, state: Optional[Path] = None, progress: Optional[bool] = None,
+          fresh: bool = False, start: Optional[Path] = None, tag: Optional[str] = None, note: Optional[str] = None,
+          **keys: Any) -> Run:
     """Trains a model, and returns its Run.
 
     Parameters
@@ -171,7 +178,7 @@ def train(data, label=None, *, test=None, holdout=None, weights=None, offsets=No
         return run(folder, options, progress)
 
 
-def resume(state, *, progress=None):
+def resume(state: Path, *, progress: Optional[bool] = None) -> Run:
     """Resumes the run of a state folder that was stopped, or whose process was killed, and returns its Run."""
     if not os.path.exists(os.path.join(state, 'python', 'job.conf')):
         raise Error(f'{state} has no call of dml.train() that could be resumed', -69)
