@@ -216,6 +216,17 @@ void terminal_size(int descriptor, int *rows, int *columns) {
     *columns = size.ws_col ? size.ws_col : 80;
 }
 
+int terminal_columns(int descriptor) {
+    const char *wanted = getenv("COLUMNS");
+    long given = wanted ? strtol(wanted, NULL, 10) : 0;
+    int rows, columns = 0;
+    if (given > 0 && given <= INT_MAX)
+        return (int)given;
+    if (isatty(descriptor))
+        terminal_size(descriptor, &rows, &columns);
+    return columns;
+}
+
 static void begin_style(FILE *out, bool colors, enum style style) {
     static const char *const codes[] = {"", "\033[1m", "\033[32m", "\033[33m", "\033[31m"};
     if (colors)

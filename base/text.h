@@ -91,6 +91,10 @@ bool terminal_colors(int descriptor);
 /* Its size now; 24 rows of 80 columns where that is not known. */
 void terminal_size(int descriptor, int *rows, int *columns);
 
+/* How many columns a line may have there: the number in COLUMNS if the environment has one, else
+ * the terminal's; 0 if the descriptor is no terminal: any number. */
+int terminal_columns(int descriptor);
+
 /* Writes the text, in its style if `colors`. Control characters in it are escaped, here and below:
  * names from outside must not move the cursor. */
 void terminal_put(FILE *out, bool colors, enum style style, const char *text);

@@ -17,8 +17,8 @@ typedef int output_write(void *context, FILE *stream);
  * be created; ERROR_PERMISSION, ERROR_IO; and errors of `write`. */
 int output_file_write(const char *path, output_write *write, void *context);
 
-/* Prints what report_status() and report_runs() give, in at most 80 columns; `colors` is from
- * terminal_colors(). */
+/* Prints what report_status() and report_runs() give, in at most 80 columns on a terminal, or as
+ * many as it has; elsewhere names and notes are whole. `colors` is from terminal_colors(). */
 void report_print_status(const json_t *status, FILE *out, bool colors);
 
 /* On standard output. A sweep that has ended is one run, the chosen one, and its table; with

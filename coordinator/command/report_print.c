@@ -2,10 +2,12 @@
 #include "coordinator/command/print.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/memory.h"
@@ -15,11 +17,27 @@
 #include "coordinator/status/report.h"
 #include "coordinator/status/result.h"
 
+#define LINE_COLUMNS 80
 #define NAME_COLUMNS 32 /* of a job's name, so that the state fits into the same line */
 
 void report_print_json(const json_t *value) {
     json_dumpf(value, stdout, JSON_COMPACT | JSON_PRESERVE_ORDER);
     putchar('\n');
+}
+
+/* How many columns of standard output a text may take that has `least` of a line of 80. */
+static int room_for(int least) {
+    int columns = terminal_columns(STDOUT_FILENO);
+    if (!columns)
+        return INT_MAX;
+    int more = columns > LINE_COLUMNS ? columns - LINE_COLUMNS : 0;
+    return more < INT_MAX - least ? least + more : INT_MAX;
+}
+
+/* Puts a name into a cell of `columns`; a longer one is cut only if the line has no room for it. */
+static void put_name(FILE *out, bool colors, const char *name, int columns) {
+    int taken = terminal_put_cut(out, colors, STYLE_PLAIN, name, room_for(columns));
+    fprintf(out, "%*s", taken < columns ? columns - taken : 0, "");
 }
 
 static void write_number(const json_t *object, const char *member, const char *format, char *text,
@@ -68,7 +86,8 @@ static void print_head(const json_t *status, FILE *out, bool colors) {
     clock_minute(member_count(status, "started_ms"), started);
     write_duration(json_number_value(json_object_get(status, "seconds")), duration,
                    sizeof duration);
-    terminal_put_cut(out, colors, STYLE_HEADING, member_text(status, "job"), NAME_COLUMNS);
+    terminal_put_cut(out, colors, STYLE_HEADING, member_text(status, "job"),
+                     room_for(NAME_COLUMNS));
     if (member_count(status, "run"))
         fprintf(out, " run %lld", member_count(status, "run"));
     fputs(": ", out);
@@ -113,7 +132,7 @@ static void print_process(const json_t *process, FILE *out, bool colors) {
     write_number(process, "rate", "%.1f", rate, sizeof rate);
     write_number(process, "restarts", "%.0f", restarts, sizeof restarts);
     fprintf(out, "%-13s %8lld ", name, member_count(process, "pid"));
-    terminal_put_cell(out, colors, STYLE_PLAIN, member_text(process, "host"), 14);
+    put_name(out, colors, member_text(process, "host"), 14);
     putc(' ', out);
     terminal_put_cell(out, colors, style_of(state), state, 12);
     fprintf(out, " %8lld %8s %8s", member_count(process, "portions"), rate, restarts);
@@ -126,7 +145,7 @@ static void print_process(const json_t *process, FILE *out, bool colors) {
 
 static void print_host(const json_t *host, FILE *out, bool colors) {
     const char *state = member_text(host, "state");
-    terminal_put_cell(out, colors, STYLE_PLAIN, member_text(host, "name"), 22);
+    put_name(out, colors, member_text(host, "name"), 22);
     putc(' ', out);
     terminal_put_cell(out, colors, style_of(state), state, 12);
     fprintf(out, " %8lld %8lld  ", member_count(host, "workers"), member_count(host, "failures"));
@@ -168,7 +187,7 @@ static void print_tensor(const json_t *tensor, FILE *out, bool colors) {
              member_count(tensor, "columns"));
     write_number(tensor, "norm", "%.4g", norm, sizeof norm);
     write_number(tensor, "gradient_norm", "%.4g", gradient, sizeof gradient);
-    terminal_put_cell(out, colors, STYLE_PLAIN, member_text(tensor, "name"), 23);
+    put_name(out, colors, member_text(tensor, "name"), 23);
     fprintf(out, " %20s %10s %10s\n", shape, norm, gradient);
 }
 
@@ -229,6 +248,13 @@ static void print_course(const json_t *status, FILE *out) {
     putc('\n', out);
 }
 
+/* Why the gate refused the run's model, or why the run failed; NULL: neither. Free it. */
+static char *why_words(const json_t *run) {
+    const char *why = json_string_value(json_object_get(run, "why"));
+    bool refused = strcmp(member_text(run, "publication"), "refused") == 0;
+    return why ? memory_format("%s: %s", refused ? "refused" : "failed", why) : NULL;
+}
+
 void report_print_status(const json_t *status, FILE *out, bool colors) {
     char loss[32], gradient[32], holdout[32], accuracy[32];
     write_number(status, "loss", "%.10g", loss, sizeof loss);
@@ -245,6 +271,12 @@ void report_print_status(const json_t *status, FILE *out, bool colors) {
         fprintf(out, ", %lld weights not zero", member_count(status, "nonzero"));
     putc('\n', out);
     print_course(status, out);
+    char *why = why_words(status);
+    if (why) {
+        escape_put(why, out);
+        putc('\n', out);
+    }
+    free(why);
     if (strcmp(member_text(status, "state"), "interrupted") == 0)
         fputs("the coordinator of this run was lost; the same command resumes the run, at the "
               "point of the loss if evaluations take over 100 ms and the workers still wait, "
@@ -317,7 +349,7 @@ static void print_note(const char *words, bool colors) {
     if (!*words)
         return;
     fputs("      ", stdout);
-    terminal_put_cut(stdout, colors, STYLE_PLAIN, words, NOTE_COLUMNS);
+    terminal_put_cut(stdout, colors, STYLE_PLAIN, words, room_for(NOTE_COLUMNS));
     putchar('\n');
 }
 
@@ -446,6 +478,9 @@ static void print_run_lines(const json_t *run, bool names_job, bool colors) {
     print_note(said, colors);
     print_note(origin, colors);
     free(said);
+    char *why = why_words(run);
+    print_note(why ? why : "", colors);
+    free(why);
     print_sweep(json_object_get(run, "sweep"), colors);
     print_changes(json_object_get(run, "changed"), colors);
     print_run_epochs(json_object_get(run, "downpour"), colors);

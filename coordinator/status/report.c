@@ -144,6 +144,20 @@ static json_t *publication_of(const struct history *history, int64_t current, in
     return json_string(item == history_pending(history) ? "pending" : "published");
 }
 
+/* Why the gate refused the run's model, or why the last command that worked on the run failed; null
+ * for any other run. */
+static json_t *why_of(const struct history *history, const json_t *invocations, int64_t run) {
+    const struct history_item *item = history_of(history, run);
+    if (item && item->decision == DECISION_REFUSED)
+        return text_to_json(item->text);
+    const json_t *last = NULL, *invocation;
+    size_t i;
+    json_array_foreach(invocations, i, invocation) if (member_count(invocation, "run") == run)
+        last = invocation;
+    const char *reason = json_string_value(json_object_get(last, "reason"));
+    return text_or_null(strcmp(member_text(last, "outcome"), "failed") == 0 ? reason : NULL);
+}
+
 /* The folder of a run's model: where the state folder is now, which may have been moved since, and
  * as it is named now. Null if there is none. */
 static json_t *model_folder(struct store *store, int64_t run, bool exists) {
@@ -155,7 +169,8 @@ static json_t *model_folder(struct store *store, int64_t run, bool exists) {
     return json;
 }
 
-static int add_publication(struct store *store, int64_t run, json_t *status) {
+static int add_publication(struct store *store, const json_t *invocations, int64_t run,
+                           json_t *status) {
     struct history history;
     char *folder = store_folder(store);
     int code = history_read(store, &history);
@@ -164,6 +179,8 @@ static int add_publication(struct store *store, int64_t run, json_t *status) {
     size_t i;
     if (!code)
         json_object_set_new(status, "publication", publication_of(&history, current, run));
+    if (!code)
+        json_object_set_new(status, "why", why_of(&history, invocations, run));
     if (!code)
         json_array_foreach(path, i, row) json_object_set_new(
             row, "publication", publication_of(&history, current, member_count(row, "run")));
@@ -204,13 +221,13 @@ int report_status(struct store *store, json_t **status) {
     json_t *invocations;
     int code = invocations_read(store, &invocations);
     json_t *last = json_incref(invocations_last(invocations));
-    json_decref(invocations);
     if (!code)
         code = read_newest(store, last, &run);
     if (!code)
         code = last_ms(store, &run, &wall_ms);
     if (code) {
         json_decref(last);
+        json_decref(invocations);
         store_run_release(&run);
         return code;
     }
@@ -236,7 +253,8 @@ int report_status(struct store *store, json_t **status) {
     if (!code)
         code = add_sweep(store, &run, *status);
     if (!code)
-        code = add_publication(store, run.run, *status);
+        code = add_publication(store, invocations, run.run, *status);
+    json_decref(invocations);
     json_decref(result);
     store_run_release(&run);
     return code;
@@ -390,7 +408,11 @@ int report_runs(struct store *store, json_t **runs) {
     code = code ? code : read;
     size_t i;
     json_t *run;
-    json_array_foreach(list.list, i, run) add_place(run, sweeps.list);
+    json_array_foreach(list.list, i, run) {
+        add_place(run, sweeps.list);
+        json_object_set_new(run, "why",
+                            why_of(&list.history, invocations, member_count(run, "run")));
+    }
     *runs = json_pack("{s:o, s:o, s:o, s:o, s:I}", "runs", list.list, "sweeps", sweeps.list,
                       "decisions", decisions_json(&list.history), "invocations", invocations,
                       "failures", (json_int_t)invocations_failures(invocations));

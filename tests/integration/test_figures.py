@@ -152,7 +152,7 @@ def jobs_tell_what_changed_and_sort_by_a_figure(folder):
     assert runs[1]['changed'] == {'l2': {'from': 10.0, 'to': 1e-3}}, runs
     assert set(runs[3]['changed']) == {'holdout', 'test', 'data'}, runs
     assert 'classes' not in runs[0]['test'] and runs[3]['holdout'] is None, runs
-    table = dml('jobs', state).stdout
+    table = dml('jobs', state, COLUMNS='80').stdout
     assert '      changed: l2 0.001 -> 0.1\n' in table and ', the data\n' in table, table
     assert f'      test: loss {runs[0]["test"]["loss"]:.5g}, ' in table, table
     assert all(len(line) <= 80 for line in table.splitlines()[1:]), table

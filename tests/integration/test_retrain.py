@@ -121,10 +121,15 @@ def the_table_of_runs_marks_what_is_live_and_what_was_refused(folder):
     nights.add(2)
     nights.good()
     refused(nights)
-    table = dml('jobs', nights.state).stdout
+    table = dml('jobs', nights.state, COLUMNS='80').stdout
     lines = [line for line in table.splitlines() if not line.startswith('      ')]
     assert [line[:5] for line in lines[2:-1]] == ['   1 ', '   2*', '   3!', '* liv'], table
     assert all(len(line) <= 80 for line in table.splitlines()[1:]), table
+    why = f'refused: {nights.runs()[-1]["why"]}'
+    assert 'accuracy >= 0.7 does not hold: ' in why and [run['why'] for run in nights.runs()[:2]] == [None, None]
+    assert f'      {why}\n' in dml('jobs', nights.state).stdout, 'off a terminal it is whole'
+    assert f'\n{why}\n' in dml('status', nights.state).stdout
+    assert dml('status', nights.state, '--json').json['why'] == nights.runs()[-1]['why']
 
 
 @test

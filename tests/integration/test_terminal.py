@@ -178,16 +178,22 @@ def a_running_process_is_green_and_a_lost_coordinator_red(folder):
 # ---- tables ----
 
 @test
-def tables_fit_80_columns_also_with_long_names(folder):
+def tables_fit_the_columns_of_a_terminal_and_elsewhere_names_are_whole(folder):
     name = 'größe-' * 20
     small_data(folder)
     job = write_job(folder, data=['small.libsvm'], name=name, replicas=2, shards=2)
     train(job)
-    status = dml('status', job).stdout
-    jobs = dml('jobs', job).stdout
+    assert name in dml('status', job).stdout
+    status = dml('status', job, COLUMNS='80').stdout
+    jobs = dml('jobs', job, COLUMNS='80').stdout
     assert '…' in status and 'größe-größe' in status, status
     for line in status.splitlines() + jobs.splitlines()[1:]:  # the first is the folder
         assert len(line) <= 80, line
+    wide = dml('status', job, COLUMNS='100').stdout.splitlines()[0]
+    assert wide.index('…') == status.index('…') + 20, wide
+    with on_terminal('status', job) as terminal:
+        terminal.wait()
+    assert '…' in terminal.text and name not in terminal.text, terminal.text
 
 
 # ---- status --watch ----

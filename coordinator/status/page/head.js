@@ -107,7 +107,8 @@ function drawHead() {
   $('state').className = stateClass(s);
   drawShortfall(s);
   setText($('run'), `${s.run ? `run ${s.run}` : 'no run yet'}, begun ${moment(s.started_ms)}` +
-          (FATES[s.publication] ? `, ${FATES[s.publication][0]}` : '') +
+          (FATES[s.publication] ? `, ${FATES[s.publication][0]}` : s.why ? ', ✕ failed' : '') +
+          (s.why ? `: ${s.why}` : '') +
           (tagText(s) ? `, ${tagText(s)}` : ''));
   setText($('what'), whatText(s));
   drawInvocation();

@@ -19,15 +19,15 @@ function changesText(changed) {
   return words.join(', ') || '–';
 }
 
-/* What became of the model of a run. */
+/* What became of the model of a run, and why. */
 const FATES = {
   live: ['★ live', 'good'], pending: ['◐ goes live', 'warn'], refused: ['✕ refused', 'warn'],
   published: ['was live', 'muted'], kept: ['kept', 'muted'],
 };
 function fateCell(td, run) {
-  const [text, look] = FATES[run.publication] || ['–', 'muted'];
-  setText(td, text);
-  td.className = 'left ' + look;
+  const [text, look] = FATES[run.publication] || (run.why ? ['✕ failed', 'bad'] : ['–', 'muted']);
+  setText(td, run.why ? `${text}: ${run.why}` : text);
+  td.className = 'left ' + look + (run.why ? ' why' : '');
 }
 
 const tagText = run => [run.tag, run.note].filter(Boolean).join(': ');
