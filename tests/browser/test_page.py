@@ -444,7 +444,8 @@ def the_model_and_its_figures_are_shown_once_there_are_any(mock, page):
     tab.until("document.getElementById('outcome').offsetHeight > 0")
     rows = tab.run("[...document.querySelectorAll('#outcome-parts tr')].map(row => "
                    "[...row.cells].map(cell => cell.textContent))")
-    assert ['accuracy', '0.9', '0.875'] in rows, rows
+    at = rows.index(['accuracy', '0.9', '0.875'])
+    assert rows[at + 1] == ['accuracy of the largest class', '0.075', '0.075'], 'of 1500 in 20000'
     assert ['average precision', '–', '–'] in rows, rows
     assert ['kind 1', '250', '1,000', '250'] in rows, rows
     assert 'c0ffee' in tab.text('model'), tab.text('model')

@@ -9,7 +9,18 @@ const figureRow = (name, ...sets) => make('tr', {},
   ...sets.map(set => make('td', {}, Number.isInteger(set[name]) ? integer(set[name])
     : figure(set[name], 6))));
 
-function figureTable(sets) {
+/* With the accuracy of guessing the largest class for each row, beside which that of the model is
+ * read; without it where examples have weights, which the counts of classes have not. */
+function withBaseline(set) {
+  if (!isNumber(set.accuracy) || isNumber(set.weight) || !hasConfusion(set)) return set;
+  const largest = Math.max(...set.classes.map(({ examples }) => examples));
+  return Object.fromEntries(Object.entries(set).flatMap(([name, value]) => name === 'accuracy'
+    ? [[name, value], ['accuracy of the largest class', largest / set.examples]]
+    : [[name, value]]));
+}
+
+function figureTable(given) {
+  const sets = given.map(([over, set]) => [over, withBaseline(set)]);
   const names = [...new Set(sets.flatMap(([, set]) =>
     Object.keys(set).filter(name => isNumber(set[name]) || set[name] === null)))];
   return make('div', { className: 'panel' }, make('div', { className: 'scroll' },
