@@ -39,17 +39,20 @@ class ConvergenceWarning(TrainingWarning):
 
 class Folder:
     """A state folder, with the job file and the data that came from memory in its folder `python`. One call at
-    a time works in it. A private one is removed when nothing refers to it any more, unless the process is killed:
-    then the same call finds it, and resumes the run."""
+    a time works in it, which has its lock. A private folder stays locked while its Run is used, and is then
+    removed; if the process is killed before, the same call finds the folder, and resumes the run."""
 
     def __init__(self, path, private):
         self.path, self.private, self.kept = os.path.abspath(path), private, False
         self.own = os.path.join(self.path, 'python')
         os.makedirs(self.path, 0o700, exist_ok=True)
         os.makedirs(self.own, 0o700, exist_ok=True)
-        self.lock = os.open(os.path.join(self.own, 'lock'), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        path = os.path.join(self.own, 'lock')
+        self.lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.stat(path).st_ino != os.fstat(self.lock).st_ino:
+                raise BlockingIOError(f'{self.path} was removed meanwhile')
         except OSError:
             os.close(self.lock)
             raise
@@ -63,8 +66,10 @@ class Folder:
         return self
 
     def __exit__(self, kind, error, _):
-        """A call that failed leaves nothing in a private folder, unless it can be resumed."""
-        if kind and not self.kept:
+        """A call that failed leaves no data, unless it can be resumed."""
+        if kind and not self.kept and not self.private:
+            self.remove_data()
+        if kind and not self.kept or not self.private:
             self.end()
 
     def keep(self):
@@ -84,10 +89,12 @@ class Folder:
 
 
 def leave(process, lock, path):
-    """A process that was forked leaves what its parent has."""
+    """Gives a folder up. A process that was forked leaves what its parent has; it shares the lock, which its
+    parent therefore releases."""
     if os.getpid() == process:
         if path:
             shutil.rmtree(path, ignore_errors=True)
+        fcntl.flock(lock, fcntl.LOCK_UN)
         os.close(lock)
 
 

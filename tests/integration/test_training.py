@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import csv
+import fcntl
 import importlib.util
 import io
 import os
@@ -132,11 +133,14 @@ def what_is_wrong_is_an_exception_that_says_what_and_leaves_nothing(folder):
     assert not left_in(cache), left_in(cache)
     state = folder / 'busy.state'
     run = dml.train(rows, 'bought', state=state)
-    assert 'another call works' in str(refused(dml.Error, dml.train, rows, 'bought', state=state))
-    del run
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
-        assert dml.train(rows, 'bought', state=state, fresh=True).number == 2
+        assert dml.train(rows, 'bought', state=state, fresh=True).number == 2 and run.number == 1
+    refused(dml.JobError, dml.train, rows, 'bought', state=state, l1=-1)
+    assert sorted(os.listdir(state / 'python')) == ['job.conf', 'lock']
+    with open(state / 'python/lock') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        assert 'another call works' in str(refused(dml.Error, dml.train, rows, 'bought', state=state))
 
 
 @test
