@@ -405,15 +405,38 @@ json_t *key_value(const struct key *key, const struct job *job) {
     return is_whole(key) ? json_integer((json_int_t)value) : json_real(value);
 }
 
-bool key_is_default(const struct key *key, const struct job *job) {
+/* Whether the value is what the key has if a job file gives `initial`, or nothing if that is NULL.
+ */
+static bool is_value_of(const struct key *key, const char *initial, const json_t *value) {
     struct job of_defaults = {0};
-    key_reset(key, &of_defaults);
-    json_t *value = key_value(key, job), *initial = key_value(key, &of_defaults);
+    key_clear(key, &of_defaults);
+    int code = initial ? key_assign(key, &of_defaults, initial, "default") : 0;
+    assert(!code); /* a default of the table fits its own row */
+    json_t *of_initial = key_value(key, &of_defaults);
     key_release(key, &of_defaults);
-    bool same = json_equal(value, initial);
-    json_decref(value);
-    json_decref(initial);
+    bool same = json_equal(value, of_initial);
+    json_decref(of_initial);
     return same;
+}
+
+bool key_is_default(const struct key *key, const struct job *job) {
+    json_t *value = key_value(key, job);
+    bool same = is_value_of(key, key->initial, value);
+    json_decref(value);
+    return same;
+}
+
+json_t *key_names_not_default(const json_t *settings) {
+    json_t *names = json_array();
+    const bool network = json_object_get(settings, "network.loss");
+    for (size_t i = 0; i < keys_count; i++) {
+        const struct key *key = &keys[i];
+        const json_t *value = json_object_get(settings, key->name);
+        bool of_network = network && key->initial_network;
+        if (value && !is_value_of(key, of_network ? key->initial_network : key->initial, value))
+            json_array_append_new(names, json_string(key->name));
+    }
+    return names;
 }
 
 /* Without the backslash the reader would replace ${NAME}. It also knows the escapes of

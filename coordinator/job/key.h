@@ -82,6 +82,10 @@ bool key_applies(const struct key *key, const struct job *job);
 /* Whether the key has its default. */
 bool key_is_default(const struct key *key, const struct job *job);
 
+/* The names of the keys in job_settings() whose value is not the default, in the order of the
+ * table. A new reference. */
+json_t *key_names_not_default(const json_t *settings);
+
 /* Sets the key to `text`, or appends `text` to the key's list. ERROR_CONFIG; the error's text is
  * "`place`: key `x`: … allowed: …". */
 int key_assign(const struct key *key, struct job *job, const char *text, const char *place);

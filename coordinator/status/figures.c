@@ -12,6 +12,7 @@
 #include "config.h"
 #include "coordinator/job/family.h"
 #include "coordinator/job/job.h"
+#include "coordinator/job/key.h"
 #include "optimizer/row.h"
 #include "coordinator/status/eta.h"
 #include "coordinator/status/sweep_table.h"
@@ -88,6 +89,12 @@ json_t *hosts_json(const struct hosts *hosts) {
         json_array_append_new(list, figures_json(IN_HOST, &(struct figure_source){.host = &row}));
     }
     return list;
+}
+
+static json_t *names_not_default(const struct job *job) {
+    json_t *settings = job_settings(job), *names = key_names_not_default(settings);
+    json_decref(settings);
+    return names;
 }
 
 json_t *tensors_json(const struct figure_source *source) {

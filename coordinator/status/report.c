@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "coordinator/job/key.h"
 #include "coordinator/status/run_folder.h"
 #include "optimizer/row.h"
 #include "coordinator/status/figures.h"
@@ -247,6 +248,7 @@ int report_status(struct store *store, json_t **status) {
     json_object_set_new(*status, "processes", processes.list);
     json_object_set_new(*status, "hosts", hosts);
     json_object_set_new(*status, "invocation", last ? last : json_null());
+    json_object_set_new(*status, "not_default", key_names_not_default(settings));
     json_object_set_new(*status, "settings", settings ? settings : json_null());
     if (!code && !result)
         code = add_epochs(store, &run, *status);

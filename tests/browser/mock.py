@@ -56,6 +56,7 @@ class Mock:
         self.hosts = []             # that workers are started on
         self.tensors, self.network = [], None  # of a model with layers
         self.settings = dict(SETTINGS)
+        self.not_default = ['name', 'data', 'l2']
         self.outcome = {}           # further members of the status: figures, model
         self.asked = []             # every path that was asked for
         self.__dict__.update(how)
@@ -167,7 +168,8 @@ class Mock:
             'gradient_tolerance': 1e-5, 'loss_tolerance': 1e-9,
             **{name: self.row(self.step).get(name)
                for name in ('holdout_loss', 'holdout_accuracy')},
-            'settings': self.settings, 'http': self.url, 'version': '0.5.0', **self.outcome}
+            'settings': self.settings, 'not_default': self.not_default, 'http': self.url,
+            'version': '0.5.0', **self.outcome}
 
     def steps(self, since, run):
         last = self.step if run == self.run else self.steps_whole

@@ -134,7 +134,11 @@ def a_report_is_a_page_that_needs_no_server(folder):
     dml('report', job, '--output', file)
     tab = tabs.open(file.as_uri())
     record_shown(tab, result['steps'])
-    assert 'true # </script><b>' in tab.text('values'), tab.text('values')
+    assert 'true # </script><b>' in tab.text('settings'), tab.text('settings')
+    names = lambda of: tab.run(f"[...document.querySelectorAll('#{of} dt')].map(e => e.textContent)")
+    assert {'data', 'on_publish'} <= set(names('settings')) and 'history_type' not in names('settings')
+    assert 'history' in names('defaults') and not set(names('settings')) & set(names('defaults'))
+    assert not tab.run("document.getElementById('defaults').parentNode.open"), 'they are folded'
     tab.close()
 
 

@@ -335,6 +335,7 @@ static const char *const status_members[] = {
     "downpour",
     "sweep",
     "chosen",
+    "not_default",
 };
 
 static void the_status_has_every_member(void **state) {

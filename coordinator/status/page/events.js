@@ -77,11 +77,15 @@ function settingText(value) {
     : typeof value === 'object' ? JSON.stringify(value) : String(value);
 }
 
+/* First those that are not the default; the others are folded. */
 function drawSettings() {
-  const settings = known.status.settings || {}, key = JSON.stringify(settings);
-  if ($('values').dataset.key === key) return;
-  $('values').dataset.key = key;
-  $('values').replaceChildren(...Object.entries(settings).map(([name, value]) =>
-    make('div', {}, make('dt', {}, name), make('dd', {}, settingText(value)))));
+  const { settings = {}, not_default: chosen = [] } = known.status;
+  const key = JSON.stringify([settings, chosen]);
+  if ($('settings').dataset.key === key) return;
+  $('settings').dataset.key = key;
+  const entry = ([name, value]) =>
+    make('div', {}, make('dt', {}, name), make('dd', {}, settingText(value)));
+  const all = Object.entries(settings || {}), isChosen = ([name]) => chosen.includes(name);
+  $('settings').replaceChildren(...all.filter(isChosen).map(entry));
+  $('defaults').replaceChildren(...all.filter(one => !isChosen(one)).map(entry));
 }
-$('settings').open = matchMedia('(min-width: 721px)').matches;
