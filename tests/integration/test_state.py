@@ -504,8 +504,13 @@ def a_pipe_in_place_of_a_file_hangs_no_command(folder):
     assert refused.status == 78 and 'nobody writes to it' in refused.stderr, refused
     job = small_job(folder, checkpoint_seconds=0, shards=1)
     Process(COORDINATOR, 'run', job, DML_FAILPOINT='coordinator.send_EVALUATE:9:kill').wait()
-    files = [path for path in (folder / 'job.state/shards').rglob('*') if path.is_file()]
-    assert any('step' in path.name for path in files) and any('epoch' in path.name for path in files), files
+    for _ in range(200):  # the shard writes a step beside the work, also after the coordinator
+        files = [path for path in (folder / 'job.state/shards').rglob('*') if path.is_file()]
+        if all(any(word in path.name for path in files) for word in ('step', 'epoch')):
+            break
+        time.sleep(0.05)
+    else:
+        raise AssertionError(files)
     for path in files:
         path.unlink()
         os.mkfifo(path)

@@ -96,12 +96,18 @@ def a_worker_of_another_version_is_named_and_asked_ever_less_often(folder):
         assert 2 <= len(events(state, f'%{says}%')) <= 10, events(state, '%')
 
 
+def listens(path):
+    """A socket is there a moment before its program listens on it."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        return connection.connect_ex(str(path)) == 0
+
+
 @test
 def a_worker_tells_a_coordinator_of_another_version_which_it_has(folder):
     for program in SHARD, REPLICA:
         worker = Process(program, '--listen', f'unix:{folder}/{program.name}')
         try:
-            worker.until((folder / program.name).exists, 'it listens')
+            worker.until(lambda: listens(folder / program.name), 'it listens')
             for _ in range(20):
                 with socket.socket(socket.AF_UNIX) as connection:
                     connection.connect(str(folder / program.name))
