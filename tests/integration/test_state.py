@@ -12,6 +12,7 @@ import socket
 import sqlite3
 import sys
 import threading
+import time
 
 from harness import (AGAIN, BAD_DATA, COORDINATOR, IO, REPLICA, SHARD, Process, Skip, dml, endless_job, main, run,
                      small_job, test, train, write_job)
