@@ -6,6 +6,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 
 from dml._model import Error
 
@@ -76,8 +77,9 @@ class Call:
 
     def __init__(self, *arguments):
         environment = {**os.environ, 'DML_PARENT': str(os.getpid())}
+        self.printed = tempfile.TemporaryFile('w+', errors='surrogateescape')  # a pipe might be too small for it
         self.process = subprocess.Popen([find(), *map(os.fspath, arguments)], stdin=subprocess.DEVNULL,
-                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment,
+                                        stdout=self.printed, stderr=subprocess.PIPE, env=environment,
                                         text=True, errors='surrogateescape', start_new_session=True)
 
     def lines(self):
@@ -85,9 +87,11 @@ class Call:
         return self.process.stderr
 
     def output(self):
-        """All of its standard output, which is one line, and comes at the end."""
-        with self.process:
-            return self.process.stdout.read()
+        """All of its standard output, once it has ended."""
+        with self.process, self.printed:
+            self.process.wait()
+            self.printed.seek(0)
+            return self.printed.read()
 
     @property
     def status(self):
@@ -97,3 +101,4 @@ class Call:
         """Stops it as Ctrl-C does, and waits until it has made its last step durable."""
         self.process.send_signal(signal.SIGINT)
         self.process.communicate()
+        self.printed.close()

@@ -6,6 +6,7 @@ import csv
 import fcntl
 import importlib.util
 import io
+import json
 import os
 import pathlib
 import pickle
@@ -177,6 +178,17 @@ def a_run_tells_how_it_went(folder):
         warnings.simplefilter('ignore')
         epochs = dml.train(cells(), 'bought', optimizer='downpour', downpour={'epochs': 2}).epochs
     assert epochs['epoch'][-1] == 2 and all(rows == 90 for rows in epochs['rows'][1:]), epochs
+
+
+@test
+def a_result_larger_than_a_pipe_is_read(folder):
+    numpy, = needs('numpy')
+    cached(folder)
+    x, y = numbers(numpy, 1200)[0], numpy.arange(1200) % 400
+    with warnings.catch_warnings():
+        warnings.simplefilter('ignore')
+        run = dml.train(x, y, objective='softmax', max_steps=1, test=(x + 1, y), holdout=0.3)
+    assert len(json.dumps(run.result)) > 1 << 16, len(json.dumps(run.result))
 
 
 @test
