@@ -20,21 +20,26 @@ PROGRAMS = 'dml-coordinator', 'dml-shard', 'dml-replica'
 HERE = pathlib.Path(__file__).resolve().parent
 
 
-def library():
-    """The bytes of the one that was built; None where the system has it, which needs no copy."""
+def finder():
+    """What dml/_library.py defines, without the package, which would load the library."""
     namespace = {'__file__': str(HERE / 'dml/_library.py'), '__name__': 'dml._library'}
     exec((HERE / 'dml/_library.py').read_text(), namespace)
+    return namespace
+
+
+def library():
+    """The bytes of the one that was built; None where the system has it, which needs no copy."""
+    found = finder()
     try:
-        path = namespace['load']()._name
+        path = found['load']()._name
     except ImportError as error:
         raise SystemExit(f'error: {error}') from None
-    return None if path == namespace['NAME'] else pathlib.Path(path).read_bytes()
+    return None if path == found['NAME'] else pathlib.Path(path).read_bytes()
 
 
 def programs():
     """{path in the wheel: bytes} of the programs beside the library that was built, if they were built, too."""
-    builds = [os.environ.get('DML_BUILD'), HERE.parent / 'build', HERE.parent]
-    for folder in map(pathlib.Path, filter(None, builds)):
+    for folder in finder()['build_folders']():
         if all((folder / name).is_file() for name in PROGRAMS):
             return {f'dml/bin/{name}': (folder / name).read_bytes() for name in PROGRAMS}
     return {}

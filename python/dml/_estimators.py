@@ -21,10 +21,8 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from dml import _model, _train
-from dml._rows import arrow_for_types, is_arrow, is_frame
+from dml._rows import has_more_than_numbers, is_arrow, is_frame
 from dml._tensors import read_tensors
-
-MEMORY = '/dev/shm'
 
 
 def keep(estimator, parameters):
@@ -51,7 +49,7 @@ def is_table(rows):
         kinds = [getattr(kind, 'kind', 'O') for kind in rows.dtypes]
         return not set(kinds) <= set('biuf') or bool(rows.isna().to_numpy().any())
     if is_arrow(rows):
-        return arrow_for_types(rows)
+        return has_more_than_numbers(rows)
     return False
 
 
@@ -72,7 +70,7 @@ class ModelFiles:
 
     def model(self):
         if self.opened is None:
-            folder = tempfile.mkdtemp(prefix='dml-', dir=MEMORY if os.access(MEMORY, os.W_OK) else None)
+            folder = tempfile.mkdtemp(prefix='dml-', dir=_train.memory_folder())
             try:
                 self.write(folder)
                 self.opened = _model.open(folder)
@@ -90,11 +88,10 @@ class Estimator(BaseEstimator):
         raise NotImplementedError
 
     def settings(self):
-        job = {'intercept': bool(first_given(getattr(self, 'fit_intercept', None), self.intercept)),
-               'max_steps': first_given(self.max_iter, self.max_steps),
-               'gradient_tolerance': first_given(self.tol, self.gradient_tolerance), 'gap_tolerance': 1e-18,
-               'standardise': self.standardise}
-        return job
+        return {'intercept': bool(first_given(getattr(self, 'fit_intercept', None), self.intercept)),
+                'max_steps': first_given(self.max_iter, self.max_steps),
+                'gradient_tolerance': first_given(self.tol, self.gradient_tolerance), 'gap_tolerance': 1e-18,
+                'standardise': self.standardise}
 
     def fit_model(self, X, y, labels, weights, offset, exposure):
         """Trains on rows that were checked, with these numbers as labels."""
@@ -128,9 +125,6 @@ class Estimator(BaseEstimator):
         bias = tensors.get('bias', np.zeros(len(coef)))
         self.coef_, self.intercept_ = self.shaped(coef, bias)
 
-    def shaped(self, coef, bias):
-        return coef, bias
-
     @property
     def model_(self):
         """The model, open: a dml.Model."""
@@ -145,22 +139,19 @@ class Estimator(BaseEstimator):
 
     # ---- rows ----
 
-    def checked(self, X, reset, **more):
-        """The rows as the programs take them: a table, or what scikit-learn makes of an array or a matrix."""
-        table = is_table(X) if reset else self.is_table_ and (is_frame(X) or is_arrow(X))
-        if reset:
-            self.is_table_ = table
-        if table:
-            validate_data(self, X, reset=reset, skip_check_array=True)
+    def checked(self, X):
+        """Rows to score as the programs take them: a table, or what scikit-learn makes of an array or a matrix."""
+        if self.is_table_ and (is_frame(X) or is_arrow(X)):
+            validate_data(self, X, reset=False, skip_check_array=True)
             return X
-        return validate_data(self, X, reset=reset, accept_sparse='csr', dtype=np.float64, **more)
+        return validate_data(self, X, reset=False, accept_sparse='csr', dtype=np.float64)
 
     def checked_pair(self, X, y, numeric):
-        if self_is_table := is_table(X):
-            self.is_table_ = self_is_table
+        """Rows to train on, in the same forms, and their labels."""
+        self.is_table_ = is_table(X)
+        if self.is_table_:
             _, y = validate_data(self, X, y, skip_check_array=True)
             return X, np.asarray(y).ravel()
-        self.is_table_ = False
         return validate_data(self, X, y, accept_sparse='csr', dtype=np.float64, y_numeric=numeric,
                              ensure_min_samples=2 if hasattr(self, 'folds') else 1)
 
@@ -169,8 +160,7 @@ class Estimator(BaseEstimator):
 
     def scores(self, function, X, offset=None, exposure=None):
         check_is_fitted(self)
-        X = self.checked(X, False)
-        return getattr(self.model_, function)(X, offsets=offset, exposures=exposure)
+        return getattr(self.model_, function)(self.checked(X), offsets=offset, exposures=exposure)
 
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
@@ -191,6 +181,9 @@ class Classifier(ClassifierMixin, Estimator):
             weights = np.ones(len(labels)) if weights is None else weights
             weights = weights * self.weights_of_classes(y, labels, weights)
         return self.fit_model(X, y, labels, weights, self.beside(offset, X), self.beside(exposure, X))
+
+    def loss_of_classes(self):
+        return 'logistic' if len(self.classes_) == 2 else 'softmax'
 
     def weights_of_classes(self, y, labels, weights):
         """For each row; balanced ones make the classes equal in weight, as `class_weight = balanced` of a job does."""
@@ -262,7 +255,7 @@ class LogisticRegression(Classifier):
         keep(self, locals())
 
     def job(self, total):
-        objective = 'logistic' if len(self.classes_) == 2 else 'softmax'
+        objective = self.loss_of_classes()
         if self.C is None and self.l1_ratio is None:
             return {'objective': objective, 'l2': self.l2, 'l1': self.l1}
         penalty, ratio = 1 / (first_given(self.C, 1.0) * total), first_given(self.l1_ratio, 0.0)
@@ -297,7 +290,7 @@ class LogisticRegressionCV(LogisticRegression):
             path = (1 / (Cs * total)).tolist()
         else:
             path = (np.logspace(4, -4, self.l2) / total).tolist() if np.ndim(self.l2) == 0 else list(self.l2)
-        return {'objective': 'logistic' if len(self.classes_) == 2 else 'softmax', 'l1': self.l1,
+        return {'objective': self.loss_of_classes(), 'l1': self.l1,
                 'l2': sorted(path, reverse=True), 'folds': number_of_folds(self), 'choose': self.choose,
                 'choose_by': self.choose_by}
 
@@ -383,7 +376,7 @@ class MLPClassifier(Network, Classifier):
         keep(self, locals())
 
     def job(self, total):
-        return self.network('logistic' if len(self.classes_) == 2 else 'softmax', total)
+        return self.network(self.loss_of_classes(), total)
 
 
 class MLPRegressor(Network, Regressor):

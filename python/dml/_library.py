@@ -43,15 +43,19 @@ FUNCTIONS = {
 }
 
 
+def build_folders():
+    """Where a source tree may have been built: the folder that the environment names, and those of the tree."""
+    tree = HERE.parents[1]
+    return [pathlib.Path(folder) for folder in (os.environ.get('DML_BUILD'), tree / 'build', tree) if folder]
+
+
 def candidates():
     """Where the library may be: what the environment names, beside this file as in a wheel, in the
     build folder of a source tree, and wherever the system has it."""
     if os.environ.get('DML_LIBRARY'):
         yield os.environ['DML_LIBRARY']
         return
-    tree = HERE.parents[1]
-    builds = [os.environ.get('DML_BUILD'), tree / 'build', tree]
-    for folder in [HERE, *map(pathlib.Path, filter(None, builds))]:
+    for folder in [HERE, *build_folders()]:
         if (folder / NAME).exists():
             yield str(folder / NAME)
     yield NAME

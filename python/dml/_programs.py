@@ -1,17 +1,16 @@
 """The programs of dml: where they are, and one call of `dml-coordinator` from its start to its end."""
 
 import os
-import pathlib
 import re
 import shutil
 import signal
 import subprocess
 import tempfile
 
+from dml._library import HERE, build_folders
 from dml._model import Error
 
 COORDINATOR = 'dml-coordinator'
-HERE = pathlib.Path(__file__).resolve().parent
 LOG_LINE = re.compile(r'\d{4}-\d\d-\d\dT\S+ coordinator (error|warning|info|debug): (.*)')
 
 USAGE, BAD_DATA, STOPPED, BAD_JOB = 64, 65, 75, 78
@@ -35,9 +34,7 @@ def find(name=COORDINATOR):
     of a source tree, and wherever the system has it."""
     if os.environ.get('DML_COORDINATOR'):
         return os.environ['DML_COORDINATOR']
-    tree = HERE.parents[1]
-    builds = [os.environ.get('DML_BUILD'), tree / 'build', tree]
-    for folder in [HERE / 'bin', *map(pathlib.Path, filter(None, builds))]:
+    for folder in [HERE / 'bin', *build_folders()]:
         if os.access(folder / name, os.X_OK) and (folder / name).is_file():
             return str(folder / name)
     found = shutil.which(name)

@@ -62,12 +62,14 @@ def arrow_columns(rows):
     return table.column_names, [arrow_cells(column, pyarrow) for column in table.columns], table.num_rows
 
 
-def arrow_for_types(rows):
+def is_arrow_number(kind, pyarrow):
+    return pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind)
+
+
+def has_more_than_numbers(rows):
     """Whether a table of Arrow has columns that are no numbers, or missing cells."""
     import pyarrow
-    table = pyarrow.table(rows)
-    return any(not (pyarrow.types.is_floating(column.type) or pyarrow.types.is_integer(column.type) or
-                    pyarrow.types.is_boolean(column.type)) or column.null_count for column in table.columns)
+    return any(not is_arrow_number(column.type, pyarrow) or column.null_count for column in pyarrow.table(rows).columns)
 
 
 def arrow_cells(column, pyarrow):

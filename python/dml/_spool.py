@@ -8,18 +8,18 @@ import collections.abc
 import os
 
 from dml._job import absolute, is_paths
-from dml._rows import array_of, is_array, is_arrow, is_frame, is_series, is_sparse
+from dml._rows import array_of, is_array, is_arrow, is_arrow_number, is_frame, is_series, is_sparse
 
-BATCH_ROWS = 1 << 18 # a batch of a table of 30 numbers has 60 MB
+BATCH_ROWS = 1 << 18  # a batch of a table of 30 numbers has 60 MB
 BESIDE = ('weights', 'offsets', 'exposures')
 
 
 class Part:
     """The files of one part of the data: what is trained on, the test or the holdout. `keys` are those of the
-    job file that name them."""
+    job file that name them, and `label` is the column of the label of a table."""
 
     def __init__(self, folder, name):
-        self.folder, self.name, self.keys = folder, name, {}
+        self.folder, self.name, self.keys, self.label = folder, name, {}, None
 
     def path(self, ending):
         return os.path.join(self.folder, f'{self.name}{ending}')
@@ -88,7 +88,7 @@ class Part:
         batches = batches_of(rows, pyarrow)
         schema = batches.schema
         check_names(schema.names, label)
-        texts = [field.name for field in schema if not is_number(field.type, pyarrow)]
+        texts = [field.name for field in schema if not is_arrow_number(field.type, pyarrow)]
         with pyarrow.parquet.ParquetWriter(self.path('.parquet'), schema, compression='none', use_dictionary=texts,
                                            write_statistics=False) as writer:
             for batch in batches:
@@ -104,10 +104,6 @@ def arrow_for(rows):
     except ImportError:
         raise TypeError(f'to train on a {type(rows).__name__} pyarrow must be installed: pip install pyarrow; else '
                         'give an array, or the path of a file') from None
-
-
-def is_number(kind, pyarrow):
-    return pyarrow.types.is_floating(kind) or pyarrow.types.is_integer(kind) or pyarrow.types.is_boolean(kind)
 
 
 class Tables:

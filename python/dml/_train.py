@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
-import os
 import json
+import os
 import pathlib
 import shutil
 import tempfile
@@ -110,10 +110,15 @@ def private_folder(job, data):
         return Folder(tempfile.mkdtemp(prefix='dml-'), True)
 
 
+def memory_folder():
+    """Where temporary files are in memory; None: there is no such place, and they are where others are."""
+    return MEMORY if os.access(MEMORY, os.W_OK) else None
+
+
 def short_lived_folder(data):
     """In memory while the data is small, as a disk takes longer to make a step durable than all steps take."""
-    small = getattr(data, 'nbytes', MEMORY_BYTES + 1) <= MEMORY_BYTES and os.access(MEMORY, os.W_OK)
-    return Folder(tempfile.mkdtemp(prefix='dml-', dir=MEMORY if small else None), True)
+    small = getattr(data, 'nbytes', MEMORY_BYTES + 1) <= MEMORY_BYTES
+    return Folder(tempfile.mkdtemp(prefix='dml-', dir=memory_folder() if small else None), True)
 
 
 def remove_old(root):
@@ -211,7 +216,7 @@ def spooled(folder, data, label, test, holdout, beside, job):
     part = Part(folder.own, 'data')
     part.put(data, label, **beside)
     keys = dict(part.keys)
-    label = getattr(part, 'label', None)
+    label = part.label
     if label is not None:
         job.setdefault('csv', {})['label'] = label
     for name, given in ('test', test), ('holdout', holdout):
