@@ -37,7 +37,7 @@ struct explainer {
     double *centre[2], *sum[2];
     double *base; /* outputs */
 
-    /* Of a network: */
+    /* The members below are used for networks alone. */
     uint32_t layers;                        /* L, with that of the outputs */
     uint32_t units[NETWORK_LAYERS_MAX + 2]; /* of layer l at [l], 1 to L; the outputs that share a
                                                column of WL count once */

@@ -66,7 +66,7 @@ static double rest_of(const struct score_output *output, const double *contribut
     return rest;
 }
 
-/* Of one output, whose columns are `listed`. */
+/* Writes base and contributions of one output, whose columns are `listed`. */
 static void write_cells(const struct score_output *output, double base, const double *contributions,
                         const uint32_t *listed) {
     const char *const *names = explainer_names(output->explainer);

@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 
-/* Of each of enum kind_hessian. */
+/* The columns of each row of HESSIAN in wire/kinds.def. */
 enum {
     HESSIAN_NONE_LISTED = false,
     HESSIAN_NONE_EXTRA_BITS = false,

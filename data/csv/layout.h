@@ -90,8 +90,8 @@ void csv_place_dates(struct format *format);
 /* How many of the columns of the table that features are made of a line names, of *used. */
 uint32_t csv_count_named(const struct table *table, const struct csv_cells *first, uint32_t *used);
 
-/* Whether a cell of the line occurs in its column again in the text after it, but for copies of
- * the whole line, of which there are so many. */
+/* Whether a cell of the line occurs again in its column in the text after the line. Copies of the
+ * whole line do not count as such; *copies is their number. */
 bool csv_recurs(const struct format *format, const struct csv_cells *first,
                 const struct text_line *behind, uint64_t *copies);
 

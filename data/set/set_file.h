@@ -70,8 +70,8 @@ struct set_weights {
  * values, label f64 × rows; and, each only if all chunks have it: weight f64 × rows, offset f64 ×
  * rows, cluster u64 × rows.
  *
- * Of a set in tiles these are its head, what its rows have besides values: label,
- * weight, size i16 × rows, offset. */
+ * A chunk of a set in tiles is its head alone, what its rows have besides values: label, weight,
+ * size i16 × rows, offset. */
 struct set_chunk {
     uint64_t offset, bytes, checksum;
     uint64_t first_row;

@@ -255,7 +255,7 @@ static bool is_numbers(const char *line, const char *end) {
     }
 }
 
-/* LIBSVM but for its label and its first index: what comes after both must be INDEX:NUMBER. */
+/* Whether all words up to the end or a # are INDEX:NUMBER, as they are in LIBSVM. */
 static bool has_pairs_behind(const char *at, const char *end) {
     size_t length, name;
     for (;;) {

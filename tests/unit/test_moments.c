@@ -243,7 +243,7 @@ static void squares_are_those_of_the_moments(void **state) {
     }
 }
 
-/* Of every number of threads, and of moments that are known or not. */
+/* The means are those of the moments for any number of threads, whether these are known or not. */
 static void assert_means(struct set *set) {
     const size_t bytes = set_info(set)->features * sizeof(double);
     struct moments moments, none = {0};
