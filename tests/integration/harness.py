@@ -82,6 +82,15 @@ def output_of(command, **options):
     return finished.stdout
 
 
+def exception_of(kind, function, *arguments, **more):
+    """The exception of this kind that the call must end with."""
+    try:
+        function(*arguments, **more)
+    except kind as error:
+        return error
+    raise AssertionError(f'nothing was raised: {arguments}')
+
+
 def heed_interrupts():
     """As under a person's shell. Whatever starts the tests in the background may ignore SIGINT or
     SIGHUP, and an ignored signal stays ignored in every program started from here."""

@@ -14,23 +14,14 @@ import threading
 import warnings
 import zipfile
 
-from harness import (BUILD, PERMISSION, SOURCE, Skip, dml as program, main, ordinary_user, small_data, small_job,
-                     test, train, write_job)
+from harness import (BUILD, PERMISSION, SOURCE, Skip, dml as program, exception_of, main, ordinary_user, small_data,
+                     small_job, test, train, write_job)
 
 sys.path.insert(0, str(SOURCE / 'python'))
 
 import dml  # noqa: E402
 
 START = datetime.date(2024, 1, 1)
-
-
-def refused(kind, function, *arguments, **more):
-    """The error that the call must end with."""
-    try:
-        function(*arguments, **more)
-    except kind as error:
-        return error
-    raise AssertionError(f'nothing was refused: {arguments}')
 
 
 def needs(package):
@@ -145,11 +136,11 @@ def arrays_of_numpy_are_scored(folder):
     assert model.predict_values(numpy.matrix(rows)).tolist() == found.tolist()
     assert model.predict_values(numpy.empty((0, 20))).shape == (0,)
     assert model.predict_proba(numpy.empty((0, 20))).shape == (0, 2)
-    refused(ValueError, model.predict, rows, columns=[-1, *range(2, 21)])
-    refused(TypeError, model.predict, numpy.zeros(2, [('a', 'f8')] * 1))
+    exception_of(ValueError, model.predict, rows, columns=[-1, *range(2, 21)])
+    exception_of(TypeError, model.predict, numpy.zeros(2, [('a', 'f8')] * 1))
     # What is masked is missing, which a row of numbers cannot be.
     masked = numpy.ma.masked_greater(rows, 1)
-    assert 'not finite' in str(refused(dml.Error, model.predict, masked))
+    assert 'not finite' in str(exception_of(dml.Error, model.predict, masked))
 
 
 @test
@@ -180,7 +171,7 @@ def offsets_are_one_for_each_row(folder):
     for offsets in numpy.array([1, 2]), numpy.array([[1], [2]]), (x for x in (1, 2)):
         assert model.predict_values(rows, offsets=offsets).tolist() == expected
     for offsets in [1], numpy.array([[1, 9], [2, 9]]), (x for x in (1, 2, 3)):
-        assert 'offsets for 2 rows' in str(refused(ValueError, model.predict, rows, offsets=offsets))
+        assert 'offsets for 2 rows' in str(exception_of(ValueError, model.predict, rows, offsets=offsets))
 
 
 @test
@@ -353,10 +344,10 @@ def copies_and_pickles_open_the_path_again(folder):
         assert other.predict_values(rows) == expected
         assert other.predict_values([{}]) == model.predict_values([{}])
         other.close()
-    error = pickle.loads(pickle.dumps(refused(dml.Error, model.predict, [[1, 2]])))
+    error = pickle.loads(pickle.dumps(exception_of(dml.Error, model.predict, [[1, 2]])))
     assert '2 cells' in str(error) and error.row == 0 and error.code == -65
     model.close()
-    assert 'closed' in str(refused(ValueError, pickle.dumps, model))
+    assert 'closed' in str(exception_of(ValueError, pickle.dumps, model))
 
 
 class Liar(list):
@@ -375,13 +366,13 @@ def a_row_is_as_long_as_the_cells_that_it_gives(folder):
     path, _, _ = table(folder)
     model = dml.open(path)
     for cells, length in ([1], 4), ([], 4), ([1] * 5, 4):
-        assert f'{len(cells)} cells' in str(refused(dml.Error, model.predict, [Liar(cells, length)]))
+        assert f'{len(cells)} cells' in str(exception_of(dml.Error, model.predict, [Liar(cells, length)]))
     (folder / 'numbers').mkdir()
     train(small_job(folder / 'numbers'))
     model = dml.open(folder / 'numbers/job.state')
     expected = model.predict_values([[1.0] * 20])
     assert model.predict_values([Liar([1.0] * 20, 3)]) == expected
-    assert 'numbers' in str(refused(dml.Error, model.predict, [[1.0] * 20, Liar([1.0], 20)]))
+    assert 'numbers' in str(exception_of(dml.Error, model.predict, [[1.0] * 20, Liar([1.0], 20)]))
 
     class Dict(dict):
         def __len__(self):
@@ -425,7 +416,7 @@ def what_is_no_table_is_refused_by_an_error_of_dml(folder):
         odd += [polars.Series([1]), polars.LazyFrame({'a': [1]}), polars.DataFrame({'a': [1]})]
     for model in dml.open(path), dml.open(folder / 'numbers/job.state'):
         for one in odd:
-            refused(dml.Error, model.predict, one)
+            exception_of(dml.Error, model.predict, one)
 
 
 @test

@@ -16,7 +16,7 @@ import sys
 import time
 import warnings
 
-from harness import SOURCE, Skip, dml as program, long_test, main, small_data, test, train, write_job
+from harness import SOURCE, Skip, dml as program, exception_of, long_test, main, small_data, test, train, write_job
 
 sys.path.insert(0, str(SOURCE / 'python'))
 
@@ -50,14 +50,6 @@ def numbers(numpy, rows=120, columns=6):
     generator = numpy.random.default_rng(1)
     x = generator.normal(size=(rows, columns))
     return x, (x[:, 0] + x[:, 1] + generator.normal(size=rows) > 0).astype('int64')
-
-
-def refused(kind, function, *arguments, **more):
-    try:
-        function(*arguments, **more)
-    except kind as error:
-        return error
-    raise AssertionError(f'nothing was refused: {arguments}')
 
 
 @test
@@ -127,9 +119,9 @@ def what_is_wrong_is_an_exception_that_says_what_and_leaves_nothing(folder):
             ('labels of shape (2,) for 3 rows', [numpy.ones((3, 2)), [1, 0]], {}),
             ('/nowhere.csv', [folder / 'nowhere.csv'], {}),
             ('l1', [rows, 'bought'], {'l1': 'much'})):
-        error = refused((ValueError, TypeError), dml.train, *arguments, **keys)
+        error = exception_of((ValueError, TypeError), dml.train, *arguments, **keys)
         assert words in str(error) and str(cache) not in str(error).replace(str(folder / 'nowhere.csv'), ''), error
-    error = refused(dml.JobError, dml.train, rows, 'bought', l1=-1)
+    error = exception_of(dml.JobError, dml.train, rows, 'bought', l1=-1)
     assert error.code == -78, error.code
     assert not left_in(cache), left_in(cache)
     state = folder / 'busy.state'
@@ -137,11 +129,11 @@ def what_is_wrong_is_an_exception_that_says_what_and_leaves_nothing(folder):
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         assert dml.train(rows, 'bought', state=state, fresh=True).number == 2 and run.number == 1
-    refused(dml.JobError, dml.train, rows, 'bought', state=state, l1=-1)
+    exception_of(dml.JobError, dml.train, rows, 'bought', state=state, l1=-1)
     assert sorted(os.listdir(state / 'python')) == ['job.conf', 'lock']
     with open(state / 'python/lock') as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        assert 'another call works' in str(refused(dml.Error, dml.train, rows, 'bought', state=state))
+        assert 'another call works' in str(exception_of(dml.Error, dml.train, rows, 'bought', state=state))
 
 
 @test
@@ -280,7 +272,7 @@ def an_interrupt_stops_where_resume_goes_on(folder):
         warnings.simplefilter('ignore')
         run = dml.resume(state)
     assert run.model_sha256 == quiet and run.result['restarts']['coordinator'] == 1
-    assert 'no call of dml.train()' in str(refused(dml.Error, dml.resume, folder / 'none'))
+    assert 'no call of dml.train()' in str(exception_of(dml.Error, dml.resume, folder / 'none'))
 
 
 @test
@@ -314,7 +306,7 @@ def a_follower_takes_the_model_that_goes_live(folder):
     assert 'run 2 is not live' in str(caught[0].message), caught
     follower = dml.follow(state)
     kept = follower.model
-    assert follower.about['model_sha256'] == first and 'no live model' in str(refused(dml.Error, dml.follow, folder))
+    assert follower.about['model_sha256'] == first and 'no live model' in str(exception_of(dml.Error, dml.follow, folder))
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         calls = [pool.submit(lambda: [follower.predict_proba(x[:9]).sum() for _ in range(200)]) for _ in range(3)]
         for live in (2, second), (1, first), (2, second):
