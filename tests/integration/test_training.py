@@ -210,9 +210,14 @@ print(run.model_sha256, run.result['restarts']['coordinator'], flush=True)
 '''
 
 
-def interpreter(more=''):
-    return subprocess.Popen([sys.executable, '-W', 'ignore', '-c', LONG.format(source=str(SOURCE / 'python'), more=more)],
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+def interpreter(more='', **environment):
+    code = LONG.format(source=str(SOURCE / 'python'), more=more)
+    return subprocess.Popen([sys.executable, '-W', 'ignore', '-c', code], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                            text=True, env={**os.environ, **environment})
+
+
+# Holds a run up in the middle, so that it cannot end before it is disturbed.
+HELD_UP = {'DML_FAILPOINT': 'replica0.receive_EVALUATE:40:delay:5000'}
 
 
 def finished(process):
@@ -235,10 +240,14 @@ def steps_begun(folder, process):
 
 
 def no_coordinator_works_in(state):
-    for _ in range(200):
-        if program('status', state, '--json').json['state'] != 'running':
-            return
-        time.sleep(0.05)
+    """By the lock of the folder: one that is ending its workers may not answer `status`."""
+    with open(state / 'lock') as lock:
+        for _ in range(600):
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                time.sleep(0.05)
     raise AssertionError('the program outlives its interpreter')
 
 
@@ -247,7 +256,7 @@ def an_interpreter_that_is_killed_leaves_a_run_that_the_same_call_finishes(folde
     needs('numpy')
     cache = cached(folder)
     quiet, _ = finished(interpreter())
-    process = interpreter()
+    process = interpreter(**HELD_UP)
     state = steps_begun(folder, process)
     process.kill()
     process.communicate()
@@ -263,7 +272,7 @@ def an_interrupt_stops_where_resume_goes_on(folder):
     needs('numpy')
     cached(folder)
     quiet, _ = finished(interpreter())
-    process = interpreter(f', state={str(folder / "my.state")!r}')
+    process = interpreter(f', state={str(folder / "my.state")!r}', **HELD_UP)
     state = steps_begun(folder, process)
     process.send_signal(signal.SIGINT)
     _, errors = process.communicate()
