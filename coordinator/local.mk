@@ -103,6 +103,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/command/command.h \
 	coordinator/command/export.c coordinator/command/summary.c \
 	coordinator/command/summary_print.c coordinator/command/summary_print.h \
+	coordinator/command/diff.c coordinator/command/diff.h coordinator/command/diff_print.c \
 	coordinator/command/jobs.c \
 	coordinator/command/last_run.c coordinator/command/last_run.h \
 	coordinator/command/predict.c \

@@ -37,7 +37,7 @@ static const struct command commands[] = {
     {"status", command_status, "[JOBFILE or STATE]", 0, 1, OPTION_OF_JOB | OPTION_WATCH, false,
      "the live or last state of a job"},
     {"jobs", command_jobs, "[JOBFILE or STATE...]", 0, INT_MAX,
-     OPTION_OF_JOB | OPTION_SORT | OPTION_FOLDS, false,
+     OPTION_OF_JOB | OPTION_SORT | OPTION_FOLDS | OPTION_DIFF, false,
      "the runs so far"},
     {"metrics", command_metrics, "[JOBFILE or STATE...]", 0, INT_MAX,
      OPTION_OF_JOB | OPTION_OUTPUT, false,

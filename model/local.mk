@@ -4,6 +4,7 @@ libmodel_a_SOURCES = \
 	model/cell.c model/cell.h \
 	model/classes.c model/classes.h \
 	model/collinear.c model/collinear.h \
+	model/compare.c model/compare.h \
 	model/crosses.c model/crosses.h \
 	model/curves.c model/curves.h \
 	model/response.c model/response.h \

@@ -56,9 +56,11 @@ static const struct {
      "Shows when each run began, how long it took, why it ended, its figures and its model.\n"
      "A * marks the run whose model is live, a ! a run whose model the gate refused. Lines\n"
      "below a run show what it changed against the run before. Without an operand it takes\n"
-     "all *.state folders in the current directory.\n"
+     "all *.state folders in the current directory. With --diff the first two operands are\n"
+     "runs, which are compared: numbers, tags, state folders (for their live run) or models.\n"
      "\n"
-     "  dml-coordinator jobs adult.state --sort auc\n"},
+     "  dml-coordinator jobs adult.state --sort auc\n"
+     "  dml-coordinator jobs --diff 1 2 adult.state\n"},
     {"metrics",
      "Prints which models are live, since when, their figures, and what the gate refused, in\n"
      "the text format of Prometheus. With -o it writes a file, by a rename, for the textfile\n"

@@ -14,6 +14,7 @@
 #include "base/memory.h"
 #include "coordinator/command/ask.h"
 #include "coordinator/command/command.h"
+#include "coordinator/command/diff.h"
 #include "coordinator/command/print.h"
 #include "coordinator/publish/prune.h"
 #include "coordinator/run/state_folder.h"
@@ -181,6 +182,8 @@ static void add_folder(const struct options *options, const char *state,
 }
 
 int command_jobs(const struct options *options) {
+    if (options->diff)
+        return command_diff(options);
     char **states;
     const struct score_figure *figure = options->sort ? score_figure_find(options->sort) : NULL;
     if (options->sort && !figure)

@@ -60,6 +60,8 @@ const struct option_row option_rows[] = {
      "prints the status again every second"},
     {"folds", 0, NULL, OPTION_FOLDS, offsetof(struct options, folds),
      "lists every run of a sweep, also those of folds"},
+    {"diff", 0, NULL, OPTION_DIFF, offsetof(struct options, diff),
+     "compares two runs: their settings, data, figures and coefficients"},
     {"sort", 0, "FIGURE", OPTION_SORT, offsetof(struct options, sort),
      "the best run first, by this figure on the holdout, or else on the test data"},
     {"labels", 0, NULL, OPTION_SHOWN, offsetof(struct options, labels), "the predicted labels"},

@@ -36,6 +36,7 @@ enum command_option {
     OPTION_FOLDS = 1 << 21,
     OPTION_SET = 1 << 22,
     OPTION_STATE = 1 << 23,
+    OPTION_DIFF = 1 << 24,
     OPTION_OF_JOB = OPTION_SET | OPTION_STATE, /* of those that find a state folder by a job */
 };
 
@@ -101,6 +102,7 @@ struct options {
     bool publish, no_publish; /* not both */
     bool force;
     bool folds; /* each run of a sweep is listed */
+    bool diff;  /* the first two operands are runs */
     bool curves, onnx, importance, bayesian;
 };
 
