@@ -99,3 +99,8 @@ class Call:
         self.process.send_signal(signal.SIGINT)
         self.process.communicate()
         self.printed.close()
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+        self.printed.close()

@@ -66,10 +66,11 @@ class Folder:
         return self
 
     def __exit__(self, kind, error, _):
-        """A call that failed leaves no data, unless it can be resumed."""
+        """A call that failed leaves no data, unless it can be resumed. Its exception keeps this object alive, as a prompt
+        keeps the exception, so the lock cannot wait for the last reference: dml.resume() needs it."""
         if kind and not self.kept and not self.private:
             self.remove_data()
-        if kind and not self.kept or not self.private:
+        if kind or not self.private:
             self.end()
 
     def keep(self):
@@ -247,8 +248,11 @@ def run(folder, options, progress):
                     del lines[-1]
         output = call.output()
     except BaseException as error:
-        call.stop()
         folder.keep()
+        try:
+            call.stop()
+        except KeyboardInterrupt:  # pressed again: a run whose program is killed can be resumed as well
+            call.kill()
         if isinstance(error, KeyboardInterrupt):
             raise _programs.Stopped(f'training was stopped; dml.resume({folder.path!r}) resumes it',
                                     folder.path) from None

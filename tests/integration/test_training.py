@@ -285,6 +285,33 @@ def an_interrupt_stops_where_resume_goes_on(folder):
 
 
 @test
+def an_interrupted_call_is_resumed_at_the_prompt_that_keeps_its_exception(folder):
+    numpy, = needs('numpy')
+    cache, programs = cached(folder), sys.modules['dml._programs']
+    x, y = numbers(numpy)
+    expected = dml.train(x, y).model_sha256
+    lines, stop = programs.Call.lines, programs.Call.stop
+
+    def interrupted(call):
+        programs.Call.lines = lines
+        raise KeyboardInterrupt
+
+    def interrupted_again(call):
+        programs.Call.stop = stop
+        raise KeyboardInterrupt
+
+    for again in interrupted_again, stop:
+        for resume in lambda state: dml.resume(state), lambda state: dml.train(x, y):
+            programs.Call.lines, programs.Call.stop = interrupted, again
+            kept = exception_of(dml.Stopped, dml.train, x, y)
+            assert left_in(cache) == [os.path.basename(kept.state)], kept
+            run = resume(kept.state)
+            assert run.model_sha256 == expected and run.state == kept.state, (run.state, kept)
+            del run
+            dml._train.shutil.rmtree(kept.state, ignore_errors=True)
+
+
+@test
 def calls_in_threads_and_in_forks_are_apart(folder):
     numpy, = needs('numpy')
     cache = cached(folder)
