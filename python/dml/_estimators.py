@@ -20,7 +20,7 @@ from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from dml import _model, _train
+from dml import _description, _model, _train
 from dml._rows import has_more_than_numbers, is_arrow, is_frame
 from dml._tensors import read_tensors
 
@@ -132,10 +132,18 @@ class Estimator(BaseEstimator):
         return self.files_.model()
 
     def save(self, path):
-        """Writes the model to a folder that must not be there, for dml.open() and the programs."""
+        """Writes the model to a folder that must not be there, for dml.open() and the programs. It has the names of
+        the columns and the classes of fit(), so that tables are scored by name."""
         check_is_fitted(self)
         os.mkdir(path)
         self.files_.write(path)
+        names = getattr(self, 'feature_names_in_', ()) if not self.is_table_ else ()
+        tensors = read_tensors(self.files_.content['model.safetensors'])
+        numbers = tensors['feature_id']
+        means = {int(number) - 1: float(mean) for number, mean in zip(numbers, tensors.get('mean', np.zeros(len(numbers))))}
+        described = pathlib.Path(path, 'model.json')
+        described.write_bytes(_description.with_names(described.read_bytes(), list(names), means,
+                                                      getattr(self, 'classes_', ())))
 
     # ---- rows ----
 

@@ -485,8 +485,36 @@ def an_estimator_takes_a_table_with_texts_and_missing_cells(folder):
     assert (again.predict(frame[['size', 'town']]) == estimator.predict(frame[['size', 'town']])).all()
     assert numpy.allclose(estimator.predict_proba(frame[['size', 'town']])[:, 1], run.model.predict_values(frame), atol=1e-4)
     estimator.save(folder / 'model')
-    finished = program('predict', folder / 'model', write_csv(folder, frame), '--columns', 'probability:1')
+    finished = program('predict', folder / 'model', write_csv(folder, frame), '--columns', 'probability:yes')
     assert finished.status == 0, finished
+
+
+@test
+def a_saved_estimator_knows_columns_and_classes_by_name(folder):
+    numpy, pandas, _ = needs('numpy', 'pandas', 'sklearn')
+    cached(folder)
+    x, y = numbers(numpy)
+    frame = pandas.DataFrame(x[:, :3], columns=['Größe', 'age', 'rooms']).assign(none=0.0)
+    turned = frame[['rooms', 'none', 'age', 'Größe']]
+    turned.to_csv(folder / 'turned.csv', index=False)
+    for name, estimator, labels, classes in (
+            ('words', dml.LogisticRegression(), numpy.where(y, 'yes', 'no'), ['no', 'yes']),
+            ('truths', dml.MLPClassifier((3,)), y > 0, ['false', 'true']),
+            ('ordered', dml.OrdinalClassifier(), numpy.arange(len(y)) % 3 * 5.0, ['0', '5', '10']),
+            ('values', dml.Ridge(), x[:, 1], None)):
+        estimator.fit(frame, labels).save(folder / name)
+        described = json.loads((folder / name / 'model.json').read_text())
+        assert described.get('classes') == classes and described['json_sha256'], described
+        saved, margins = dml.open(folder / name), estimator.model_.predict_margins(frame.to_numpy())
+        assert saved.columns == list(frame) and numpy.array_equal(saved.predict_margins(turned), margins)
+        assert numpy.array_equal(saved.predict_margins(frame.to_numpy()), margins)
+        assert saved.explain(turned[:1]).columns == list(frame)
+        assert '"age" is missing' in str(exception_of(dml.Error, saved.predict, frame[['rooms', 'none', 'Größe']]))
+        scored = program('predict', folder / name, folder / 'turned.csv', '--margins')
+        assert numpy.allclose(numpy.loadtxt(scored.stdout.splitlines()), margins, atol=1e-12), scored
+    of_an_array = dml.LogisticRegression().fit(x, numpy.where(y, 'yes', 'no'))
+    of_an_array.save(folder / 'array')
+    assert list(dml.open(folder / 'array').predict(x)) == list(of_an_array.predict(x))
 
 
 def write_csv(folder, frame):
