@@ -353,6 +353,49 @@ int folder_sync(const char *path) {
     return code;
 }
 
+/* Checks what is open, not the path: that might name another folder a moment later. */
+static int check_private(int descriptor, const char *path) {
+    struct stat status;
+    if (fstat(descriptor, &status))
+        return error_set_errno(ERROR_IO, "cannot look at %s", path);
+    if (status.st_uid != geteuid())
+        return error_set(ERROR_PERMISSION,
+                         "%s belongs to another user (%u): set TMPDIR to a folder that only you "
+                         "can write into",
+                         path, (unsigned)status.st_uid);
+    if (!(status.st_mode & (S_IRWXG | S_IRWXO)))
+        return 0;
+    char *word = shell_word(path);
+    int code = error_set(ERROR_PERMISSION, "%s is open to others (mode %04o): run `chmod 700 %s`",
+                         path, (unsigned)(status.st_mode & 07777), word);
+    free(word);
+    return code;
+}
+
+int folder_of_user(char **path) {
+    const char *above = getenv("TMPDIR");
+    char *from_root = path_absolute(above && *above ? above : "/var/tmp");
+    char *own = memory_format("%s/dml-%u", from_root, (unsigned)geteuid());
+    int code = 0, descriptor = -1;
+    free(from_root);
+    if (mkdir(own, 0700) && errno != EEXIST)
+        code = error_set_errno(ERROR_CREATE, "cannot make the folder %s", own);
+    else
+        descriptor = open(own, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (!code && descriptor < 0)
+        code = errno == ELOOP || errno == ENOTDIR
+                   ? error_set(ERROR_PERMISSION, "%s is a link or a file, not a folder", own)
+                   : error_set_errno(ERROR_PERMISSION, "cannot open the folder %s", own);
+    if (!code)
+        code = check_private(descriptor, own);
+    if (descriptor >= 0)
+        close(descriptor);
+    *path = code ? NULL : own;
+    if (code)
+        free(own);
+    return code;
+}
+
 static int compare_names(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
@@ -563,6 +606,21 @@ void guard_clear(void) {
     guard.path = NULL;
     memset(guard.text, 0, sizeof guard.text);
     memset(&guard.status, 0, sizeof guard.status);
+}
+
+const char *guard_text(void) {
+    return guard.text;
+}
+
+bool guard_is(const char *path, const char *text) {
+    char found[GUARD_TEXT];
+    struct stat status;
+    int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    bool regular = descriptor >= 0 && fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
+    ssize_t length = regular ? read(descriptor, found, sizeof found) : -1;
+    if (descriptor >= 0)
+        close(descriptor);
+    return length > 0 && (size_t)length == strlen(text) && !memcmp(found, text, (size_t)length);
 }
 
 /* For a process that has no free descriptor, which is no reason to end a run. It is the weaker

@@ -106,6 +106,12 @@ char *path_folder(const char *path);
  * is nearest. Valid until the next call in this thread. */
 const char *file_suggestion(const char *path, const char *const *endings);
 
+/* The private folder of this user on this host: ${TMPDIR:-/var/tmp}/dml-UID, from the root. It is
+ * made if it is missing, for its owner alone (0700). ERROR_PERMISSION if what is there is a link,
+ * another user's or open to others: all users may write into the folder above it. ERROR_CREATE.
+ * Free *path. */
+int folder_of_user(char **path);
+
 /* Whether the file or folder lies on a network file system: NFS, SMB, Lustre, GPFS, BeeGFS, Ceph,
  * …, and everything that FUSE serves, since that may be anything. A file system that is not known,
  * or a path that cannot be looked at, counts as local.
@@ -133,6 +139,13 @@ bool filesystem_is_network(const char *path);
 void guard_set(const char *path, const char *text);
 /* It may write without being asked. */
 void guard_clear(void);
+
+/* The text of guard_set(); "" if there is none. Valid until the next call of that. */
+const char *guard_text(void);
+
+/* Whether the file at `path`, which need not be this process's, has exactly this text, shorter than
+ * GUARD_TEXT: what another host has written there for sure. Reads nothing but a regular file. */
+bool guard_is(const char *path, const char *text);
 
 /* 0, or ERROR_AGAIN: another process took over. ERROR_IO if the file cannot be read. From any
  * thread. */

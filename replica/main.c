@@ -424,6 +424,7 @@ static struct replica *new_replica(uint64_t proof) {
         .proof = proof,
         .host = host,
         .description = numeric_description(),
+        .shares = host_sees_state,
     });
 }
 

@@ -68,11 +68,15 @@ struct action {
     uint64_t first, sums; /* of those that the workers have in the evaluation */
 };
 
-/* What WELCOME says of this process. The texts must outlive the replica. */
+/* What WELCOME says of this process, and what it asks its I/O shell. The texts must outlive the
+ * replica. */
 struct replica_identity {
     uint32_t pid, threads;
     uint64_t proof;
     const char *host, *description;
+    /* Whether it sees the coordinator's state folder, as host_sees_state(). NULL: it does. */
+    bool (*shares)(void *context, const char *state, const char *holder);
+    void *context;
 };
 
 /* Counts for the log. */

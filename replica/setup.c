@@ -123,7 +123,8 @@ static void welcome(struct replica *replica, struct outbox *out) {
                                                .host = identity->host,
                                                .threads = identity->threads,
                                                .proof = identity->proof,
-                                               .description = identity->description}},
+                                               .description = identity->description,
+                                               .shares = replica->shares}},
                  out);
 }
 
@@ -178,6 +179,9 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
     replica->term = message->term;
     replica->coordinator = from;
     replica->incarnation = hello->incarnation;
+    replica->shares =
+        !replica->identity.shares ||
+        replica->identity.shares(replica->identity.context, hello->state, hello->holder);
     welcome(replica, out);
     if (another)
         become_another(replica, out);

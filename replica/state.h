@@ -128,6 +128,7 @@ struct replica {
     uint32_t coordinator; /* its link; 0: none */
     uint64_t term;        /* the highest seen */
     uint64_t incarnation;
+    bool shares;    /* this host has the state folder */
     uint64_t since; /* the term in which it became this incarnation */
     char *run;      /* NULL before the first HELLO */
     bool returning; /* a new coordinator has come and has not set this replica up yet */

@@ -105,6 +105,7 @@ static int serve(const struct host_options *options) {
         .state = &shell, .message = on_message, .gone = on_gone, .after = after, .forget = forget};
     shell.placing.own = options->device;
     shell.self.place = shard_placing_find;
+    shell.self.shares = host_sees_state;
     shell.self.context = &shell.placing;
     shell.shard = shard_new(&shell.self);
     int code = choose_disk(&shell, options);

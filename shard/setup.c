@@ -45,6 +45,9 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
         shard->since = message->term;
     shard->incarnation = message->hello.incarnation;
     shard->coordinator = from;
+    shard->shares =
+        !shard->self.shares ||
+        shard->self.shares(shard->self.context, message->hello.state, message->hello.holder);
     forget_waiting(shard);
     if (fence_folder(shard))
         shard->saving.welcoming = true;
@@ -89,7 +92,8 @@ void welcome_coordinator(struct shard *shard, struct outbox *out) {
                                               .threads = 1,
                                               .proof = shard->self.proof,
                                               .description = shard->self.description,
-                                              .local = shard->self.local};
+                                              .local = shard->self.local,
+                                              .shares = shard->shares};
     shard_answer(shard, shard->coordinator, answer, out);
     send_holding(shard, out);
 }

@@ -26,8 +26,8 @@ struct shard_place {
     bool optional;                       /* if it cannot be used, the CPU is */
 };
 
-/* What the process says about itself in WELCOME, and what it can compute on. Texts are not copied.
- */
+/* What the process says about itself in WELCOME, and what it asks its I/O shell. Texts are not
+ * copied. */
 struct shard_self {
     uint32_t pid;
     const char *host;
@@ -36,6 +36,8 @@ struct shard_self {
     uint64_t proof;          /* of numeric_proof_vectors() and rows_proof() */
     /* Finds what a set-up asks to compute on. 0, or an error with its text. NULL: the CPU. */
     int (*place)(void *context, const struct message_shard_setup *setup, struct shard_place *place);
+    /* Whether it sees the coordinator's state folder, as host_sees_state(). NULL: it does. */
+    bool (*shares)(void *context, const char *state, const char *holder);
     void *context;
 };
 

@@ -96,6 +96,7 @@ struct shard {
     char *run;     /* owned; NULL before the first HELLO */
     uint32_t index;
     uint64_t incarnation;
+    bool shares;                   /* this host has the state folder */
     uint64_t since;                /* the term in which it became this incarnation */
     uint32_t coordinator;          /* its link; 0 for none */
     struct replica_link *replicas; /* by rising link */

@@ -49,6 +49,15 @@ struct host_options {
  * with 0. ERROR_USAGE. */
 int host_options_read(int argc, char **argv, const char *summary, struct host_options *options);
 
+/* The worker's own folder on this host, from the root: --folder, or else folder_of_user(). For
+ * files of a run whose state folder it does not see. Free *folder. ERROR_CREATE, ERROR_PERMISSION.
+ */
+int host_own_folder(const struct host_options *options, char **folder);
+
+/* Whether this host has the coordinator's state folder at the path that its HELLO names: the lock
+ * there has the coordinator's text. "" is a folder of this machine. */
+bool host_sees_state(void *context, const char *state, const char *holder);
+
 /* main() of a worker, after process_begin(): reads the options and calls `serve` with them, unless
  * they were answered here. `role` is its name in logs and failpoints. 0, or an error whose text is
  * recorded. */

@@ -9,6 +9,7 @@
 #include "device/find.h"
 #include "base/error.h"
 #include "base/failpoint.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
@@ -144,6 +145,29 @@ int host_options_read(int argc, char **argv, const char *summary, struct host_op
                          "with the key STATE/key of the job, makes links over TCP safe",
                          options->listen);
     return 0;
+}
+
+int host_own_folder(const struct host_options *options, char **folder) {
+    *folder = NULL;
+    if (!options->folder)
+        return folder_of_user(folder);
+    char *named = path_absolute(options->folder);
+    int code = folder_make(named, 0700);
+    if (!code)
+        *folder = named;
+    else
+        free(named);
+    return code;
+}
+
+bool host_sees_state(void *context, const char *state, const char *holder) {
+    (void)context;
+    if (!*state)
+        return true;
+    char *lock = path_join(state, "lock");
+    bool sees = guard_is(lock, holder);
+    free(lock);
+    return sees;
 }
 
 int host_main(int argc, char **argv, const char *role, const char *summary,

@@ -178,16 +178,25 @@ static const char *fault_of_local(const char *secret) {
 
 /* handshake; versions of the protocol are compared by the receiver, who says that they differ */
 
+/* The folder in which a worker looks for the coordinator's lock. NULL in what is sent: no text. */
+static const char *fault_of_state(const char *state, const char *holder) {
+    if (!state || !*state)
+        return unless(!holder || !*holder, "a holder of no lock");
+    return FIRST_OF(unless(*state == '/', "a state folder whose path is relative"),
+                    unless(holder && *holder, "a lock without a holder"));
+}
+
 FAULT_IN_BODY(hello) {
     return FIRST_OF(unless(*body->run, "a run without a name"), fault_of_worker(body->role),
                     unless(body->index < (body->role == ROLE_SHARD ? SHARDS_MAX : REPLICAS_MAX),
                            "an index beyond the last worker"),
-                    fault_of_incarnation(body->incarnation));
+                    fault_of_incarnation(body->incarnation),
+                    fault_of_state(body->state, body->holder));
 }
 
 FAULT_IN_BODY(welcome) {
     return FIRST_OF(fault_of_worker(body->role), fault_of_incarnation(body->incarnation),
-                    fault_of_local(body->local));
+                    fault_of_local(body->local), fault_of_flag(body->shares));
 }
 
 NOTHING_TO_CHECK(refused)

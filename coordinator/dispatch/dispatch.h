@@ -31,6 +31,7 @@ struct member {
     uint32_t index;
     uint64_t incarnation;
     bool connected, welcomed;
+    bool shares;     /* since it was welcomed: it sees the state folder */
     bool introduced; /* replica: has been told of the data and of the shards */
     bool ready;      /* set up for this attempt; shard: restored too */
     uint32_t restarts;

@@ -73,9 +73,12 @@ struct coordinator_settings {
     const char *scratch;                  /* where replicas keep copies of chunks; NULL: nowhere */
     const char *const *shard_addresses;   /* [shards], as replicas reach them */
     const char *const *replica_addresses; /* [replicas]; NULL: not known */
-    const char *shards_folder;            /* checkpoints go to its subfolders 0, 1, …; "": none */
-    int64_t checkpoint_ns;                /* from one checkpoint to the next; 0: every step */
-    uint32_t restarts_max;                /* of one worker, before the run gives up */
+    const char *state;  /* the state folder's path from the root, for workers of other hosts; NULL:
+                           all see it */
+    const char *holder; /* and what its lock says: guard_text() */
+    const char *shards_folder; /* checkpoints go to its subfolders 0, 1, …; "": none */
+    int64_t checkpoint_ns;     /* from one checkpoint to the next; 0: every step */
+    uint32_t restarts_max;     /* of one worker, before the run gives up */
     bool by_hand[2]; /* shards, replicas: others start them, so the I/O shell alone says how long to
                       * wait
                       */

@@ -2,6 +2,7 @@
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -10,6 +11,7 @@
 #include "base/mutant.h"
 #include "coordinator/machine/machine.h"
 #include "coordinator/driver.h"
+#include "wire/address.h"
 
 #define PING_NS INT64_C(1000000000)
 
@@ -180,12 +182,20 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
 
 /* ---- greetings ---- */
 
+/* "" if it is not known. */
+static const char *address_of(const struct coordinator *c, const struct member *worker) {
+    const char *const *addresses =
+        worker->role == ROLE_SHARD ? c->settings.shard_addresses : c->settings.replica_addresses;
+    return addresses && addresses[worker->index] ? addresses[worker->index] : "";
+}
+
 void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
     assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
     assert(!worker->welcomed && !worker->ready);
     worker->connected = true;
     worker->heard_ns = now_ns;
+    bool elsewhere = c->settings.state && !address_is_unix(address_of(c, worker));
     struct message message = {.type = MESSAGE_HELLO};
     message.hello = (struct message_hello){
         .protocol = PROTOCOL_VERSION,
@@ -194,6 +204,8 @@ void coordinator_opened(struct coordinator *c, uint32_t link, int64_t now_ns, st
         .index = worker->index,
         .incarnation = worker->incarnation,
         .reconnect_seconds = c->settings.reconnect_seconds,
+        .state = elsewhere ? c->settings.state : "",
+        .holder = elsewhere ? c->settings.holder : "",
     };
     roster_send(&c->roster, link, message, out);
 }
@@ -255,6 +267,22 @@ static int refuse_worker(struct coordinator *c, uint32_t link, int code, int64_t
     return code;
 }
 
+/* Says it once of a host that does not see the state folder. */
+static void report_apart(const struct coordinator *c, const struct member *worker,
+                         struct output *out) {
+    bool known = false;
+    for (uint32_t i = 0; i < coordinator_links(c); i++) {
+        const struct member *other = &c->roster.members[i];
+        known |= other != worker && other->welcomed && !other->shares &&
+                 !strcmp(other->host, worker->host);
+    }
+    if (!known)
+        output_event(out, "worker",
+                     "host %s does not see the state folder %s: files of the run cannot be opened "
+                     "there",
+                     worker->host, c->settings.state ? c->settings.state : "");
+}
+
 int on_welcome(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
                struct output *out) {
     assert(link < coordinator_links(c));
@@ -279,6 +307,9 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
     worker->threads = welcome->threads;
     snprintf(worker->host, sizeof worker->host, "%s", welcome->host);
     snprintf(worker->local, sizeof worker->local, "%s", welcome->local);
+    worker->shares = welcome->shares;
+    if (!worker->shares)
+        report_apart(c, worker, out);
     output_worker(out, link, "running");
     if (c->phase == PHASE_REJOINING)
         return 0; /* each shard sends HOLDING next: on_holding() goes on */

@@ -66,10 +66,11 @@ static int work_on_scaling(void *context) {
     return code ? code : holdout_check(run->data->test, info, &run->layout, "test");
 }
 
-/* Workers on hosts have other working folders. */
+/* Workers of other hosts have other working folders. */
 static void find_places(struct training *run) {
-    if (!run->session->hosts.count)
+    if (!run->session->tls)
         return;
+    run->state = path_absolute(run->session->job->state);
     char *folder = path_absolute(run->shards_folder);
     free(run->shards_folder);
     run->shards_folder = folder;
@@ -156,6 +157,8 @@ static void add_workers(const struct training *run, struct coordinator_settings 
     settings->reconnect_seconds = job->reconnect_seconds;
     settings->shard_addresses = run->addresses;
     settings->replica_addresses = run->addresses + run->sizing.shards;
+    settings->state = run->state;
+    settings->holder = guard_text();
     settings->shards_folder = run->shards_folder;
     settings->checkpoint_ns = (int64_t)(job->checkpoint_seconds * 1e9);
     settings->restarts_max = RESTARTS_MAX;
@@ -170,6 +173,7 @@ static int make_coordinator(struct training *run) {
     double unit = objective_loss_unit(&run->shape);
     double l2 = unit * job->l2.value;
     assert(l2 >= 0 && !run->coordinator);
+    find_places(run);
     /* What workers know the run by. The inode tells a copy of the state folder from its original: a
      * worker that serves the one refuses the other. It stays when the folder is moved; the device
      * is left out, since another host may see the same folder on another one. */
@@ -368,7 +372,6 @@ int training_run(struct training *run, const struct dataset *data, struct set *s
             run->sizing.history += run->start.pairs;
         if (run->sizing.history > HISTORY_MAX)
             run->sizing.history = HISTORY_MAX;
-        find_places(run);
         code = workers_start(run);
     }
     if (!code)
@@ -444,6 +447,7 @@ void training_release(struct training *run, int code) {
     free(run->start_model);
     free(run->shards_folder);
     free(run->set_path);
+    free(run->state);
     store_saved_release(&run->saved);
     *run = (struct training){
         .session = run->session, .started_ns = run->started_ns, .started_ms = run->started_ms};

@@ -71,7 +71,8 @@ struct training {
     int64_t start_run; /* whose model that is; 0: not known */
     int64_t continues; /* the run from whose end it goes on; 0: it began anew */
     bool prepares;     /* it is new for certain, and some of its workers were started already */
-    char *set_path;    /* from the root, for replicas on hosts; or NULL; owned */
+    char *set_path;    /* from the root, for replicas of other hosts; or NULL; owned */
+    char *state;       /* that of the state folder, likewise */
     const char **addresses;     /* by link; the texts belong to the job or to `launch` */
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct coordinator *coordinator;

@@ -42,7 +42,7 @@ def frame(kind, body=b'', length=None, term=1, version=VERSION, bulk=0, flags=0)
 def hello(role, run='a stranger', version=VERSION):
     """Of another run, in a later term."""
     return frame(HELLO, struct.pack('<II', version, len(run)) + run.encode() + b'\0' +
-                 struct.pack('<BIQI', role, 0, 77, 30), term=9)
+                 struct.pack('<BIQI', role, 0, 77, 30) + 2 * struct.pack('<Ix', 0), term=9)
 
 
 def nonsense():

@@ -440,8 +440,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length) {
     bytes_init(&course.blob);
     bytes_init(&course.bulk);
     give(&course, COORDINATOR,
-         (struct message){.type = MESSAGE_HELLO,
-                          .hello = {PROTOCOL_VERSION, "run", ROLE_SHARD, 0, INCARNATION - 1, 30}},
+         (struct message){
+             .type = MESSAGE_HELLO,
+             .hello = {PROTOCOL_VERSION, "run", ROLE_SHARD, 0, INCARNATION - 1, 30, "", ""}},
          MESSAGE_WELCOME);
     give(&course, REPLICA,
          (struct message){.type = MESSAGE_GREET,

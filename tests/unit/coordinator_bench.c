@@ -118,7 +118,8 @@ struct message bench_welcome(const struct fixture *f, uint32_t link, uint64_t pr
                                                .pid = 100 + link,
                                                .host = "here",
                                                .description = "test",
-                                               .proof = proof};
+                                               .proof = proof,
+                                               .shares = true};
     return message;
 }
 

@@ -128,7 +128,7 @@ void hello(struct bench *bench, uint64_t term, const char *run) {
          (struct message){
              .type = MESSAGE_HELLO,
              .term = term,
-             .hello = {PROTOCOL_VERSION, run, ROLE_REPLICA, 0, bench->incarnation, 30}});
+             .hello = {PROTOCOL_VERSION, run, ROLE_REPLICA, 0, bench->incarnation, 30, "", ""}});
 }
 
 void shard_at(struct bench *bench, uint32_t shard, uint64_t incarnation) {

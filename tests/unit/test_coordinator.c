@@ -50,6 +50,36 @@ static void a_worker_that_computes_other_bits_is_refused(void **state) {
     assert_int_equal(coordinator_phase(f->coordinator), PHASE_FAILED);
 }
 
+static uint32_t count_apart(const struct fixture *f) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < f->out.record_count; i++)
+        count += f->out.records[i].kind == RECORD_EVENT &&
+                 strstr(f->out.records[i].event.text, "host here does not see");
+    return count;
+}
+
+/* A socket of this machine needs no proof that its files are here. */
+static void a_worker_elsewhere_says_whether_it_sees_the_state_folder(void **state) {
+    struct fixture *f = *state;
+    const char *addresses[] = {"tls:a:1", "unix:/b"};
+    struct coordinator_settings settings = f->settings;
+    settings.shard_addresses = settings.replica_addresses = addresses;
+    settings.state = "/state";
+    settings.holder = "1 here 7\n";
+    bench_begin(f, &settings);
+    const uint32_t links[] = {SHARD_0, REPLICA_0, SHARD_1, REPLICA_1};
+    for (size_t i = 0; i < LINKS; i++) {
+        struct message_hello hello = bench_sent(f, links[i], MESSAGE_HELLO).hello;
+        struct message welcome = bench_welcome(f, links[i], 42);
+        const bool elsewhere = i < 2;
+        assert_string_equal(hello.state, elsewhere ? "/state" : "");
+        assert_string_equal(hello.holder, elsewhere ? "1 here 7\n" : "");
+        welcome.welcome.shares = !elsewhere;
+        assert_int_equal(bench_feed(f, links[i], welcome), 0);
+        assert_int_equal(count_apart(f), i == 0); /* of that host, once */
+    }
+}
+
 static void replicas_hear_of_the_shards_when_all_shards_are_there(void **state) {
     struct fixture *f = *state;
     bench_feed(f, REPLICA_0, bench_welcome(f, REPLICA_0, 42));
@@ -520,6 +550,7 @@ SUITE(coordinator) {
         TEST(replicas_hear_of_the_shards_when_all_shards_are_there),
         TEST(replicas_hear_the_secrets_of_shards_on_their_host),
         TEST(the_first_evaluation_begins_when_all_are_ready),
+        TEST(a_worker_elsewhere_says_whether_it_sees_the_state_folder),
         TEST(nobody_is_ready_before_it_has_said_welcome),
         TEST(a_replica_that_has_not_come_is_not_waited_for_if_others_start_it),
         TEST(a_replica_of_this_machine_is_waited_for),

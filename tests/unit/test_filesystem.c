@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -146,6 +147,61 @@ static void a_lock_file_that_is_gone_is_another_process_too(void **state) {
     assert_true(guard_holds());
 }
 
+static void a_lock_is_known_by_all_of_its_text(void **state) {
+    (void)state;
+    put("lock", "1 here 7\n");
+    assert_true(guard_is(inside("lock"), "1 here 7\n"));
+    assert_false(guard_is(inside("lock"), "1 here 7"));
+    assert_false(guard_is(inside("lock"), "1 here 7\n8\n"));
+    assert_false(guard_is(inside("lock"), ""));
+    assert_false(guard_is(inside("none"), "1 here 7\n"));
+    put("lock", "");
+    assert_false(guard_is(inside("lock"), ""));
+    assert_false(guard_is(folder, ""));
+    assert_int_equal(mkfifo(inside("pipe"), 0600), 0);
+    assert_false(guard_is(inside("pipe"), "1 here 7\n")); /* nor does it wait for a writer */
+}
+
+static void the_folder_of_a_user_is_nobody_else_s(void **state) {
+    (void)state;
+    char *first, *again, *none, name[32];
+    const char *before = getenv("TMPDIR");
+    char *kept = before ? memory_copy_string(before) : NULL;
+    setenv("TMPDIR", folder, 1);
+    snprintf(name, sizeof name, "dml-%u", (unsigned)geteuid());
+    assert_int_equal(folder_of_user(&first), 0);
+    assert_int_equal(folder_of_user(&again), 0);
+    assert_string_equal(first, again);
+    assert_int_equal(*first, '/');
+    assert_non_null(strstr(first, inside(name)));
+    assert_int_equal(chmod(first, 0750), 0);
+    assert_int_equal(folder_of_user(&none), ERROR_PERMISSION);
+    assert_non_null(strstr(error_text(), "open to others (mode 0750): run `chmod 700 "));
+    assert_null(none);
+    error_clear();
+    assert_int_equal(rmdir(first), 0);
+    assert_int_equal(symlink("/tmp", first), 0);
+    assert_int_equal(folder_of_user(&none), ERROR_PERMISSION);
+    assert_non_null(strstr(error_text(), "is a link or a file, not a folder"));
+    error_clear();
+    if (!geteuid()) {
+        assert_int_equal(unlink(first) || mkdir(first, 0700) || chown(first, 7, 7), 0);
+        assert_int_equal(folder_of_user(&none), ERROR_PERMISSION);
+        assert_non_null(strstr(error_text(), "belongs to another user (7)"));
+        error_clear();
+    }
+    setenv("TMPDIR", inside("none"), 1);
+    assert_int_equal(folder_of_user(&none), ERROR_CREATE);
+    error_clear();
+    if (kept)
+        setenv("TMPDIR", kept, 1);
+    else
+        unsetenv("TMPDIR");
+    free(kept);
+    free(first);
+    free(again);
+}
+
 SUITE(filesystem) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_environment_decides_if_it_says_a_word_that_is_known),
@@ -159,6 +215,10 @@ SUITE(filesystem) {
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_process_that_another_replaced_puts_no_file_in_place,
                                         make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_lock_is_known_by_all_of_its_text, make_folder,
+                                        remove_folder),
+        cmocka_unit_test_setup_teardown(the_folder_of_a_user_is_nobody_else_s, make_folder,
+                                        remove_folder),
         cmocka_unit_test_setup_teardown(a_lock_file_that_is_gone_is_another_process_too,
                                         make_folder, remove_folder),
     };

@@ -236,7 +236,11 @@ static void numbers_that_nobody_is_given_are_refused(void **state) {
     REFUSES(HELLO, hello.index = SHARDS_MAX, "index"); /* of a shard */
     REFUSES(HELLO, hello.incarnation = 0, "incarnation");
     REFUSES(HELLO, hello.run = "", "name");
+    REFUSES(HELLO, hello.holder = "1 here 7\n", "holder of no lock");
+    REFUSES(HELLO, hello.state = "here", "relative");
+    REFUSES(HELLO, hello.state = "/here", "without a holder");
     REFUSES(WELCOME, welcome.role = 9, "role");
+    REFUSES(WELCOME, welcome.shares = 2, "flag");
     REFUSES(WELCOME, welcome.incarnation = 0, "incarnation");
     REFUSES(GREET, greet.run = "", "name");
     REFUSES(GREET, greet.incarnation = 0, "incarnation");
