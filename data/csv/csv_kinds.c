@@ -160,9 +160,10 @@ static void report_dates(const struct format *format, const char *path, uint32_t
                     "first: csv.date_format says which, if it is listed in csv.dates",
                     path, table_describe(format->table, column, name));
     else if (dates)
-        log_info(
-            "%s: %s holds dates: list it in csv.dates%s%s%s to learn from year, month, weekday, "
-            "hour and days, or in csv.categories if each date is meant as a text",
+        log_warning(
+            "%s: %s holds dates, each of which is a category level: list it in csv.dates%s%s%s to "
+            "learn from year, month, weekday, hour and days, or in csv.categories if levels are "
+            "meant",
             path, table_describe(format->table, column, name),
             iso ? "" : ", with csv.date_format = \"", iso ? "" : dates, iso ? "" : "\",");
 }

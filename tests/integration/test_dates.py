@@ -217,7 +217,8 @@ def what_cannot_be_a_date_is_an_error_that_says_why(folder):
 def columns_that_hold_dates_are_told_by_name(folder):
     write_rows(folder / 'data.csv', rows_of())
     finished = dml('check', write_job(folder, data=['data.csv']))
-    assert 'column 1 (when) holds dates: list it in csv.dates to learn' in finished.stderr, finished
+    assert 'column 1 (when) holds dates, each of which is a category level: list it in csv.dates to learn' in \
+        finished.stderr, finished
     refused = dml('run', write_job(folder, data=['data.csv']))
     assert refused.status == BAD_DATA and 'csv.dates' in refused.stderr, refused
     write_rows(folder / 'data.csv', rows_of(), FORMATS['%d.%m.%Y %H:%M:%S'])
@@ -227,6 +228,9 @@ def columns_that_hold_dates_are_told_by_name(folder):
                      {'categories': ['when']}):
         finished = dml('check', write_job(folder, data=['data.csv'], csv=settings))
         assert 'holds dates' not in finished.stderr, finished
+    write_rows(folder / 'data.csv', [(datetime.datetime(2024, 5, 1 + i % 7), *row[1:]) for i, row in enumerate(rows_of())])
+    trained = dml('run', '--quiet', write_job(folder, data=['data.csv'], l2=1e-3))
+    assert trained.status == 0 and ' warning: ' in trained.stderr and '(when) holds dates' in trained.stderr, trained
 
 
 if __name__ == '__main__':

@@ -3,6 +3,7 @@
 
 import concurrent.futures
 import csv
+import datetime
 import fcntl
 import importlib.util
 import io
@@ -146,6 +147,12 @@ def what_the_program_warns_of_is_a_warning(folder):
     assert [warning.category for warning in caught] == [dml.ConvergenceWarning], caught
     assert 'raise max_steps' in str(caught[0].message) and caught[0].filename == __file__, caught[0]
     assert not run.converged and run.reason == 'step limit' and run.warnings
+    dated = [{**row, 'when': datetime.date(2024, 5, 1 + i % 7)} for i, row in enumerate(cells())]
+    for keys, warned in ({}, ['holds dates']), ({'csv_dates': 'when'}, []), ({'csv_categories': ['when', 'town']}, []):
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            run = dml.train(dated, 'bought', l2=1e-3, **keys)
+        assert ['holds dates' for text in run.warnings if '(when) holds dates' in text] == warned, run.warnings
 
 
 @test
