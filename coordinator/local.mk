@@ -46,6 +46,8 @@ libcoordinator_a_SOURCES = \
 	coordinator/status/invocations.c coordinator/status/invocations.h \
 	coordinator/status/run_folder.c coordinator/status/run_folder.h \
 	coordinator/status/http.c coordinator/status/http.h \
+	coordinator/command/explain_row.c \
+	coordinator/run/row_explainer.c coordinator/run/row_explainer.h \
 	coordinator/status/page.c coordinator/status/page.h \
 	coordinator/status/metrics.c coordinator/status/metrics.h coordinator/status/metrics_write.h \
 	coordinator/status/past_metrics.c coordinator/status/past_metrics.h \
@@ -133,6 +135,7 @@ scripts_of_page = \
 	coordinator/status/page/figures.js coordinator/status/page/shares.js \
 	coordinator/status/page/weights.js coordinator/status/page/summary.js \
 	coordinator/status/page/sweep.js coordinator/status/page/outcome.js \
+	coordinator/status/page/explain.js \
 	coordinator/status/page/connection.js coordinator/status/page/main.js
 page_folder = coordinator/status/page
 parts_of_page = $(page_folder)/page.html $(page_folder)/colours.css $(page_folder)/style.css $(scripts_of_page)

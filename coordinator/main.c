@@ -65,6 +65,7 @@ static const struct command commands[] = {
      "shows the page of runs that have ended, for browsers"},
     {"report", command_report, "[JOBFILE or STATE]", 0, 1, OPTION_OF_JOB | OPTION_OUTPUT, false,
      "writes that page as one HTML file"},
+    {"explain-row", command_explain_row, "MODEL", 1, 1, 0, false, NULL},
     {"complete", command_complete, "-- WORD...", 0, INT_MAX, 0, false,
      "possible last words, for shell completion"},
     {0},

@@ -23,6 +23,7 @@ int command_summary(const struct options *options);
 int command_export(const struct options *options);
 int command_serve(const struct options *options);
 int command_report(const struct options *options);
+int command_explain_row(const struct options *options);
 int command_complete(const struct options *options);
 
 /* The lines of a command's help above its options; "" if there are none. */

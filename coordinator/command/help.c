@@ -288,6 +288,7 @@ int command_complete(const struct options *options) {
         offer_operands(&line);
     else
         for (const struct command *command = line.commands; command->name; command++)
-            offer(last, "", command->name, "");
+            if (command->help)
+                offer(last, "", command->name, "");
     return 0;
 }

@@ -17,6 +17,7 @@
 #include "coordinator/command/print.h"
 #include "coordinator/command/recorded.h"
 #include "coordinator/run/loop.h"
+#include "coordinator/run/row_explainer.h"
 #include "coordinator/status/api.h"
 #include "coordinator/status/page.h"
 #include "coordinator/status/past_metrics.h"
@@ -29,6 +30,7 @@
 struct serving {
     struct loop loop;
     struct http *http;
+    struct row_explainer *row_explainer;
     char **states;
     struct recorded *records; /* one a folder */
     uint32_t count;
@@ -187,6 +189,17 @@ static void on_request(void *context, const struct request *request, struct http
         refuse_request(answer, 404, "there is no such page; / lists the state folders");
 }
 
+static bool on_post(void *context, const struct request *request, uint64_t ticket,
+                    struct http_answer *answer) {
+    const struct serving *serving = context;
+    struct request within = *request;
+    const struct recorded *record = folder_of(serving, &within.path);
+    if (record)
+        return row_explainer_post(serving->row_explainer, record->state, &within, ticket, answer);
+    refuse_request(answer, 404, "there is no such page; / lists the state folders");
+    return true;
+}
+
 static void on_stop(void *context) {
     ((struct serving *)context)->stopped = true;
 }
@@ -196,7 +209,7 @@ static bool has_stopped(const void *context) {
 }
 
 static int serve_folders(struct serving *serving, const char *address) {
-    struct http_callbacks callbacks = {.answer = on_request, .context = serving};
+    struct http_callbacks callbacks = {.answer = on_request, .post = on_post, .context = serving};
     assert(serving->count > 0 && serving->records && !serving->http);
     int code = loop_open(&serving->loop);
     serving->loop.stop = on_stop;
@@ -207,6 +220,7 @@ static int serve_folders(struct serving *serving, const char *address) {
         code = http_serve(serving->http, serving->loop.base, &callbacks);
     if (code)
         return code;
+    serving->row_explainer = row_explainer_new(serving->loop.base, serving->http);
     printf("serving %u state folder%s at %s until Ctrl-C\n", serving->count,
            serving->count == 1 ? "" : "s", http_url(serving->http));
     if (fflush(stdout))
@@ -232,6 +246,7 @@ int command_serve(const struct options *options) {
     for (uint32_t i = 0; i < serving.count; i++)
         serving.records[i] = (struct recorded){.state = serving.states[i]};
     code = serve_folders(&serving, options->http);
+    row_explainer_free(serving.row_explainer);
     http_free(serving.http);
     loop_close(&serving.loop);
     for (uint32_t i = 0; i < serving.count; i++)

@@ -193,7 +193,8 @@ static const char *command_suggestion(const char *name, const struct command *co
     };
     struct nearest nearest = {.text = name};
     for (const struct command *command = commands; command->name; command++)
-        nearest_offer(&nearest, command->name);
+        if (command->help)
+            nearest_offer(&nearest, command->name);
     nearest_offer_others(&nearest, others, sizeof others / sizeof *others);
     if (name_ends(name, ".conf"))
         return nearest_suggestion(&(struct nearest){.word = "run JOBFILE"}, "");
@@ -309,7 +310,7 @@ static void print_rows(unsigned taken_by, FILE *out) {
 void options_print_command(const struct command *command, const char *about, FILE *out) {
     bool reads_job = strncmp(command->operands, "JOBFILE", strlen("JOBFILE")) == 0;
     fprintf(out, "usage: " PROGRAM " %s [OPTION...] %s\n\n%s\n", command->name, command->operands,
-            command->help);
+            command->help ? command->help : "for the status server");
     fprintf(out, "%s%s", *about ? "\n" : "", about);
     if (command->takes) {
         fprintf(out, "\nOptions of `%s`:\n\n", command->name);
@@ -329,11 +330,15 @@ void options_print_usage(const struct command *commands, FILE *out) {
     int width = 0;
     fputs("usage: " PROGRAM " COMMAND [OPTION...] [OPERAND...]\n\n", out);
     for (const struct command *each = commands; each->name; each++) {
+        if (!each->help)
+            continue;
         int length = (int)(strlen(each->name) + strlen(each->operands)) + 1;
         width = length > width ? length : width;
     }
     for (const struct command *each = commands; each->name; each++) {
         char left[64];
+        if (!each->help)
+            continue;
         snprintf(left, sizeof left, "%s %s", each->name, each->operands);
         fprintf(out, "  %-*s  %s\n", width, left, each->help);
     }

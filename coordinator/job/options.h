@@ -45,9 +45,9 @@ struct command {
     int (*run)(const struct options *options); /* 0 or a negative error code */
     const char *operands;                      /* as in a usage line: "JOBFILE" */
     int operands_least, operands_most;
-    unsigned takes; /* of enum command_option */
-    bool keys;      /* its help lists the keys of the job file */
-    const char *help;
+    unsigned takes;   /* of enum command_option */
+    bool keys;        /* its help lists the keys of the job file */
+    const char *help; /* NULL: for this program itself, and told to nobody */
 };
 
 struct option_row {

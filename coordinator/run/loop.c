@@ -275,7 +275,10 @@ int loop_spawn(const char *program, char *const *arguments, char *const *environ
     posix_spawnattr_t attributes;
     assert(program && arguments[0] && how->output >= 0);
     posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+    if (how->input)
+        posix_spawn_file_actions_adddup2(&actions, how->input, STDIN_FILENO);
+    else
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
     posix_spawn_file_actions_adddup2(&actions, how->output, STDOUT_FILENO);
     if (how->errors >= 0)
         posix_spawn_file_actions_adddup2(&actions, how->errors, STDERR_FILENO);

@@ -35,9 +35,10 @@ struct session {
     struct store *store;
     struct invocation invocation;
     struct control *control;
-    struct http *http;  /* the status server, or NULL */
-    int64_t watched_ns; /* when a page last asked for the status; 0: never */
-    bool told;          /* and it was told that the run has ended */
+    struct http *http;                   /* the status server, or NULL */
+    struct row_explainer *row_explainer; /* for it, or NULL */
+    int64_t watched_ns;                  /* when a page last asked for the status; 0: never */
+    bool told;                           /* and it was told that the run has ended */
     struct launch launch;
     struct hosts hosts; /* none: workers are started here */
     struct tls *tls;    /* STATE/key; NULL while nobody needs it */

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/text.h"
+#include "coordinator/run/row_explainer.h"
 #include "coordinator/status/api.h"
 #include "coordinator/status/report.h"
 
@@ -99,16 +100,24 @@ static void on_request(void *context, const struct request *request, struct http
     free(awaited);
 }
 
+static bool on_post(void *context, const struct request *request, uint64_t ticket,
+                    struct http_answer *answer) {
+    const struct session *session = context;
+    return row_explainer_post(session->row_explainer, session->job->state, request, ticket, answer);
+}
+
 int status_begin(struct session *session) {
     struct control_callbacks control = {
         .status = on_status, .runs = on_runs, .cancel = on_cancel, .context = session};
-    struct http_callbacks http = {.answer = on_request, .context = session};
+    struct http_callbacks http = {.answer = on_request, .post = on_post, .context = session};
     assert(session->loop.base && !session->control && !session->http);
     int code = session->job->http ? http_new(session->job->http, &session->http) : 0;
     if (!code)
         code = control_new(session->loop.base, session->job->state, &control, &session->control);
     if (!code && session->http)
         code = http_serve(session->http, session->loop.base, &http);
+    if (!code && session->http)
+        session->row_explainer = row_explainer_new(session->loop.base, session->http);
     return code;
 }
 
@@ -135,7 +144,9 @@ void status_last(struct session *session) {
 
 void status_end(struct session *session) {
     control_free(session->control);
+    row_explainer_free(session->row_explainer);
     http_free(session->http);
     session->control = NULL;
     session->http = NULL;
+    session->row_explainer = NULL;
 }

@@ -198,10 +198,9 @@ static void answer_metrics(const struct api *api, const struct request *request,
 static void answer_weights(const struct api *api, const struct request *request,
                            struct http_answer *answer) {
     (void)request;
-    if (api->heaviest)
-        answer_json(answer, 200, json_pack("{s:o}", "outputs", json_deep_copy(api->heaviest)));
-    else
-        answer_error(answer, 404, "there is no linear model of a run that has ended");
+    answer_json(answer, 200,
+                api->heaviest ? json_pack("{s:o}", "outputs", json_deep_copy(api->heaviest))
+                              : json_object());
 }
 
 static void answer_summary(const struct api *api, const struct request *request,

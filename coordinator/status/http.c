@@ -40,7 +40,8 @@
 #define PAUSE_MS 100                  /* before accepting again, when there was no descriptor */
 #define DISCARDED_BYTES_MAX (1 << 18) /* of what a client still sends after a refusal */
 
-/* A connection reads a request, writes the answer, and reads again; or it is closing. Then it is
+/* A connection reads a request, writes the answer, and reads again; between the two it may wait for
+ * the answer to a POST. Or it is closing. Then it is
  * half closed after the answer was sent, and what still comes is discarded. A full close would
  * reset the connection, and the client could lose the answer. */
 struct connection {
@@ -49,6 +50,8 @@ struct connection {
     int64_t since_ns;           /* when it began to read, to write or to be idle */
     bool idle;                  /* between two requests */
     bool closing, hung_up;
+    uint64_t ticket; /* of the POST whose answer it waits for, or 0 */
+    bool keep_alive; /* after that answer */
     size_t discarded;
 };
 
@@ -61,6 +64,7 @@ struct http {
     struct http_callbacks callbacks;
     struct evconnlistener *listener;
     struct event *deadline, *resumer, *waker;
+    uint64_t tickets; /* given out so far */
     struct rate_limit limit;
     uint32_t served;      /* requests since the waiting connections were last served */
     struct evbuffer *out; /* the answer that is being sent; else empty */
@@ -110,21 +114,22 @@ static void send_answer(struct connection *connection) {
     evbuffer_add_buffer(bufferevent_get_output(connection->stream), out);
 }
 
-static void answer_refusal(struct connection *connection, int status, const char *why, bool head) {
+static void answer_refusal(struct connection *connection, const struct request *request, int status,
+                           const char *why) {
     char body[160];
     struct http_answer answer = {.status = status,
                                  .type = "application/json",
-                                 .fields = status == 405 ? "Allow: GET, HEAD\r\n" : NULL,
+                                 .fields = status == 405 ? request_allow(request) : NULL,
                                  .body = body};
     answer.length = (size_t)snprintf(body, sizeof body, "{\"error\":\"%s\"}\n", why);
     note_drop(connection->http,
-              status == 405                    ? HTTP_METHOD
-              : status == 421                  ? HTTP_MISDIRECTED
-              : status == 414 || status == 431 ? HTTP_TOO_LARGE
-                                               : HTTP_MALFORMED,
+              status == 405                                     ? HTTP_METHOD
+              : status == 421                                   ? HTTP_MISDIRECTED
+              : status == 413 || status == 414 || status == 431 ? HTTP_TOO_LARGE
+                                                                : HTTP_MALFORMED,
               why);
     write_head(connection, &answer, false);
-    if (!head)
+    if (!request->head)
         evbuffer_add(connection->http->out, body, answer.length);
     send_answer(connection);
 }
@@ -151,6 +156,21 @@ static void answer(struct connection *connection, const struct request *request)
     send_answer(connection);
 }
 
+/* Answers a POST at once, or lets the connection wait. */
+static void take_post(struct connection *connection, const struct request *request) {
+    struct http *http = connection->http;
+    struct http_answer made = {.status = 500, .type = "text/plain", .body = ""};
+    connection->keep_alive = request->keep_alive;
+    connection->ticket = ++http->tickets;
+    if (!http->callbacks.post(http->callbacks.context, request, connection->ticket, &made))
+        return;
+    connection->ticket = 0;
+    write_head(connection, &made, request->keep_alive);
+    evbuffer_add(http->out, made.body, made.length);
+    free(made.owned);
+    send_answer(connection);
+}
+
 static void discard(struct connection *connection) {
     struct evbuffer *in = bufferevent_get_input(connection->stream);
     connection->discarded += evbuffer_get_length(in);
@@ -174,26 +194,30 @@ static bool may_answer(struct http *http) {
 
 enum served { SERVED_NONE, SERVED_ONE, SERVED_LATER };
 
-static void answer_or_refuse(struct connection *connection, const char *text, size_t length) {
-    struct request request;
-    const char *why;
-    int status = request_read(text, length, &request, &why);
-    if (status == 200 && *request.host &&
-        !host_check_accepts(&connection->http->host_check, request.host)) {
-        status = 421;
-        why = "a Host that is not this server; use its address, or localhost";
+/* Reads the request at the beginning of what has come: its status as of request_read(). `end` is
+ * the length of its head; 0 if that is too long. */
+static int read_request(const struct connection *connection, const char *text, size_t end,
+                        struct request *request, const char **why) {
+    *request = (struct request){.head = false};
+    if (!end) {
+        *why = "a head beyond 8 KiB";
+        return 431;
     }
-    evbuffer_drain(bufferevent_get_input(connection->stream), length);
-    if (status == 200)
-        answer(connection, &request);
-    else
-        answer_refusal(connection, status, why, request.head);
+    const int status = request_read(text, end, request, why);
+    if (status != 200 || !*request->host ||
+        host_check_accepts(&connection->http->host_check, request->host))
+        return status;
+    *why = "a Host that is not this server; use its address, or localhost";
+    return 421;
 }
 
 /* Answers one request, if a whole one has come and the answer before it was sent. */
 static enum served serve_one(struct connection *connection) {
     struct evbuffer *in = bufferevent_get_input(connection->stream);
-    if (connection->closing || evbuffer_get_length(bufferevent_get_output(connection->stream)))
+    struct request request;
+    const char *why;
+    if (connection->closing || connection->ticket ||
+        evbuffer_get_length(bufferevent_get_output(connection->stream)))
         return SERVED_NONE;
     size_t length = evbuffer_get_length(in);
     if (connection->idle != (length == 0)) {
@@ -204,12 +228,24 @@ static enum served serve_one(struct connection *connection) {
     size_t end = text ? request_end(text, length) : 0;
     if (!end && length < REQUEST_BYTES_MAX)
         return SERVED_NONE;
+    const int status = read_request(connection, text, end, &request, &why);
+    const size_t whole = end + request.body_length;
+    if (status == 200 && length < whole) { /* more is read than without a body */
+        bufferevent_setwatermark(connection->stream, EV_READ, 0, whole);
+        return SERVED_NONE;
+    }
     if (!may_answer(connection->http))
         return SERVED_LATER;
-    if (end)
-        answer_or_refuse(connection, text, end);
-    else
-        answer_refusal(connection, 431, "a head beyond 8 KiB", false);
+    if (status == 200 && request.posts) {
+        request.body = text + end;
+        take_post(connection, &request);
+        bufferevent_setwatermark(connection->stream, EV_READ, 0, REQUEST_BYTES_MAX);
+    } else if (status == 200) {
+        answer(connection, &request);
+    } else {
+        answer_refusal(connection, &request, status, why);
+    }
+    evbuffer_drain(in, status == 200 ? whole : end);
     return SERVED_ONE;
 }
 
@@ -220,7 +256,8 @@ static bool serve_connection(struct connection *connection) {
     do
         served = serve_one(connection);
     while (served == SERVED_ONE);
-    if (served != SERVED_NONE || evbuffer_get_length(bufferevent_get_output(connection->stream)))
+    if (served != SERVED_NONE || connection->ticket ||
+        evbuffer_get_length(bufferevent_get_output(connection->stream)))
         return served != SERVED_LATER;
     if (connection->hung_up) { /* its last answer was sent */
         close_connection(connection);
@@ -264,7 +301,7 @@ static void on_written(struct bufferevent *stream, void *context) {
 /* A client may half close the connection after its request: it still gets its answer. */
 static void on_event(struct bufferevent *stream, short what, void *context) {
     struct connection *connection = context;
-    bool answering = evbuffer_get_length(bufferevent_get_output(stream)) > 0;
+    bool answering = connection->ticket || evbuffer_get_length(bufferevent_get_output(stream)) > 0;
     bool waiting = evbuffer_get_length(bufferevent_get_input(stream)) > 0 &&
                    evtimer_pending(connection->http->waker, NULL);
     if (what & BEV_EVENT_EOF && (answering || waiting)) {
@@ -343,7 +380,7 @@ static void on_deadline(evutil_socket_t descriptor, short events, void *context)
     for (uint32_t i = 0; i < http->places; i++) {
         struct connection *connection = &http->connections[i];
         int64_t allowed_ns = http->deadline_ns * (connection->idle ? IDLE_DEADLINES : 1);
-        if (!connection->stream || now_ns - connection->since_ns < allowed_ns)
+        if (!connection->stream || connection->ticket || now_ns - connection->since_ns < allowed_ns)
             continue;
         if (!connection->idle && !connection->closing)
             note_drop(http, HTTP_SLOW, "slowness");
@@ -427,6 +464,22 @@ int http_serve(struct http *http, struct event_base *base, const struct http_cal
     evconnlistener_set_error_cb(http->listener, on_accept_failed);
     event_add(http->deadline, &pause);
     return 0;
+}
+
+void http_answer_later(struct http *http, uint64_t ticket, const struct http_answer *answer) {
+    assert(ticket > 0);
+    for (uint32_t i = 0; i < http->places; i++) {
+        struct connection *connection = &http->connections[i];
+        if (!connection->stream || connection->ticket != ticket)
+            continue;
+        connection->ticket = 0;
+        write_head(connection, answer, connection->keep_alive);
+        evbuffer_add(http->out, answer->body, answer->length);
+        send_answer(connection);
+        serve_connection(connection); /* the client may have sent the next request already */
+        break;
+    }
+    free(answer->owned);
 }
 
 const struct http_counts *http_counts(const struct http *http) {

@@ -63,7 +63,7 @@ void response_cache_release(struct response_cache *cache);
 
 #define HTTP_DROPS(X)                                                                              \
     X(HTTP_MALFORMED, "malformed")     /* also another version, or a body */                       \
-    X(HTTP_METHOD, "method")           /* neither GET nor HEAD */                                  \
+    X(HTTP_METHOD, "method")           /* not one that the path takes */                           \
     X(HTTP_MISDIRECTED, "misdirected") /* for another host */                                      \
     X(HTTP_TOO_LARGE, "too_large")     /* head or target beyond the limit */                       \
     X(HTTP_SLOW, "slow")               /* the request or its answer took too long */               \

@@ -104,7 +104,7 @@ struct span {
 
 struct request_parse {
     struct request *request;
-    unsigned hosts, lengths;
+    unsigned hosts, lengths, types;
     bool close, keep_alive;
     const char *why;
 };
@@ -206,6 +206,15 @@ static int read_target(struct request_parse *reading, struct span target) {
     return 200;
 }
 
+static bool takes_post(const char *path) {
+    const char *end = strstr(path, REQUEST_POSTED);
+    return end && strcmp(end, REQUEST_POSTED) == 0;
+}
+
+const char *request_allow(const struct request *request) {
+    return takes_post(request->path) ? "Allow: POST\r\n" : "Allow: GET, HEAD\r\n";
+}
+
 static int read_line(struct request_parse *reading, struct span line) {
     struct request *request = reading->request;
     struct span method, target, version;
@@ -213,6 +222,7 @@ static int read_line(struct request_parse *reading, struct span line) {
         !is_token(method))
         return request_refuse(reading, 400, "a malformed request line");
     request->head = is(method, "HEAD");
+    request->posts = is(method, "POST");
     request->keep_alive = is(version, "HTTP/1.1");
     if (!request->keep_alive && !is(version, "HTTP/1.0")) {
         if (version.length == 8 && memcmp(version.at, "HTTP/", 5) == 0)
@@ -220,8 +230,12 @@ static int read_line(struct request_parse *reading, struct span line) {
         return request_refuse(reading, 400, "a malformed request line");
     }
     int status = read_target(reading, target);
-    if (status == 200 && !is(method, "GET") && !request->head)
-        status = request_refuse(reading, 405, "a method other than GET and HEAD");
+    if (status != 200)
+        return status;
+    const bool posts = takes_post(request->path);
+    if (posts ? !request->posts : !is(method, "GET") && !request->head)
+        status = request_refuse(
+            reading, 405, posts ? "a method other than POST" : "a method other than GET and HEAD");
     return status;
 }
 
@@ -239,6 +253,21 @@ static void read_connection(struct request_parse *reading, struct span value) {
     }
 }
 
+static const char a_type[] = "a body without Content-Type: " REQUEST_BODY_TYPE;
+
+static int read_length(struct request_parse *reading, struct span value) {
+    struct request *request = reading->request;
+    if (reading->lengths++ || (!request->posts && !is(value, "0")))
+        return request_refuse(reading, 400, "a body, or two Content-Length");
+    if (!value.length || span_of(value.at, value.length, DIGITS) < value.length)
+        return request_refuse(reading, 400, "a malformed Content-Length");
+    for (size_t i = 0; i < value.length && request->body_length <= REQUEST_BODY_MAX; i++)
+        request->body_length = 10 * request->body_length + (size_t)(value.at[i] - '0');
+    if (request->body_length > REQUEST_BODY_MAX)
+        return request_refuse(reading, 413, "a body beyond 64 KiB");
+    return 200;
+}
+
 static int read_field(struct request_parse *reading, struct span line) {
     struct span name, value;
     bool fits = split(line, ':', &name, &value) && is_token(name);
@@ -251,8 +280,11 @@ static int read_field(struct request_parse *reading, struct span line) {
     value = trimmed(value);
     if (is_caseless(name, "Transfer-Encoding"))
         return request_refuse(reading, 400, "a Transfer-Encoding");
-    if (is_caseless(name, "Content-Length") && (reading->lengths++ || !is(value, "0")))
-        return request_refuse(reading, 400, "a body, or two Content-Length");
+    if (is_caseless(name, "Content-Length"))
+        return read_length(reading, value);
+    if (is_caseless(name, "Content-Type") && reading->request->posts &&
+        (reading->types++ || !is_caseless(value, REQUEST_BODY_TYPE)))
+        return request_refuse(reading, 415, a_type);
     if (is_caseless(name, "Host"))
         return reading->hosts++ ? request_refuse(reading, 400, "two Host")
                                 : read_host(reading, value);
@@ -280,6 +312,10 @@ int request_read(const char *text, size_t length, struct request *request, const
         status = read_field(&reading, line);
     if (status == 200 && request->keep_alive && !reading.hosts)
         status = request_refuse(&reading, 400, "no Host");
+    if (status == 200 && request->posts && !reading.lengths)
+        status = request_refuse(&reading, 411, "a POST without Content-Length");
+    if (status == 200 && request->posts && !reading.types)
+        status = request_refuse(&reading, 415, a_type);
     request->keep_alive =
         status == 200 && !reading.close && (request->keep_alive || reading.keep_alive);
     *why = reading.why;
@@ -339,7 +375,10 @@ static const char *status_text(int status) {
         {400, "Bad Request"},
         {404, "Not Found"},
         {405, "Method Not Allowed"},
+        {411, "Length Required"},
+        {413, "Content Too Large"},
         {414, "URI Too Long"},
+        {415, "Unsupported Media Type"},
         {421, "Misdirected Request"},
         {431, "Request Header Fields Too Large"},
         {503, "Service Unavailable"},

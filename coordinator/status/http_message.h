@@ -39,18 +39,28 @@ void host_check_init(struct host_check *check, const char *said, const char *bou
  * the server does not listen on loopback; any numeric address, if it listens on all addresses. */
 bool host_check_accepts(const struct host_check *check, const char *host);
 
-/* ---- the request (RFC 9112), read strictly: only GET and HEAD without a body, and nothing that
- * two programs could read in different ways ---- */
+/* ---- the request (RFC 9112), read strictly: GET and HEAD without a body, POST to one path, and
+ * nothing that two programs could read in different ways ----
+ *
+ * A body must say its length and be of REQUEST_BODY_TYPE. A page of another site can make a browser
+ * send text/plain or a form anywhere without a question; before it sends this type, the browser
+ * asks by OPTIONS, which is refused. */
 
 #define REQUEST_BYTES_MAX 8192 /* request line and fields together */
+#define REQUEST_BODY_MAX 65536
 #define REQUEST_TARGET_MAX 512
+#define REQUEST_POSTED "/api/v1/explain" /* the end of the path that takes POST, and only that */
+#define REQUEST_BODY_TYPE "application/octet-stream"
 
 struct request {
     bool head;                       /* HEAD: the answer's body is left out */
+    bool posts;                      /* POST, with a body */
     bool keep_alive;                 /* the connection serves another request */
     char host[HOST_CHECK_BYTES];     /* from host_check_parse(); "" if the request names no host */
     char target[REQUEST_TARGET_MAX]; /* path, a NUL, query; the two pointers below point into it */
     const char *path, *query;        /* as sent, not decoded; the query is "" if there is none */
+    size_t body_length;              /* bytes that follow the head */
+    const char *body;                /* they, once all have come; else NULL */
 };
 
 /* The length of the head, its empty line included; 0 if the head is not complete yet. */
@@ -59,6 +69,10 @@ size_t request_end(const char *text, size_t length);
 /* Reads a complete head. Returns 200, or the status of a refusal; then *why says in a few words
  * what is wrong, a constant. */
 int request_read(const char *text, size_t length, struct request *request, const char **why);
+
+/* The field Allow for what the path of a request takes, of which request_read() has refused the
+ * method. */
+const char *request_allow(const struct request *request);
 
 /* The whole number that the query has for `name`; `missing` if it has none. False if the value is
  * not a whole number. */

@@ -6,7 +6,7 @@ import random
 import re
 import sys
 
-from pages import LIVE, assert_fits, browser, main, settle, shown_in_every_way
+from pages import LIVE, assert_fits, assert_readable, browser, main, settle, shown_in_every_way
 from harness import (BAD_DATA, COORDINATOR, Process, dml, endless_job, small_job, test, train, url_of,
                      write_job)
 from sweeps import write_rows
@@ -65,6 +65,63 @@ def a_page_that_watches_is_told_how_the_run_ended(folder):
     tab.until(f"document.getElementById('model').textContent.includes('{result['model_sha256']}')")
     assert tab.text('step') == f'{result["steps"]:,}', (tab.text('step'), result)
     tab.close()
+
+
+@test
+def a_pasted_row_is_explained_and_what_others_wrote_in_the_data_is_never_markup(folder):
+    tabs, rng = browser(), random.Random(4)
+    mark, class_mark = '<img src=x onerror=document.title=1>', '<b>emu</b>'
+    with open(folder / 'rows.csv', 'w', newline='') as file:
+        writer = csv.writer(file)
+        writer.writerow(['age', mark, 'a name so long that ' + 'it goes on and on and ' * 9 + 'ends', 'kind'])
+        for _ in range(200):
+            writer.writerow([rng.randint(1, 9), rng.choice(['Rome', '<i>Bern</i>']), rng.random(),
+                             rng.choice(['cat', class_mark, 'dog'])])
+    train(write_job(folder, data=['rows.csv'], objective='softmax', csv={'label': 'kind'}, l2=1e-3))
+    process = Process(COORDINATOR, 'serve', folder / 'job.state')
+    try:
+        tab = tabs.open(url_of(process))
+        tab.until("document.getElementById('explain-form').offsetHeight > 0")
+        answer = "document.getElementById('explain-answer')"
+        ask = "document.getElementById('explain-row').value = {!r}, document.getElementById('explain-ask').click()"
+        tab.run(ask.format('3,<i>Bern</i>,.5'))
+        tab.until(f"{answer}.textContent.startsWith('run 1 predicts ')")
+        for width in 400, 1400:
+            assert_fits(tab, width)
+        assert_readable(tab)
+        rows = tab.run(f"[...{answer}.querySelectorAll('tr')].map(row => row.cells[0].textContent)")
+        assert rows[0] == 'at the training means' and rows[-1] == 'margin' and mark in rows, rows
+        classes = tab.run(f"[...{answer}.querySelectorAll('option')].map(each => each.textContent)")
+        assert len(classes) == 3 and any(each.startswith(class_mark) for each in classes), classes
+        first = tab.run(f"{answer}.querySelector('table').textContent")
+        tab.run(f"(select => {{ select.value = 1; select.dispatchEvent(new Event('change')); }})"
+                f"({answer}.querySelector('select'))")
+        assert tab.run(f"{answer}.querySelector('table').textContent") != first, 'another class'
+        tab.run(ask.format('<img src=x onerror=document.title=1>,2'))
+        tab.until(f"{answer}.textContent.startsWith('line 1: 2 columns')")
+        tab.run(ask.format('<img src=x onerror=document.title=1>,Rome,1'))
+        tab.until(f"{answer}.textContent.includes(' holds ')")
+        assert not tab.run(f"{answer}.querySelectorAll('img, b, i').length")
+        assert not tab.errors and tab.run('document.title') != '1', tab.errors
+        tab.close()
+    finally:
+        process.end()
+
+
+@test
+def without_a_model_a_sentence_stands_in_place_of_the_row(folder):
+    tabs = browser()
+    job = endless_job(folder, http='127.0.0.1:0')
+    process, url, _ = served(job)
+    try:
+        tab = tabs.open(url)
+        tab.until(f'{LIVE} && known.runs.length > 0')
+        tab.until("document.getElementById('explain-none').offsetHeight > 0")
+        assert not tab.run("document.getElementById('explain-form').offsetHeight")
+        assert not tab.errors, tab.errors
+        tab.close()
+    finally:
+        process.end()
 
 
 def record_shown(tab, steps):

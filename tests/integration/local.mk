@@ -88,6 +88,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_prune.py \
 	tests/integration/test_export.py \
 	tests/integration/test_explain.py \
+	tests/integration/test_pasted_rows.py \
 	tests/integration/test_importance.py \
 	tests/integration/test_terminal.py \
 	tests/integration/test_holdout.py \

@@ -118,6 +118,39 @@ static void what_could_be_read_in_two_ways_is_refused(void **state) {
             fail_msg("case %zu gives %d", i, status_of(cases[i].text));
 }
 
+static void one_path_takes_a_post_with_a_body_of_one_length_and_type(void **state) {
+    (void)state;
+#define TYPE "Content-Type: Application/Octet-Stream\r\n"
+#define POST "POST /2/api/v1/explain?run=3 HTTP/1.1\r\n" HOST
+    static const struct {
+        const char *text;
+        int status;
+    } cases[] = {
+        {POST TYPE "Content-Length: 65537\r\n\r\n", 413},
+        {POST TYPE "Content-Length: 18446744073709551617\r\n\r\n", 413},
+        {POST TYPE "Content-Length: -1\r\n\r\n", 400},
+        {POST TYPE "Content-Length: 1 1\r\n\r\n", 400},
+        {POST TYPE "Content-Length:\r\n\r\n", 400},
+        {POST TYPE "Content-Length: 3\r\nContent-Length: 3\r\n\r\n", 400},
+        {POST TYPE "\r\n", 411},
+        {POST "Content-Length: 3\r\n\r\n", 415},
+        {POST "Content-Type: text/plain\r\nContent-Length: 3\r\n\r\n", 415},
+        {POST TYPE TYPE "Content-Length: 3\r\n\r\n", 415},
+        {POST TYPE "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n", 400},
+        {"GET /api/v1/explain HTTP/1.1\r\n" HOST "\r\n", 405},
+        {"POST /api/v1/explain/ HTTP/1.1\r\n" HOST TYPE "Content-Length: 3\r\n\r\n", 405},
+        {"POST / HTTP/1.1\r\n" HOST TYPE "Content-Length: 3\r\n\r\n", 405},
+    };
+    assert_int_equal(status_of(POST TYPE "Content-Length: 00065536\r\n\r\n"), 200);
+    assert_true(request.posts && request.keep_alive);
+    assert_int_equal(request.body_length, REQUEST_BODY_MAX);
+    assert_string_equal(request.path, "/2" REQUEST_POSTED);
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(status_of(cases[i].text), cases[i].status);
+#undef POST
+#undef TYPE
+}
+
 static void a_long_target_is_refused(void **state) {
     (void)state;
     char text[2 * REQUEST_TARGET_MAX];
@@ -188,6 +221,7 @@ SUITE(request) {
         cmocka_unit_test(a_connection_is_kept_as_version_and_fields_ask),
         cmocka_unit_test(a_request_says_whom_it_is_for),
         cmocka_unit_test(what_could_be_read_in_two_ways_is_refused),
+        cmocka_unit_test(one_path_takes_a_post_with_a_body_of_one_length_and_type),
         cmocka_unit_test(a_long_target_is_refused),
         cmocka_unit_test(a_zero_byte_is_no_end_of_anything),
         cmocka_unit_test(no_prefix_of_a_head_is_read_beyond_its_end),

@@ -13,6 +13,7 @@ function drawAll() {
   if (known.status) {
     drawHead();
     drawOutcome();
+    drawExplain();
     drawEpochs();
     $('evaluation').hidden = isRecord(known.status);
     drawProcesses();
