@@ -1,4 +1,4 @@
-#include "data/array.h"
+#include "data/array_reader.h"
 
 #include <assert.h>
 #include <math.h>
@@ -19,9 +19,7 @@ struct array_reader {
     struct blocks *blocks; /* the caller's */
     struct array data;
     uint64_t rows_read;
-    struct input *input; /* of labels; NULL: there are none */
-    struct blocks label_blocks;
-    struct array label;
+    struct array_column label;
 };
 
 /* ---- opening ---- */
@@ -58,9 +56,7 @@ static int find_format(struct blocks *blocks, enum source_format wanted,
 }
 
 /* Only labels, and what is told by their rows, can go with an array. */
-static int check_options(const struct array_reader *reader) {
-    const struct source_options *options = reader->options;
-    const char *path = reader->blocks->path, *kind = array_format_name(reader->data.format);
+static int check_labels(const struct source_options *options, const char *path, const char *kind) {
     if (options->carried)
         return format_carries_none(path);
     if (options->label.separator)
@@ -74,9 +70,6 @@ static int check_options(const struct array_reader *reader) {
             "%s is %s, which has no columns with names and kinds as the CSV files that "
             "the others are like; give CSV here",
             path, kind);
-    if (options->table.columns && options->table.columns != reader->data.width + 1)
-        return error_set(ERROR_DATA, "%s: a row has %u numbers, and %u are trained on", path,
-                         reader->data.width, options->table.columns - 1);
     if (options->label.file || options->label.optional)
         return 0;
     return error_set(
@@ -87,34 +80,29 @@ static int check_options(const struct array_reader *reader) {
         path, kind);
 }
 
-static int check_labels(const struct array_reader *reader) {
-    const char *labels = reader->options->label.file, *data = reader->blocks->path;
-    if (reader->label.width != 1)
-        return error_set(ERROR_DATA, "%s has %u numbers a row; a label is one", labels,
-                         reader->label.width);
-    if (reader->label.rows != reader->data.rows)
-        return error_set(ERROR_DATA, "%s has %llu labels, but %s has %llu rows", labels,
-                         (unsigned long long)reader->label.rows, data,
-                         (unsigned long long)reader->data.rows);
-    return 0;
+int array_labels_open(struct array_column *labels, const struct source_options *options,
+                      const char *data, const char *kind, uint64_t rows) {
+    const char *path = options->label.file;
+    struct input *input;
+    *labels = (struct array_column){0};
+    int code = check_labels(options, data, kind);
+    if (code || !path)
+        return code;
+    code = input_open(path, false, &input);
+    if (!code)
+        code = array_column_open(labels, input, path, "a label");
+    if (!code && labels->array.rows != rows)
+        code = error_set(ERROR_DATA, "%s has %llu labels, but %s has %llu rows", path,
+                         (unsigned long long)labels->array.rows, data, (unsigned long long)rows);
+    return code;
 }
 
-static int open_labels(struct array_reader *reader) {
-    const char *path = reader->options->label.file;
-    enum source_format format;
-    int code = input_open(path, false, &reader->input);
-    if (code)
-        return code;
-    blocks_init(&reader->label_blocks, reader->input, path);
-    code = find_format(&reader->label_blocks, FORMAT_AUTO, &format);
-    if (!code && format == FORMAT_AUTO)
-        code = error_set(ERROR_DATA,
-                         "%s is neither an IDX nor a .npy file, and labels of arrays are one of "
-                         "both",
-                         path);
-    if (!code)
-        code = array_read_header(&reader->label_blocks, format, &reader->label);
-    return code ? code : check_labels(reader);
+int array_labels_end(const struct array_column *labels, struct source_report *report) {
+    if (!labels->input)
+        return 0;
+    report->labels_stamp = input_stamp(labels->input);
+    input_hash(labels->input, report->labels_hash);
+    return input_check_unchanged(labels->input);
 }
 
 int array_reader_open(struct blocks *data, const struct source_options *options,
@@ -133,10 +121,12 @@ int array_reader_open(struct blocks *data, const struct source_options *options,
     reader->options = options;
     reader->blocks = data;
     code = array_read_header(data, format, &reader->data);
+    if (!code && options->table.columns && options->table.columns != reader->data.width + 1)
+        code = error_set(ERROR_DATA, "%s: a row has %u numbers, and %u are trained on", data->path,
+                         reader->data.width, options->table.columns - 1);
     if (!code)
-        code = check_options(reader);
-    if (!code && options->label.file)
-        code = open_labels(reader);
+        code = array_labels_open(&reader->label, options, data->path, array_format_name(format),
+                                 reader->data.rows);
     if (code)
         array_reader_close(reader);
     else
@@ -147,8 +137,7 @@ int array_reader_open(struct blocks *data, const struct source_options *options,
 void array_reader_close(struct array_reader *reader) {
     if (!reader)
         return;
-    blocks_release(&reader->label_blocks);
-    input_close(reader->input);
+    array_column_close(&reader->label);
     free(reader);
 }
 
@@ -157,18 +146,6 @@ const struct array *array_reader_data(const struct array_reader *reader) {
 }
 
 /* ---- reading ---- */
-
-/* Takes the next `rows` of one of both files, of which `before` were read. */
-static int take_rows_of(struct blocks *blocks, const struct array *array, uint64_t before,
-                        uint64_t rows, struct batch *batch) {
-    size_t bytes = rows * array_row_bytes(array), first = batch->text_length;
-    int code = blocks_take(blocks, batch, bytes);
-    if (code || batch->text_length - first == bytes)
-        return code;
-    uint64_t there = before + (batch->text_length - first) / array_row_bytes(array);
-    return error_set(ERROR_DATA, "%s is truncated: its header says %llu rows, and it has %llu",
-                     blocks->path, (unsigned long long)array->rows, (unsigned long long)there);
-}
 
 int array_reader_next(struct array_reader *reader, struct batch *batch) {
     uint64_t left = reader->data.rows - reader->rows_read, rows = BLOCK_CELLS / reader->data.width;
@@ -179,22 +156,16 @@ int array_reader_next(struct array_reader *reader, struct batch *batch) {
     batch->first_line = reader->rows_read + 1;
     if (!rows) {
         int end = array_check_end(reader->blocks, &reader->data);
-        return end || !reader->input ? end : array_check_end(&reader->label_blocks, &reader->label);
+        return end || !reader->label.input ? end : array_column_end(&reader->label);
     }
-    int code = take_rows_of(reader->blocks, &reader->data, reader->rows_read, rows, batch);
-    if (!code && reader->input)
-        code = take_rows_of(&reader->label_blocks, &reader->label, reader->rows_read, rows, batch);
-    reader->rows_read += rows;
-    assert(reader->rows_read <= reader->data.rows);
+    int code = array_take(reader->blocks, &reader->data, &reader->rows_read, rows, batch);
+    if (!code && reader->label.input)
+        code = array_column_take(&reader->label, rows, batch);
     return code;
 }
 
 int array_reader_end(const struct array_reader *reader, struct source_report *report) {
-    if (!reader->input)
-        return 0;
-    report->labels_stamp = input_stamp(reader->input);
-    input_hash(reader->input, report->labels_hash);
-    return input_check_unchanged(reader->input);
+    return array_labels_end(&reader->label, report);
 }
 
 /* ---- parsing ---- */
@@ -216,7 +187,7 @@ static void parse_row(const struct array_reader *reader, struct batch *batch, ui
                      value[finite]);
         return;
     }
-    if (reader->input && !isfinite(label)) {
+    if (reader->label.input && !isfinite(label)) {
         batch_reject(batch, line, "its label in %s is %g, which is not finite",
                      reader->options->label.file, label);
         return;
@@ -229,9 +200,9 @@ static void parse_row(const struct array_reader *reader, struct batch *batch, ui
 }
 
 void array_reader_parse(const struct array_reader *reader, struct batch *batch) {
-    const struct array *label = &reader->label;
+    const struct array *label = &reader->label.array;
     size_t row_bytes = array_row_bytes(&reader->data);
-    size_t label_bytes = reader->input ? array_row_bytes(label) : 0;
+    size_t label_bytes = reader->label.input ? array_row_bytes(label) : 0;
     uint64_t rows = batch->text_length / (row_bytes + label_bytes);
     assert(rows * (row_bytes + label_bytes) == batch->text_length);
     const char *labels = batch->text + rows * row_bytes;
@@ -241,7 +212,7 @@ void array_reader_parse(const struct array_reader *reader, struct batch *batch) 
     batch->bytes = reader->data.cell == CELL_U8;
     for (uint64_t i = 0; i < rows && batch->bad_count <= reader->options->bad_lines_max; i++) {
         double value = NAN;
-        if (reader->input)
+        if (reader->label.input)
             array_decode(label, labels + i * label_bytes, 1, &value);
         if (batch->has_hashes)
             batch->row_hash = hash64_seeded(batch->text + i * row_bytes, row_bytes,

@@ -10,11 +10,12 @@ libdata_a_SOURCES = \
 	data/remote/libcurl.c data/remote/libcurl.h data/remote/listing.c data/remote/listing.h \
 	data/remote/pattern.c data/remote/pattern.h data/remote/remote.c data/remote/remote.h \
 	data/remote/request.c data/remote/request.h data/remote/stamp.h \
-	data/source/batch.c data/source/batch.h data/source/blocks.c data/source/blocks.h \
+	data/source/array.c data/source/array.h data/source/batch.c data/source/batch.h data/source/blocks.c data/source/blocks.h \
 	data/source/dictionary.c data/source/dictionary.h data/source/foreign.c data/source/input.c \
 	data/source/folders.h data/source/input.h data/source/paths.c data/source/paths.h \
 	data/source/properties.c data/source/properties.h data/source/property_files.c \
-	data/source/rows.h data/source/source.c data/source/source.h data/source/source_folders.c \
+	data/source/rows.h data/source/source.c data/source/source.h data/source/source_folders.c data/source/spool.c data/source/spool.h \
+	data/source/zip.c data/source/zip.h \
 	data/csv/cells.c data/csv/csv.c data/csv/csv_carry.c data/csv/csv_date.c data/csv/csv_folders.c \
 	data/csv/csv_index.c data/csv/csv_kinds.c data/csv/csv_layout.c data/csv/csv_match.c \
 	data/csv/csv_twins.c data/csv/format.c data/csv/format.h data/csv/json_lines.c data/csv/layout.h data/csv/table_row.h \
@@ -34,7 +35,8 @@ libdata_a_SOURCES = \
 	data/set/prepare.c data/set/row_walk.c data/set/row_walk.h data/set/sample.c data/set/set.c \
 	data/set/set.h data/set/set_file.h data/set/set_write.c data/set/split.c data/set/split.h data/set/statistics.h \
 	data/set/tiles.c data/set/tiles.h data/set/weigh_words.c data/set/weights.c data/set/weights.h \
-	data/array.c data/array.h data/array_reader.c data/pipeline.c data/profile.c data/profile.h
+	data/array_reader.c data/array_reader.h data/pipeline.c data/profile.c data/profile.h data/sparse_reader.c \
+	data/sparse_reader.h
 libdata_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS) $(ZLIB_CFLAGS) $(ZSTD_CFLAGS) $(SNAPPY_CFLAGS) $(LZ4_CFLAGS) $(JANSSON_CFLAGS) \
 	$(CURL_CFLAGS)
 DATA_LIBS = libdata.a $(ZLIB_LIBS) $(ZSTD_LIBS) $(SNAPPY_LIBS) $(LZ4_LIBS) $(JANSSON_LIBS) $(UNISTRING_LIBS)

@@ -18,12 +18,14 @@
 #include "base/limits.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "data/array.h"
+#include "data/array_reader.h"
 #include "data/csv/format.h"
 #include "data/parquet/parquet_reader.h"
 #include "data/source/blocks.h"
 #include "data/source/input.h"
 #include "data/source/paths.h"
+#include "data/source/zip.h"
+#include "data/sparse_reader.h"
 
 #define BEGINNING_BYTES 512 /* that tell what a file is */
 
@@ -37,6 +39,7 @@ struct source_reader {
     struct input *input;
     struct blocks blocks;
     struct array_reader *array;                 /* NULL: the file is no array */
+    struct sparse_reader *sparse;               /* NULL: it is no sparse matrix */
     struct parquet_reader *parquet;             /* NULL: it is not Parquet */
     struct property_file *file[ROW_PROPERTIES]; /* or NULL; read by whoever hands out */
 
@@ -85,10 +88,11 @@ struct work {
     struct parquet_block *block; /* what the batch is made of; NULL of other files */
 };
 
-/* Reads a block of text or of an array. */
+/* Reads a block of text, of an array or of a sparse matrix. */
 static int read_block(struct source_reader *reader, struct batch *batch, bool *there) {
-    int code = reader->array ? array_reader_next(reader->array, batch)
-                             : blocks_next(&reader->blocks, batch);
+    int code = reader->array    ? array_reader_next(reader->array, batch)
+               : reader->sparse ? sparse_reader_next(reader->sparse, batch)
+                                : blocks_next(&reader->blocks, batch);
     *there = batch->text_length > 0;
     return code;
 }
@@ -127,6 +131,8 @@ static int begin_batch(struct source_reader *reader, struct work *work, uint64_t
         code = parquet_reader_parse(reader->parquet, &reader->format, work->block, batch);
     else if (reader->array)
         array_reader_parse(reader->array, batch);
+    else if (reader->sparse)
+        sparse_reader_parse(reader->sparse, batch);
     else
         format_parse(&reader->format, batch, number == 0 && reader->format.header);
     if (code)
@@ -201,7 +207,9 @@ static int finish_report(struct source_reader *reader) {
     if (report->rows == 0)
         return error_set(ERROR_DATA, "%s has no rows%s", reader->path,
                          reader->options->streams ? "" : ": leave it out until it has some");
-    int code = reader->parquet ? parquet_reader_end(reader->parquet) : 0;
+    int code = reader->parquet  ? parquet_reader_end(reader->parquet)
+               : reader->sparse ? sparse_reader_end(reader->sparse, report)
+                                : 0;
     if (!code)
         code = input_check_unchanged(reader->input);
     if (!code && reader->array)
@@ -245,10 +253,14 @@ static int read_first(struct source_reader *reader) {
     code = parquet_reader_open(&reader->blocks, reader->options, &reader->parquet, format);
     if (code || reader->parquet)
         return code;
-    code = array_reader_open(&reader->blocks, reader->options, &reader->array);
+    code = sparse_reader_open(&reader->blocks, reader->options, &reader->sparse);
+    if (!code && !reader->sparse)
+        code = array_reader_open(&reader->blocks, reader->options, &reader->array);
     if (!code)
         code = read_block(reader, first, &there);
-    if (!code && !reader->array)
+    if (!code && reader->sparse)
+        *format = (struct format){.options = reader->options, .kind = FORMAT_LIBSVM};
+    else if (!code && !reader->array)
         code = format_find(format, reader->path, first->text, first->text_length, reader->options);
     if (!code && format->kind == FORMAT_CSV)
         code = blocks_set_rule(&reader->blocks, &format->rule, BLOCK_TEXT_BYTES, first);
@@ -273,7 +285,7 @@ static int read_opened(struct source_reader *reader, unsigned threads) {
         reader->report->column_names = reader->format.names; /* to keep */
         if (reader->format.table)
             reader->report->table = table_copy(reader->format.table);
-        bool few = reader->blocks.ended && !reader->parquet;
+        bool few = reader->blocks.ended && !reader->parquet && !reader->sparse;
         threads_run(few ? 1 : threads, read_blocks, reader);
         code = finish_report(reader);
     }
@@ -314,6 +326,7 @@ int source_read_in_parts(const char *path, const struct source_options *options,
     for (int i = 0; i < ROW_PROPERTIES; i++)
         property_file_close(reader.file[i]);
     array_reader_close(reader.array);
+    sparse_reader_close(reader.sparse);
     parquet_reader_close(reader.parquet);
     input_close(reader.input);
     if (report->column_names)
@@ -348,8 +361,9 @@ int source_columns(const char *path, const struct source_options *options, bool 
     if (!code && !nothing)
         code = parquet_reader_open(&blocks, &names, &parquet, &format);
     if (!code)
-        code = blocks_peek(&blocks, ARRAY_MAGIC_BYTES, &bytes, &length);
-    bool text = !code && !nothing && !parquet && array_format(bytes, length) == FORMAT_AUTO;
+        code = blocks_peek(&blocks, BEGINNING_BYTES, &bytes, &length);
+    bool text = !code && !nothing && !parquet && array_format(bytes, length) == FORMAT_AUTO &&
+                !zip_begins_with_array(bytes, length);
     if (text)
         code = blocks_next(&blocks, &batch);
     if (!code && text)

@@ -85,7 +85,7 @@ DATA_ROOMS = {
     'source': 'a source file: options, bytes, blocks, batches of rows, dictionary of features',
     'csv': 'rows of tables from CSV and JSON Lines',
     'parquet': 'rows of tables from Parquet files',
-    '': 'the pipeline over all readers; arrays of numbers; the profile of a file for `init`',
+    '': 'the pipeline over all readers; arrays of numbers, sparse matrices; the profile of a file for `init`',
     'pack': 'packs, and the container format of packs and sets',
     'set': 'packs merged into a set: sides, columns, classes, weights, chunks, moments',
 }

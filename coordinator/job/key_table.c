@@ -191,13 +191,13 @@ const struct key keys[] = {
     {"state", KEY_TEXT, AT(state), .allowed = "the path of a folder", CHANGES,
      .help = "the state folder; by default NAME.state beside the job file"},
     {"data", KEY_LIST, AT(data), .allowed = PATHS,
-     .help = "training data: CSV, JSON Lines, Parquet, LIBSVM, IDX or .npy, also .gz or .zst; "
-             "relative to the job file; a folder means the files below it"},
+     .help = "training data: CSV, JSON Lines, Parquet, LIBSVM, IDX, .npy or .npz, also .gz or "
+             ".zst; relative to the job file; a folder means the files below it"},
     {"test", KEY_LIST, AT(test), .allowed = PATHS,
      .help = "data on which the model is evaluated at the end"},
     {"labels", KEY_LIST, AT(labels), .allowed = PATHS,
-     .help = "for IDX and .npy: files with the labels, one for each file of data, in the same "
-             "order"},
+     .help = "for IDX, .npy and .npz: files with the labels, one for each file of data, in the "
+             "same order"},
     {"test_labels", KEY_LIST, AT(test_labels), .allowed = PATHS,
      .help = "files with the labels of test"},
     {"holdout_labels", KEY_LIST, AT(holdout_labels), .allowed = PATHS,

@@ -7,6 +7,7 @@
 #include "data/csv/format.h"
 #include "data/parquet/parquet.h"
 #include "data/parquet/parquet_cell.h"
+#include "data/source/spool.h"
 
 /* What values of a dictionary, or truths, are as cells: found out once. */
 struct parquet_entries {
@@ -80,7 +81,7 @@ struct column_cursor {
 struct parquet_reader {
     struct source_options options; /* of the file as a table with a header */
     struct blocks *blocks;         /* the caller's */
-    int descriptor;                /* of the copy; -1: there is none */
+    struct spool spool;
     struct parquet_file file;
     struct column_cursor *cursor; /* of each column; owned */
     uint32_t group;               /* the next one */

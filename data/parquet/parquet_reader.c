@@ -1,19 +1,13 @@
 #define _GNU_SOURCE
 #include "data/parquet/parquet_reader.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/memory.h"
 #include "data/parquet/parquet_block.h"
-#include "data/source/input.h"
 
 #define BEGINNING_BYTES 256 /* that tell what a file is */
-#define COPIED_AT_ONCE (256u << 10)
 
 /* About so many cells a block, so that they stay in the cache as doubles, but as many rows as make
  * its parts worth while. Nothing else decides how rows are split, so packs do not depend on the
@@ -22,70 +16,8 @@
 #define BLOCK_ROWS_MIN 64
 #define BLOCK_ROWS_MAX 4096
 
-/* ---- what is no regular file ---- */
-
-static const char *temporary_folder(void) {
-    const char *folder = getenv("TMPDIR");
-    return folder && *folder ? folder : "/tmp";
-}
-
-static int write_all(int descriptor, const uint8_t *bytes, size_t length) {
-    while (length) {
-        ssize_t written = write(descriptor, bytes, length);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            return error_set_errno(ERROR_IO,
-                                   "cannot write to a temporary file in %s; TMPDIR names another "
-                                   "folder",
-                                   temporary_folder());
-        bytes += written;
-        length -= (size_t)written;
-    }
-    return 0;
-}
-
-/* Takes the next bytes; none at the end. */
-static int take_bytes(struct blocks *blocks, struct batch *batch) {
-    batch->text_length = 0;
-    return blocks_take(blocks, batch, COPIED_AT_ONCE);
-}
-
-/* The end of the file is read first: so what comes but once is put aside. */
-static int copy_input(struct parquet_reader *reader) {
-    struct batch batch;
-    /* A file without a name, of which programs that are started know nothing; -1: errno says why.
-     */
-    char *path = memory_format("%s/dml-XXXXXX", temporary_folder());
-    int descriptor = mkostemp(path, O_CLOEXEC);
-    if (descriptor >= 0)
-        unlink(path);
-    free(path);
-    reader->descriptor = descriptor;
-    if (reader->descriptor < 0)
-        return error_set_errno(ERROR_IO,
-                               "cannot make a temporary file in %s; TMPDIR names another folder",
-                               temporary_folder());
-    batch_init(&batch);
-    int code = take_bytes(reader->blocks, &batch);
-    while (!code && batch.text_length) {
-        code = write_all(reader->descriptor, (const uint8_t *)batch.text, batch.text_length);
-        if (!code)
-            code = take_bytes(reader->blocks, &batch);
-    }
-    batch_release(&batch);
-    return code;
-}
-
 int parquet_reader_end(struct parquet_reader *reader) {
-    struct batch batch;
-    int code = 0;
-    batch_init(&batch);
-    do {
-        code = take_bytes(reader->blocks, &batch);
-    } while (!code && batch.text_length);
-    batch_release(&batch);
-    return code;
+    return spool_rest(reader->blocks);
 }
 
 /* ---- opening ---- */
@@ -101,13 +33,11 @@ static int check_options(const struct parquet_reader *reader) {
 }
 
 static int open_file(struct parquet_reader *reader, struct format *format) {
-    int descriptor = input_descriptor(reader->blocks->input);
     int code = check_options(reader);
-    if (!code && descriptor < 0)
-        code = copy_input(reader);
     if (!code)
-        code = parquet_open(&reader->file, reader->blocks->path,
-                            descriptor < 0 ? reader->descriptor : descriptor);
+        code = spool_open(&reader->spool, reader->blocks);
+    if (!code)
+        code = parquet_open(&reader->file, reader->blocks->path, reader->spool.descriptor);
     if (code)
         return code;
     reader->cursor = memory_new(reader->file.columns, sizeof *reader->cursor);
@@ -137,7 +67,7 @@ int parquet_reader_open(struct blocks *data, const struct source_options *option
                    ? 0
                    : error_set(ERROR_DATA, "%s is not Parquet, as `format` says", data->path);
     struct parquet_reader *reader = *opened = memory_new(1, sizeof *reader);
-    reader->descriptor = -1;
+    reader->spool = (struct spool)SPOOL_NONE;
     reader->blocks = data;
     /* As text the table has a header, and commas between its cells. */
     reader->options = *options;
@@ -165,8 +95,7 @@ void parquet_reader_close(struct parquet_reader *reader) {
     parquet_close(&reader->file);
     pthread_mutex_destroy(&reader->mutex);
     pthread_cond_destroy(&reader->changed);
-    if (reader->descriptor >= 0)
-        close(reader->descriptor);
+    spool_close(&reader->spool);
     free(reader);
 }
 

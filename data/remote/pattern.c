@@ -81,7 +81,7 @@ bool pattern_leads(const char *pattern, const char *folder) {
 bool pattern_takes_name(const char *path) {
     static const char *const endings[] = {".csv",    ".tsv",  ".tab",    ".txt",     ".data",
                                           ".jsonl",  ".json", ".ndjson", ".parquet", ".pq",
-                                          ".libsvm", ".svm",  ".npy"};
+                                          ".libsvm", ".svm",  ".npy",    ".npz"};
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
     const size_t length = name_plain_length(name);
     bool takes = !memchr(name, '.', length);

@@ -21,6 +21,8 @@ struct batch {
     size_t text_length, text_capacity;
     uint64_t first_line;
     bool has_comments, has_zeros; /* it has a '#', a byte of 0 */
+    uint32_t text_rows;           /* of a sparse matrix: the rows whose bytes the text has, */
+    uint64_t text_values;         /* and their values */
 
     struct source_rows rows; /* the view that is handed out; filled by batch_view() */
     uint32_t row_count, row_capacity;

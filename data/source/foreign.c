@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "data/remote/address.h"
 #include "data/source/input.h"
+#include "data/source/zip.h"
 #include "data/text/number.h"
 
 /* ---- told by their first bytes ---- */
@@ -35,7 +36,7 @@ static const struct foreign {
      "pandas.DataFrame(fastavro.reader(open('FILE', 'rb'))).to_csv('FILE.csv', index=False)\""},
     {"\x89HDF\r\n", 6, "HDF5", BY_PANDAS("read_hdf")},
     {"\xd0\xcf\x11\xe0", 4, "an Excel workbook", BY_PANDAS("read_excel")},
-    {"PK\x03\x04", 4, "a zip archive, as .npz files are, and .xlsx",
+    {"PK\x03\x04", 4, "a zip archive, as .xlsx files are",
      "unzip FILE, and a workbook: " BY_PANDAS("read_excel")},
     {"SQLite format 3", 15, "an SQLite database",
      "sqlite3 -header -csv FILE 'SELECT * FROM TABLE' > FILE.csv"},
@@ -411,16 +412,18 @@ int foreign_check(const char *path, const struct source_options *options, const 
     bool text = length && isalpha((unsigned char)*first); /* some beginnings are of letters */
     for (size_t i = 0; i < length && text; i++)
         text = (unsigned char)first[i] >= ' ' || memchr("\t\r\n", first[i], 3);
-    const struct foreign *format = text ? NULL : find_foreign(first, length);
+    const bool known = text || zip_begins_with_array(bytes, length);
+    const struct foreign *format = known ? NULL : find_foreign(first, length);
     if (!format) {
         const int code = check_documents(path, first, length);
         return code || !options ? code : check_text(path, options, first, length);
     }
     char *command = conversion_of(format, path);
-    error_set(ERROR_DATA,
-              "%s is %s, which is not read: give CSV, JSON Lines, Parquet, LIBSVM, IDX or .npy, "
-              "plain or as .gz or .zst; this converts it: %s",
-              path, format->name, command);
+    error_set(
+        ERROR_DATA,
+        "%s is %s, which is not read: give CSV, JSON Lines, Parquet, LIBSVM, IDX, .npy or .npz, "
+        "plain or as .gz or .zst; this converts it: %s",
+        path, format->name, command);
     free(command);
     return ERROR_DATA;
 }

@@ -29,7 +29,10 @@ enum compression { PLAIN, GZIP, ZSTANDARD };
 struct input {
     const char *path;
     int descriptor;
-    struct remote *remote; /* in place of the descriptor; or NULL */
+    struct remote *remote;    /* in place of the descriptor; or NULL */
+    bool member;              /* of an archive, whose descriptor this is */
+    struct input_member left; /* of it: what was not read yet */
+    uint32_t crc;             /* of its text so far */
     bool stream; /* no regular file from its beginning: it cannot be compared with itself */
     struct source_stamp stamp;
     enum compression compression;
@@ -54,13 +57,31 @@ static int read_descriptor(struct input *input, uint8_t *buffer, size_t capacity
     return 0;
 }
 
+/* Reads at a place of the file, as members of one archive are read beside each other. */
+static int read_member(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
+    struct input_member *left = &input->left;
+    size_t wanted = capacity < left->stored_bytes ? capacity : (size_t)left->stored_bytes;
+    ssize_t got;
+    do {
+        got = pread(input->descriptor, buffer, wanted, (off_t)left->place);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return error_set_errno(ERROR_IO, "cannot read %s", input->path);
+    left->place += (uint64_t)got;
+    left->stored_bytes -= (uint64_t)got;
+    *length = (size_t)got;
+    return 0;
+}
+
 /* Reads more of the file. */
 static int read_stored(struct input *input, uint8_t *buffer, size_t capacity, size_t *length) {
-    int code = input->remote ? remote_read(input->remote, buffer, capacity, length)
-                             : read_descriptor(input, buffer, capacity, length);
+    int code = input->member   ? read_member(input, buffer, capacity, length)
+               : input->remote ? remote_read(input->remote, buffer, capacity, length)
+                               : read_descriptor(input, buffer, capacity, length);
     if (code)
         return code;
-    hash_stream_add(input->hash, buffer, *length);
+    if (input->hash)
+        hash_stream_add(input->hash, buffer, *length);
     input->stored_bytes += *length;
     input->ended = *length == 0;
     return 0;
@@ -183,6 +204,25 @@ static int start_decompression(struct input *input) {
     return 0;
 }
 
+int input_open_member(const char *path, int descriptor, const struct input_member *member,
+                      struct input **opened) {
+    struct input *input = memory_new(1, sizeof *input);
+    input->path = path;
+    input->descriptor = descriptor;
+    input->member = true;
+    input->left = *member;
+    input->stored = memory_new(STORED_BYTES_AT_ONCE, 1);
+    *opened = input;
+    if (!member->deflated)
+        return 0;
+    input->compression = GZIP;
+    input->inside = true;
+    if (inflateInit2(&input->gzip, -15) == Z_OK)
+        return 0;
+    input->compression = PLAIN;
+    return error_set(ERROR_INTERNAL, "cannot start zlib for %s", path);
+}
+
 int input_open(const char *path, bool streams, struct input **opened) {
     struct input *input = memory_new(1, sizeof *input);
     input->hash = hash_stream_new();
@@ -209,7 +249,7 @@ void input_close(struct input *input) {
     hash_stream_free(input->hash);
     free(input->stored);
     remote_close(input->remote);
-    if (input->descriptor >= 0)
+    if (input->descriptor >= 0 && !input->member)
         close(input->descriptor);
     free(input);
 }
@@ -262,7 +302,7 @@ static int read_some(struct input *input, uint8_t *buffer, size_t capacity, size
     return 0;
 }
 
-int input_read(struct input *input, void *buffer, size_t capacity, size_t *length) {
+static int read_text(struct input *input, void *buffer, size_t capacity, size_t *length) {
     if (capacity > STORED_BYTES_AT_ONCE * 1024u)
         capacity = STORED_BYTES_AT_ONCE * 1024u; /* what zlib counts in fits */
     *length = 0;
@@ -286,6 +326,24 @@ int input_read(struct input *input, void *buffer, size_t capacity, size_t *lengt
         if (code)
             return code;
     }
+}
+
+/* Compares the text of a member with what the archive says, as far as it was read. */
+static int check_member(struct input *input, const void *text, size_t length) {
+    bool fits = length ? length <= input->left.text_bytes : !input->left.text_bytes;
+    if (!fits)
+        return error_set(ERROR_DATA, "%s is damaged: its length is not what the archive says",
+                         input->path);
+    input->left.text_bytes -= length;
+    input->crc = (uint32_t)crc32_z(input->crc, text, length);
+    return length || input->crc == input->left.crc
+               ? 0
+               : error_set(ERROR_DATA, "%s is damaged: its checksum does not fit", input->path);
+}
+
+int input_read(struct input *input, void *buffer, size_t capacity, size_t *length) {
+    int code = read_text(input, buffer, capacity, length);
+    return code || !input->member ? code : check_member(input, buffer, *length);
 }
 
 bool input_is_waiting(const struct input *input) {

@@ -51,6 +51,19 @@ struct source_stamp input_stamp_of(const struct stat *status);
 /* The stamp that a file or an object has now; ERROR_DATA if it is not there. */
 int input_look(const char *path, struct source_stamp *stamp);
 
+/* Where a member of a zip archive is in its file. */
+struct input_member {
+    uint64_t place, stored_bytes, text_bytes;
+    uint32_t crc; /* of the text */
+    bool deflated;
+};
+
+/* Opens a member of the archive behind the descriptor, which stays the caller's. `path` names the
+ * member in messages, and must outlive the input. It has no stamp and no hash, which are the
+ * archive's; text that does not fit `member` is ERROR_DATA of input_read(). */
+int input_open_member(const char *path, int descriptor, const struct input_member *member,
+                      struct input **input);
+
 /* At the end of the text: bytes as stored, and their hash. */
 uint64_t input_stored_bytes(const struct input *input);
 void input_hash(const struct input *input, char text[HASH128_TEXT]);

@@ -58,13 +58,13 @@ bool property_is_valid(enum row_property property, double number);
 double property_offset(enum row_property property, double number);
 
 /* A file has one number a line, for the lines of a data file in their order, as the tools of LIBSVM
- * take weights; plain, .gz or .zst. Lines of blanks do not count, here as in the data; a malformed
- * line of the data has its number, too. */
+ * take weights, or is an array of one number a row, IDX or .npy; plain, .gz or .zst. Lines of
+ * blanks do not count, here as in the data; a malformed line of the data has its number, too. */
 
 struct property_file; /* opaque; used by one thread at a time */
 
-/* Opens the file of a property of `data`. Both paths must outlive it. Errors as of source_read().
- */
+/* Opens the file of a property of `data`. Both paths must outlive it. Errors as of source_read();
+ * close it after them, too. */
 int property_file_open(const char *path, const char *data, enum row_property property,
                        struct property_file **file);
 void property_file_close(struct property_file *file); /* harmless on NULL */

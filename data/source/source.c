@@ -14,7 +14,7 @@
 const char *const source_format_names[] = {
     [FORMAT_AUTO] = "auto",       [FORMAT_LIBSVM] = "libsvm", [FORMAT_CSV] = "csv",
     [FORMAT_IDX] = "idx",         [FORMAT_NPY] = "npy",       [FORMAT_JSONL] = "jsonl",
-    [FORMAT_PARQUET] = "parquet", [FORMATS] = NULL,
+    [FORMAT_PARQUET] = "parquet", [FORMAT_NPZ] = "npz",       [FORMATS] = NULL,
 };
 
 const char *const source_quote_names[] = {

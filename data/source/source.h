@@ -1,6 +1,7 @@
 /* Source files as they are: LIBSVM, CSV, JSON Lines or Parquet, or arrays of numbers, IDX or .npy,
  * with their labels in another such file; plain, .gz or .zst (told by content). Of Parquet all is
- * as of the CSV with the same table: so FORMAT_CSV is what reports have. */
+ * as of the CSV with the same table, so FORMAT_CSV is what reports have; and of sparse matrices,
+ * .npz, as of the LIBSVM text with the same rows, so it is FORMAT_LIBSVM. */
 #ifndef DML_DATA_SOURCE_SOURCE_H
 #define DML_DATA_SOURCE_SOURCE_H
 
@@ -25,6 +26,7 @@ enum source_format {
     FORMAT_NPY,
     FORMAT_JSONL,
     FORMAT_PARQUET,
+    FORMAT_NPZ,
     FORMATS
 };
 extern const char *const source_format_names[]; /* in this order, and a NULL */

@@ -1,6 +1,6 @@
 """Data in memory becomes files that the programs read: a table is written as Parquet, batch by batch, and an
-array as .npy, so no number passes through text, and the model is that of the same file, to the bit. Only a sparse
-matrix of SciPy, and a number beside each row, are lines of text, whose numbers keep all their digits.
+array as .npy, a sparse matrix as the .npz that scipy.sparse.save_npz() writes: so no number passes through text, and
+the model is that of the same file, to the bit.
 
 None of the libraries is imported unless one of its objects is there."""
 
@@ -45,10 +45,9 @@ class Part:
         return name if self.name == 'data' else f'{self.name}_{name}'
 
     def put_numbers(self, key, numbers):
-        path = self.path(f'.{key}')
-        with open(path, 'w') as file:
-            file.writelines(f'{float(number)!r}\n' for number in list_of(numbers))
-        self.keys[self.key(key)] = path
+        import numpy
+        self.keys[self.key(key)] = path = self.path(f'.{key}.npy')
+        numpy.save(path, numpy.asarray(list_of(numbers) if hasattr(numbers, 'to_pylist') else numbers, 'float64'))
 
     def put_array(self, rows, label):
         import numpy
@@ -57,28 +56,21 @@ class Part:
         if label is None:
             raise TypeError('an array has no labels in it: give them by label')
         labels = numbers_of_labels(label, len(rows))
-        if rows.dtype == numpy.float16 or rows.dtype.itemsize > 8:
-            rows = rows.astype('float64')
         self.keys[self.name], self.keys[self.key('labels')] = self.path('.npy'), self.path('.labels.npy')
-        numpy.save(self.path('.npy'), numpy.ascontiguousarray(rows))
+        numpy.save(self.path('.npy'), numpy.ascontiguousarray(numbers_of(rows)))
         numpy.save(self.path('.labels.npy'), labels)
 
     def put_sparse(self, rows, label):
-        """The feature of a column has its number, from 1."""
+        """The feature of a column has its number, from 1. Values that a place has several times are added up by the
+        program, as by SciPy."""
+        import numpy
         if label is None:
             raise TypeError('a matrix has no labels in it: give them by label')
-        labels = numbers_of_labels(label, rows.shape[0]).tolist()
-        if not rows.has_canonical_format:
-            rows = rows.copy()
-            rows.sum_duplicates()
-        self.keys[self.name] = self.path('.libsvm')
-        with open(self.path('.libsvm'), 'w') as file:
-            for first in range(0, rows.shape[0], BATCH_ROWS):
-                part = rows[first:first + BATCH_ROWS]
-                starts, values = part.indptr.tolist(), part.data.tolist()
-                pairs = [f'{column}:{value!r}' for column, value in zip((part.indices + 1).tolist(), values)]
-                file.writelines(f'{label!r} {" ".join(pairs[begin:end])}\n'
-                                for label, begin, end in zip(labels[first:], starts, starts[1:]))
+        labels = numbers_of_labels(label, rows.shape[0])
+        self.keys[self.name], self.keys[self.key('labels')] = self.path('.npz'), self.path('.labels.npy')
+        numpy.savez(self.path('.npz'), indices=rows.indices, indptr=rows.indptr, format=b'csr',
+                    shape=numpy.array(rows.shape, 'int64'), data=numbers_of(rows.data))
+        numpy.save(self.path('.labels.npy'), labels)
 
     def put_table(self, rows, label):
         pyarrow = arrow_for(rows)
@@ -176,6 +168,11 @@ def check_names(names, label):
         raise ValueError(f'two columns are named {twice[0]!r}')
     if isinstance(label, str) and label not in names:
         raise ValueError(f'no column is named {label!r}, the label; the columns are {", ".join(map(repr, names))}')
+
+
+def numbers_of(array):
+    """The array, in a type that the program reads, with the same numbers as far as float64 has them."""
+    return array.astype('float64') if array.dtype == 'float16' or array.dtype.itemsize > 8 else array
 
 
 def list_of(values):

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "data/array.h"
+#include "data/array_reader.h"
 #include "data/source/input.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t length);

@@ -22,7 +22,7 @@ tests_fuzz_fuzz_shard_LDADD = $(SHARD_LIBS) $(NUMERIC_LIBS) $(WIRE_LIBS) $(BASE_
 # Programs of libFuzzer, of the same libraries: ./fuzz_csv -max_total_time=60. Any build with clang
 # links them; what they cover they see in one with --enable-sanitizers=fuzzer-no-link,address,undefined.
 if HAVE_FUZZER
-LIBFUZZERS = fuzz_libsvm fuzz_csv fuzz_json fuzz_listing fuzz_date fuzz_words fuzz_array fuzz_parquet fuzz_frame fuzz_roles \
+LIBFUZZERS = fuzz_libsvm fuzz_csv fuzz_json fuzz_listing fuzz_date fuzz_words fuzz_array fuzz_sparse fuzz_parquet fuzz_frame fuzz_roles \
 	fuzz_shard
 EXTRA_PROGRAMS += $(LIBFUZZERS)
 CLEANFILES += $(LIBFUZZERS)
@@ -57,6 +57,10 @@ fuzz_array_SOURCES = tests/fuzz/fuzz_array.c tests/fuzz/fuzz_text.h
 fuzz_array_CPPFLAGS = $(in_libfuzzer)
 fuzz_array_LDFLAGS = $(by_libfuzzer)
 fuzz_array_LDADD = $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
+fuzz_sparse_SOURCES = tests/fuzz/fuzz_sparse.c tests/unit/npz.h
+fuzz_sparse_CPPFLAGS = $(in_libfuzzer)
+fuzz_sparse_LDFLAGS = $(by_libfuzzer)
+fuzz_sparse_LDADD = $(DATA_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS)
 fuzz_parquet_SOURCES = tests/fuzz/fuzz_parquet.c
 fuzz_parquet_CPPFLAGS = $(in_libfuzzer)
 fuzz_parquet_LDFLAGS = $(by_libfuzzer)

@@ -103,7 +103,51 @@ def arrays_and_sparse_matrices_train_the_model_of_their_file(folder):
     places, columns, values = zip(*entries)
     matrix = scipy.sparse.csr_matrix((values, (places, columns)), shape=(len(lines), 20))
     expected = train(write_job(folder, 'sparse', data=[path], l2=1e-3))['model_sha256']
-    assert dml.train(matrix, [int(line[0]) for line in lines], l2=1e-3).model_sha256 == expected
+    labels = [int(line[0]) for line in lines]
+    assert dml.train(matrix, labels, l2=1e-3).model_sha256 == expected
+    one, other = numpy.argsort(places, kind='stable'), numpy.argsort(-numpy.array(columns), kind='stable')
+    halves = [(0.5 * numpy.array(values)[order], (numpy.array(places)[order], numpy.array(columns)[order]))
+              for order in (one, other)]
+    twice = scipy.sparse.coo_matrix((numpy.concatenate([half[0] for half in halves]),
+                                     numpy.concatenate([half[1] for half in halves], axis=1)), shape=matrix.shape)
+    starts = numpy.concatenate([[0], numpy.cumsum(numpy.bincount(twice.row, minlength=len(lines)))])
+    order = numpy.argsort(twice.row, kind='stable')
+    twice = scipy.sparse.csr_matrix((twice.data[order], twice.col[order], starts), shape=matrix.shape)
+    assert not twice.has_canonical_format and twice.nnz == 2 * matrix.nnz
+    assert dml.train(twice, labels, l2=1e-3).model_sha256 == expected
+    for name, saved in ('stored', False), ('deflated', True):
+        scipy.sparse.save_npz(folder / f'{name}.npz', matrix, compressed=saved)
+        numpy.save(folder / 'labels.npy', labels)
+        job = write_job(folder, name, data=[f'{name}.npz'], labels=['labels.npy'], l2=1e-3)
+        assert train(job)['model_sha256'] == expected
+
+
+@test
+def numbers_beside_the_rows_are_those_of_their_files(folder):
+    numpy, = needs('numpy')
+    cached(folder)
+    x, y = numbers(numpy)
+    numpy.save(folder / 'x.npy', x)
+    numpy.save(folder / 'y.npy', y)
+    rng = numpy.random.default_rng(3)
+    beside = {'weights': rng.random(len(y)), 'offsets': rng.normal(size=len(y)), 'exposures': rng.random(len(y)) + .1}
+    job = {'data': ['x.npy'], 'labels': ['y.npy'], 'l2': 1e-3, 'objective': 'poisson'}
+    for key, values in beside.items():
+        (folder / key).write_text(''.join(f'{value!r}\n' for value in values.tolist()))
+        numpy.save(folder / f'{key}.npy', values)
+    expected = train(write_job(folder, 'lines', **job, **{key: [key] for key in beside}))
+    arrays = train(write_job(folder, 'arrays', **job, **{key: [f'{key}.npy'] for key in beside}))
+    assert arrays['model_sha256'] == expected['model_sha256']
+    assert dml.train(x, y, l2=1e-3, objective='poisson', **beside).model_sha256 == expected['model_sha256']
+
+    def refuse(words, values):
+        numpy.save(folder / 'weights.npy', values)
+        finished = program('run', write_job(folder, 'bad', **job, weights=['weights.npy']))
+        assert finished.status == 65 and words in finished.stderr, finished
+    refuse('weights.npy has only 119 weights', beside['weights'][:-1])
+    refuse('weights.npy has 121 weights, but', numpy.append(beside['weights'], 1))
+    refuse('weights.npy: number 120 is -1, which is no weight: allowed: a number from 0 to', numpy.append(beside['weights'][:-1], -1))
+    refuse('weights.npy has 2 numbers a row', numpy.ones((60, 2)))
 
 
 @test

@@ -278,7 +278,7 @@ static void a_file_of_another_format_than_told_is_refused(void **state) {
     assert_error(fixture_text("x", "1,2\n"), &options, "it begins with 31 2c 32 0a");
     options.format = FORMAT_NPY;
     assert_error(BYTES("x", 0, 0, 8, 1, 0, 0, 0, 1, 1), &options, "x is not a .npy file");
-    assert_refused(fixture_text("x", "PK\3\4x\n1,2\n"), "x is a zip archive, as .npz files are");
+    assert_refused(fixture_text("x", "PK\3\4x\n1,2\n"), "x is a zip archive, as .xlsx files are");
     options.format = FORMAT_LIBSVM;
     assert_error(BYTES("x", 0, 0, 8, 1, 0, 0, 0, 1, 1), &options,
                  "x is an IDX file, and not libsvm");

@@ -1,4 +1,4 @@
-#include "data/array.h"
+#include "data/source/array.h"
 
 #include <assert.h>
 #include <endian.h>
@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/limits.h"
+#include "data/source/input.h"
 
 #define NPY_MAGIC "\x93NUMPY"
 #define NPY_MAGIC_BYTES 6
@@ -252,6 +253,19 @@ int array_read_header(struct blocks *blocks, enum source_format format, struct a
     return format == FORMAT_IDX ? idx_read_header(blocks, array) : npy_read_header(blocks, array);
 }
 
+int array_take(struct blocks *blocks, const struct array *array, uint64_t *taken, uint64_t rows,
+               struct batch *batch) {
+    size_t bytes = rows * array_row_bytes(array), first = batch->text_length;
+    int code = blocks_take(blocks, batch, bytes);
+    size_t got = batch->text_length - first;
+    *taken += got / array_row_bytes(array);
+    assert(code || *taken <= array->rows);
+    if (code || got == bytes)
+        return code;
+    return error_set(ERROR_DATA, "%s is truncated: its header says %llu rows, and it has %llu",
+                     blocks->path, (unsigned long long)array->rows, (unsigned long long)*taken);
+}
+
 int array_check_end(struct blocks *blocks, const struct array *array) {
     const uint8_t *bytes;
     size_t length;
@@ -331,4 +345,42 @@ void array_decode(const struct array *array, const char *from, uint64_t count, d
         DECODE(CELL_F32)
         DECODE(CELL_F64)
     }
+}
+
+/* ---- arrays beside the rows of others ---- */
+
+int array_column_open(struct array_column *column, struct input *input, const char *path,
+                      const char *what) {
+    const uint8_t *bytes;
+    size_t length;
+    *column = (struct array_column){.input = input};
+    blocks_init(&column->blocks, input, path);
+    int code = blocks_peek(&column->blocks, ARRAY_MAGIC_BYTES, &bytes, &length);
+    if (!code)
+        code = foreign_check(path, NULL, bytes, length);
+    if (code)
+        return code;
+    enum source_format format = array_format(bytes, length);
+    if (format == FORMAT_AUTO)
+        return error_set(ERROR_DATA, "%s is neither an IDX nor a .npy file", path);
+    code = array_read_header(&column->blocks, format, &column->array);
+    if (!code && column->array.width != 1)
+        code = error_set(ERROR_DATA, "%s has %u numbers a row; %s is one", path,
+                         column->array.width, what);
+    return code;
+}
+
+void array_column_close(struct array_column *column) {
+    blocks_release(&column->blocks);
+    input_close(column->input);
+    *column = (struct array_column){0};
+}
+
+int array_column_take(struct array_column *column, uint64_t rows, struct batch *batch) {
+    return array_take(&column->blocks, &column->array, &column->taken, rows, batch);
+}
+
+int array_column_end(struct array_column *column) {
+    assert(column->taken == column->array.rows);
+    return array_check_end(&column->blocks, &column->array);
 }

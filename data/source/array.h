@@ -1,7 +1,7 @@
 /* Arrays of numbers as files: IDX, as the MNIST images come in, and NumPy's .npy, versions 1 to 3.
  * The first dimension counts rows; all others are flattened, the last one running fastest. */
-#ifndef DML_DATA_ARRAY_H
-#define DML_DATA_ARRAY_H
+#ifndef DML_DATA_SOURCE_ARRAY_H
+#define DML_DATA_SOURCE_ARRAY_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -51,36 +51,35 @@ int array_read_header(struct blocks *blocks, enum source_format format, struct a
 /* The numbers of `count` cells. Integers beyond 2^53 are rounded. */
 void array_decode(const struct array *array, const char *from, uint64_t count, double *to);
 
+/* Adds the bytes of the next `rows` rows, before which *taken were read, to batch->text. ERROR_DATA
+ * if the file is truncated. */
+int array_take(struct blocks *blocks, const struct array *array, uint64_t *taken, uint64_t rows,
+               struct batch *batch);
+
 /* What comes after the last row: nothing. Reads to the end; ERROR_DATA if something is there. */
 int array_check_end(struct blocks *blocks, const struct array *array);
 
-/* ---- the reader ----
- *
- * Reads the rows of an array file, each with its label from an array file of its own, into batches:
- * what data/csv/format.h does for text. */
+/* ---- arrays beside the rows of others ---- */
 
-struct array_reader; /* opaque */
+/* An array with one number a row, and how far it was read. */
+struct array_column {
+    struct input *input; /* owned; NULL: there is none */
+    struct blocks blocks;
+    struct array array;
+    uint64_t taken; /* rows that were read */
+};
 
-/* *reader is NULL if `data`, whose first bytes are looked at, holds text. Else opens
- * options->labels, unless there is none and labels are optional. Blocks and options must outlive
- * the reader. ERROR_DATA if the format is not the one that the options want, of
- * array_read_header(), or if there are not as many labels as rows. */
-int array_reader_open(struct blocks *data, const struct source_options *options,
-                      struct array_reader **reader);
-void array_reader_close(struct array_reader *reader); /* harmless on NULL */
+/* Reads the header of an array, whose input it takes over, whatever the result. `path` names it in
+ * messages, and must outlive the column; `what` is "a label". ERROR_DATA if a row has several
+ * numbers. */
+int array_column_open(struct array_column *column, struct input *input, const char *path,
+                      const char *what);
+void array_column_close(struct array_column *column); /* harmless on zeros */
 
-const struct array *array_reader_data(const struct array_reader *reader);
+/* Adds the bytes of the next rows to batch->text. ERROR_DATA if the file is truncated. */
+int array_column_take(struct array_column *column, uint64_t rows, struct batch *batch);
 
-/* Reads the next rows, and after them their labels, into batch->text; text_length 0 is the end.
- * The first row counts as line 1. ERROR_DATA if a file is truncated, or goes on after its end. */
-int array_reader_next(struct array_reader *reader, struct batch *batch);
-
-/* Turns the batch's text into rows: column j, from 0, has the id j + 1. Rows with a number that is
- * not finite are rejected; stops after more than options->bad_lines_max of them. Safe from many
- * threads. */
-void array_reader_parse(const struct array_reader *reader, struct batch *batch);
-
-/* Ends the reading, after the last row: notes hash and stamp of the file of labels. */
-int array_reader_end(const struct array_reader *reader, struct source_report *report);
+/* After the last row: nothing may follow. */
+int array_column_end(struct array_column *column);
 
 #endif
