@@ -90,6 +90,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/training.c \
 	coordinator/run/workers.c \
 	coordinator/sweep/sweep.c coordinator/sweep/sweep.h \
+	coordinator/publish/derive.c coordinator/publish/derive.h \
 	coordinator/publish/gate.c coordinator/publish/gate.h \
 	coordinator/publish/needs.c coordinator/publish/prune.h \
 	coordinator/command/print.c coordinator/command/print.h \

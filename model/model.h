@@ -86,6 +86,7 @@ json_t *model_network_json(const struct network *network);
 /* ---- writing: slices in, files out, bounded memory ---- */
 
 struct model_writer; /* opaque */
+struct model;
 
 /* The name of a third file, which training may put beside the two. */
 #define MODEL_CURVATURE "curvature"
@@ -116,7 +117,6 @@ int model_writer_hash(struct model_writer *writer, char text[SHA256_TEXT]);
 
 /* Shows the model before it is published, so that it can be scored. The view has no details, must
  * not be closed, and is valid as long as the writer is. ERROR_INTERNAL unless all slices are in. */
-struct model;
 int model_writer_view(struct model_writer *writer, struct model *view);
 
 /* Writes model.json beside the tensors and fsyncs both: model_writer_folder() is a model then.
@@ -136,6 +136,11 @@ int model_writer_set_aside(struct model_writer *writer, const char *folder);
 
 /* Removes what was written and frees the writer; harmless on NULL. */
 void model_writer_discard(struct model_writer *writer);
+
+/* Writes a copy of a model that was read, with other details: members of `changes` replace those of
+ * model.json, and a null removes one. The parameters, the curvature and the summary are the same,
+ * to the byte. Published as model_writer_publish() does; a failure leaves nothing behind. */
+int model_copy(const struct model *model, const char *folder, const json_t *changes);
 
 /* Points `current` in `models_folder` (a symbolic link, replaced by rename) at `name`. */
 int model_set_current(const char *models_folder, const char *name);

@@ -28,6 +28,13 @@ void response_free(struct response *response) {
     free(response);
 }
 
+void response_drop_thresholds(struct response *response) {
+    free(response->threshold);
+    free(response->rule);
+    response->threshold = NULL;
+    response->rule = NULL;
+}
+
 bool response_is_plain(const struct response *response) {
     return !response->shift && !response->threshold && !response_is_calibrated(response);
 }

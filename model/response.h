@@ -122,7 +122,11 @@ bool response_is_found(const struct response_wanted *wanted);
 
 struct ranking;
 
-/* Finds calibrations and thresholds, and adds them. `margins` ranks the rows by their margins; NULL
+/* Drops the thresholds, so that others can be found. */
+void response_drop_thresholds(struct response *response);
+
+/* Finds calibrations and thresholds, and adds them; a response that is calibrated already, of which
+ * no calibration is wanted, gets thresholds alone. `margins` ranks the rows by their margins; NULL
  * unless response_is_found(). Warns of what cannot be found: a class of which there is no row, or a
  * precision that no threshold has, or anything on scores that are not held. A run that took hours
  * does not fail for that. */

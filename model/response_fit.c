@@ -64,7 +64,7 @@ static void fit_output(const struct response_wanted *wanted, const struct model_
     uint64_t count;
     const struct objective *objective = objective_find(layout->objective);
     struct ranked_score *scores = ranking_scores(margins, k, &count);
-    if (response->calibration)
+    if (wanted->calibration != CALIBRATION_NONE)
         calibrate(wanted, layout, k, scores, count, response);
     free(scores);
     if (!threshold_is_found(&wanted->threshold))
@@ -92,9 +92,10 @@ void response_fit(const struct response_wanted *wanted, const struct model_layou
                  (unsigned)(RANKING_BYTES_MAX >> 20));
     const struct threshold_rule *rule = &wanted->threshold;
     /* Calibrated probabilities say by themselves which class is more likely. */
-    bool half = rule->kind == THRESHOLD_AUTO && wanted->calibration != CALIBRATION_NONE &&
-                !wanted->classes_weighted;
+    bool calibrated = wanted->calibration != CALIBRATION_NONE || response_is_calibrated(response);
+    bool half = rule->kind == THRESHOLD_AUTO && calibrated && !wanted->classes_weighted;
     decided.response = response;
+    assert(!response->threshold && !response->rule);
     if (wanted->calibration == CALIBRATION_TEMPERATURE) {
         response->temperature = calibration_temperature(margins, response->shift);
         if (!(response->temperature > 0))

@@ -231,8 +231,8 @@ static int start_files(struct model_writer *writer) {
     return code;
 }
 
-int model_writer_new(const char *folder, const struct model_layout *layout,
-                     struct model_writer **result) {
+/* A writer that has no file yet. */
+static struct model_writer *writer_for(const char *folder, const struct model_layout *layout) {
     struct model_writer *writer = memory_new(1, sizeof *writer);
     writer->layout = layout;
     writer->descriptor = -1;
@@ -244,6 +244,12 @@ int model_writer_new(const char *folder, const struct model_layout *layout,
     writer->json_path = path_join(writer->temporary, "model.json");
     writer->curvature_path = path_join(writer->temporary, MODEL_CURVATURE);
     writer->summary_path = path_join(writer->temporary, MODEL_SUMMARY);
+    return writer;
+}
+
+int model_writer_new(const char *folder, const struct model_layout *layout,
+                     struct model_writer **result) {
+    struct model_writer *writer = writer_for(folder, layout);
     writer->features = layout->features + (layout->kept ? layout->kept->features : 0);
     writer->vector = model_tensors(layout);
     writer->parameters = layout_parameters(&writer->vector);
@@ -516,6 +522,66 @@ int model_writer_set_aside(struct model_writer *writer, const char *folder) {
 
 int model_writer_publish(struct model_writer *writer, const json_t *details) {
     int code = writer->finished ? 0 : model_writer_finish(writer, details);
+    if (!code)
+        code = put_in_place(writer);
+    if (code)
+        remove_temporary(writer);
+    writer_free(writer);
+    return code;
+}
+
+/* ---- a copy with other details ---- */
+
+/* A file that the model lacks is left out. */
+static int copy_file(const struct model *model, const char *to) {
+    const char *name = strrchr(to, '/') + 1;
+    char *from = path_join(model->folder, name);
+    const void *data = NULL;
+    size_t length = 0;
+    struct new_file file;
+    int code = 0;
+    if (access(from, F_OK) == 0 || errno != ENOENT) {
+        code = file_map(from, &data, &length);
+        if (!code)
+            code = new_file_open(&file, to);
+        if (!code && (code = new_file_write(&file, data, length)))
+            new_file_discard(&file);
+        else if (!code)
+            code = new_file_publish(&file);
+        memory_unmap((void *)(uintptr_t)data, length);
+    }
+    free(from);
+    return code;
+}
+
+/* A member that is null in `changes` goes. */
+static json_t *changed_details(const struct model *model, const json_t *changes) {
+    json_t *all = json_copy(model->details), *value;
+    const char *name;
+    json_object_foreach((json_t *)(uintptr_t)changes, name, value) {
+        if (json_is_null(value))
+            json_object_del(all, name);
+        else
+            json_object_set(all, name, value);
+    }
+    checksum_add_own(all);
+    return all;
+}
+
+int model_copy(const struct model *model, const char *folder, const json_t *changes) {
+    struct model_writer *writer = writer_for(folder, &model->layout);
+    const char *const copied[] = {writer->tensors_path, writer->curvature_path,
+                                  writer->summary_path};
+    int code = guard_check();
+    if (!code)
+        code = make_temporary(writer);
+    for (size_t i = 0; i < sizeof copied / sizeof *copied && !code; i++)
+        code = copy_file(model, copied[i]);
+    json_t *all = changed_details(model, changes);
+    if (!code)
+        code = write_object(writer->json_path, all);
+    json_decref(all);
+    writer->finished = !code;
     if (!code)
         code = put_in_place(writer);
     if (code)

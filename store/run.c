@@ -1,10 +1,12 @@
 #include <assert.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/failpoint.h"
 #include "base/hash.h"
 #include "base/clock.h"
+#include "base/memory.h"
 #include "store/internal.h"
 
 int store_term_next(struct store *store, uint64_t *term) {
@@ -280,11 +282,19 @@ static int move_saved(struct store *store, int64_t from, int64_t to,
                 : store_collect(store, STATEMENT_DURABLE_UNDO, VALUES(integer(from), integer(-1)));
 }
 
-int store_run_continue(struct store *store, const struct store_run *from,
-                       const struct store_saved *saved, struct store_run *run) {
+/* What was recorded of a training becomes that of another run, too. */
+static int copy_training(struct store *store, int64_t from, int64_t to) {
     static const enum statement copies[] = {STATEMENT_SOURCES_COPY, STATEMENT_STEPS_COPY,
                                             STATEMENT_EVALUATIONS_COPY,
                                             STATEMENT_DOWNPOUR_EPOCHS_COPY};
+    int code = 0;
+    for (size_t i = 0; i < sizeof copies / sizeof copies[0] && !code; i++)
+        code = store_collect(store, copies[i], VALUES(integer(to), integer(from)));
+    return code;
+}
+
+int store_run_continue(struct store *store, const struct store_run *from,
+                       const struct store_saved *saved, struct store_run *run) {
     assert(from->ended_ms && saved->step_count);
     int64_t number = 0;
     int code = store_begin_durably(store);
@@ -299,8 +309,42 @@ int store_run_continue(struct store *store, const struct store_run *from,
                                     integer(from->run)));
     if (!code)
         code = move_saved(store, from->run, number, saved);
-    for (size_t i = 0; i < sizeof copies / sizeof copies[0] && !code; i++)
-        code = store_collect(store, copies[i], VALUES(integer(number), integer(from->run)));
+    if (!code)
+        code = copy_training(store, from->run, number);
+    code = store_end_durably(store, code);
+    if (!code)
+        run->run = number;
+    return code;
+}
+
+/* ---- a run whose model has the parameters of another one ---- */
+
+int store_run_derive(struct store *store, const struct store_run *from, const char *folder,
+                     const char *sha256, const char *figures, struct store_run *run) {
+    assert(from->ended_ms && from->reason && run->result);
+    int64_t number = 0;
+    int code = store_begin_durably(store);
+    if (!code)
+        code = choose_number(store, run->run, &number);
+    char *uuid = memory_format("%s.%lld", from->uuid, (long long)number);
+    if (!code)
+        code = store_collect(store, STATEMENT_RUN_INSERT,
+                             VALUES(integer(number), text(uuid), text(from->job),
+                                    text(run->identity), text(run->settings), text(from->data),
+                                    text(from->build), integer(run->started_ms), text("publish"),
+                                    text(sha256), integer(from->run), integer(0), integer(0)));
+    free(uuid);
+    if (!code)
+        code = store_collect(store, STATEMENT_RUN_END,
+                             VALUES(integer(clock_wall_ms()), text(from->reason), text(run->result),
+                                    count(from->steps), count(from->evaluations), real(from->loss),
+                                    real(from->gradient_max), integer(number)));
+    if (!code)
+        code = copy_training(store, from->run, number);
+    if (!code)
+        code = store_model(store, number, folder, sha256);
+    if (!code && figures)
+        code = store_model_figures(store, number, figures);
     code = store_end_durably(store, code);
     if (!code)
         run->run = number;

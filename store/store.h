@@ -4,12 +4,13 @@
  * models, and the coordinator's terms. WAL and exclusive locking; `PRAGMA user_version` is the
  * schema's version, and a database of a newer version is refused by name.
  *
- * Durability. store_term_next(), store_run_begin(), store_run_continue(), store_run_resume(),
- * store_run_end(), store_attempt(), store_durable_step(), store_sweep_begin(), store_sweep_end()
- * and store_publish() return after the disk has them, and all that was collected before. Everything
- * else is collected in an open transaction that store_flush() commits (synchronous = NORMAL): the
- * caller does that every 100 ms or so, and before it sends what relies on a journal entry. A crash
- * of the process loses what was not flushed, a crash of the machine perhaps a little more.
+ * Durability. store_term_next(), store_run_begin(), store_run_continue(), store_run_derive(),
+ * store_run_resume(), store_run_end(), store_attempt(), store_durable_step(), store_sweep_begin(),
+ * store_sweep_end() and store_publish() return after the disk has them, and all that was collected
+ * before. Everything else is collected in an open transaction that store_flush() commits
+ * (synchronous = NORMAL): the caller does that every 100 ms or so, and before it sends what relies
+ * on a journal entry. A crash of the process loses what was not flushed, a crash of the machine
+ * perhaps a little more.
  *
  * Threads. The thread that opened a store alone uses it: the coordinator's event loop. Every
  * statement asserts that.
@@ -82,7 +83,8 @@ struct store_run {
     double seconds;    /* spent on it, by the last store_run_progress() */
     uint64_t restarts; /* how often it was resumed */
     uint64_t restarts_coordinator, restarts_shard, restarts_replica;
-    const char *command;     /* that began it: "run" or "retrain"; NULL in what is begun: "run" */
+    const char *command; /* that began it: "run", "retrain" or, of store_run_derive(), "publish";
+                            NULL in what is begun: "run" */
     const char *start_model; /* SHA-256 of the model that it started from; "" or NULL: from zero */
     int64_t start_run;       /* the run of that model; 0: not known here */
     int64_t sweep;           /* that it belongs to; 0: none */
@@ -110,6 +112,14 @@ int store_run_begin(struct store *store, struct store_run *run);
  * In one commit: a crash leaves either the other run, which can go on, or the new one. */
 int store_run_continue(struct store *store, const struct store_run *from,
                        const struct store_saved *saved, struct store_run *run);
+
+/* Records a run that trained nothing: its model, in `folder`, has the parameters of the model of
+ * another run, `from`, which has ended, and other details. `figures` are those of the model on the
+ * holdout, as JSON, or NULL. Of `run` count the number, as for store_run_begin(), the identity, the
+ * settings, the result and started_ms; what the training came to is that of the other run, with
+ * copies of its sources, steps, evaluations and epochs. In one commit, durable. */
+int store_run_derive(struct store *store, const struct store_run *from, const char *folder,
+                     const char *sha256, const char *figures, struct store_run *run);
 
 /* Ends it; `result` is JSON or NULL. Deletes its journal, as its workers end as well. */
 int store_run_end(struct store *store, int64_t run, const char *reason, const char *result,

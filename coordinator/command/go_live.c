@@ -155,6 +155,12 @@ int go_live_now(struct go_live *live, enum decision decision, const char *why) {
     return code ? code : publish_settle(&publisher);
 }
 
+int go_live_keep(struct go_live *live, int64_t run, const char *why) {
+    struct publisher publisher = publisher_of(live);
+    int code = publish_decide(&publisher, DECISION_KEPT, run, why);
+    return code ? code : publish_settle(&publisher);
+}
+
 int go_live_settle_earlier(struct go_live *live, enum decision decision) {
     struct publisher publisher = publisher_of(live);
     struct history history;
@@ -183,6 +189,12 @@ static int print_json(const struct go_live *live, const char *folder) {
     json_t *answer = json_pack("{s:o, s:I, s:I, s:o, s:s}", "job", text_to_json(live->job), "run",
                                (json_int_t)live->to, "previous_run", (json_int_t)live->from, "live",
                                folder ? text_to_json(folder) : json_null(), "model_sha256", sha256);
+    const json_t *threshold = json_object_get(live->derived, "threshold");
+    if (live->derived)
+        json_object_set(answer, "derived", json_object_get(live->derived, "derived"));
+    if (live->derived)
+        json_object_set_new(answer, "threshold",
+                            threshold ? json_copy((json_t *)(uintptr_t)threshold) : json_null());
     if (!code)
         report_print_json(answer);
     json_decref(answer);

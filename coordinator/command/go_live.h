@@ -14,6 +14,7 @@ struct go_live {
     char *job, *on_publish;
     int64_t from, to; /* runs: what was live, and what goes live. `to` is 0 until it is known */
     bool completed;   /* what an earlier command began was completed */
+    const json_t *derived; /* the result of run `to`, if `publish --set` made it; else NULL */
 };
 
 /* Takes the lock of the state folder that the operands name, from `first` on, and opens its store;
@@ -37,6 +38,9 @@ int go_live_check(const struct go_live *live);
 /* Reads the model of run `to` back, decides that it is live and settles that. ERROR_UNAVAILABLE if
  * on_publish fails: the model is live nevertheless. */
 int go_live_now(struct go_live *live, enum decision decision, const char *why);
+
+/* Decides that the model of a run is kept and not live, and settles that. */
+int go_live_keep(struct go_live *live, int64_t run, const char *why);
 
 /* Prints the outcome; `again` is " again" or "", `what` "rollback" or "publication". */
 int go_live_show(const struct go_live *live, const char *again, const char *what);

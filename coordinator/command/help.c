@@ -34,11 +34,13 @@ static const struct {
     {"publish",
      "Makes the model of a run live, which is named by its number or its tag as `jobs` shows\n"
      "them, and runs on_publish. A model that the gate refused needs --force. With --no-publish\n"
-     "it only gives the run a tag or a note.\n"
+     "it only gives the run a tag or a note. With --set threshold=RULE (and cost.*) the model\n"
+     "goes live with another threshold, without training, as that of a run of its own.\n"
      "Exit status: 0, 65 (the gate refused it), 69 (no such model, or on_publish failed), 75\n"
      "(another command works in the folder).\n"
      "\n"
-     "  dml-coordinator publish 8 nightly.state --tag spring\n"},
+     "  dml-coordinator publish 8 nightly.state --tag spring\n"
+     "  dml-coordinator publish 8 nightly.state --set 'threshold=recall >= 0.9'\n"},
     {"rollback",
      "Makes the version before the live one, or that of --to, live at once, and runs\n"
      "on_publish. It never goes back to a version that was rolled back before.\n"

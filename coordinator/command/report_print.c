@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "coordinator/publish/derive.h"
 #include "coordinator/status/figures.h"
 #include "coordinator/status/invocations.h"
 #include "coordinator/status/report.h"
@@ -412,6 +413,22 @@ static void print_run_epochs(const json_t *downpour, bool colors) {
     free(line);
 }
 
+/* What `publish --set` made the model of. */
+static void print_derived(const json_t *run, bool colors) {
+    const json_t *derived = json_object_get(run, "derived");
+    const double threshold = member_number(json_object_get(run, "holdout"), "threshold");
+    if (!json_is_object(derived))
+        return;
+    char *words = derive_words(json_object_get(derived, "set"));
+    char *line = isnan(threshold) ? memory_format("the model of run %lld with %s",
+                                                  member_count(derived, "run"), words)
+                                  : memory_format("the model of run %lld with %s: %.6g",
+                                                  member_count(derived, "run"), words, threshold);
+    print_note(line, colors);
+    free(line);
+    free(words);
+}
+
 #define MB 1e6
 
 /* The sizes of a run that has more than a tenth of a megabyte. */
@@ -477,6 +494,7 @@ static void print_run_lines(const json_t *run, bool names_job, bool colors) {
         snprintf(origin, sizeof origin, "from the end of run %lld", member_count(run, "continues"));
     print_note(said, colors);
     print_note(origin, colors);
+    print_derived(run, colors);
     free(said);
     char *why = why_words(run);
     print_note(why ? why : "", colors);

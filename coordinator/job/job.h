@@ -267,6 +267,20 @@ char *job_grid_words(const struct job *job, uint32_t value);
 /* What is made of the model's margins, but for what the data says. */
 struct response_wanted job_response(const struct job *job);
 
+/* Whether a KEY=VALUE of --set sets a key that a finished model can be given without training, as
+ * it changes which class is predicted and no parameter: threshold and cost.*. */
+bool job_sets_threshold(const char *setting);
+
+/* Whether a KEY=VALUE sets a key that decides what a run trains, or what is made of its margins,
+ * but for those of job_sets_threshold(). */
+bool job_sets_model(const char *setting);
+
+/* Puts such keys into `stored`, the settings of a run (job_settings()). The rule is wanted of a
+ * model that is calibrated or not as it is: `wanted` asks for no calibration, and refers to
+ * `stored`. ERROR_USAGE for values that are not allowed, or that the run has no holdout for. */
+int job_set_threshold(const char *const *settings, uint32_t count, json_t *stored,
+                      struct response_wanted *wanted);
+
 /* Sets the value of an l2 that is automatic, from the sum of the weights of the rows that are
  * trained on, and from the second derivative that the loss has about (objective_typical_second()):
  * second/Σ weights. What is minimised is then Σ weight·loss + ½·second·|w|², except for a factor.

@@ -100,6 +100,88 @@ struct response_wanted job_response(const struct job *job) {
     return wanted;
 }
 
+/* ---- another threshold for a finished model ---- */
+
+static const struct key *key_of_setting(const char *setting) {
+    size_t length = strcspn(setting, "=");
+    while (length && strchr(" \t", setting[length - 1]))
+        length--;
+    char *name = memory_format("%.*s", (int)length, setting);
+    const struct key *key = key_find(name);
+    free(name);
+    return key;
+}
+
+static bool is_of_threshold(const struct key *key) {
+    return key->offset == offsetof(struct job, threshold) ||
+           key->offset == offsetof(struct job, false_positive) ||
+           key->offset == offsetof(struct job, false_negative);
+}
+
+bool job_sets_threshold(const char *setting) {
+    const struct key *key = key_of_setting(setting);
+    return key && is_of_threshold(key);
+}
+
+bool job_sets_model(const char *setting) {
+    const struct key *key = key_of_setting(setting);
+    return key && !is_of_threshold(key) &&
+           ((!key->may_change && key->offset != offsetof(struct job, name)) ||
+            key->offset == offsetof(struct job, calibrate) ||
+            key->offset == offsetof(struct job, prior_correction));
+}
+
+/* What an older program did not store was the default. */
+static int take_stored(struct job *job, const json_t *stored) {
+    const char *rule = json_string_value(json_object_get(stored, "threshold"));
+    const json_t *positive = json_object_get(stored, "cost.false_positive");
+    const json_t *negative = json_object_get(stored, "cost.false_negative");
+    for (size_t i = 0; i < keys_count; i++)
+        if (is_of_threshold(&keys[i]))
+            key_reset(&keys[i], job);
+    if (positive)
+        job->false_positive = json_number_value(positive);
+    if (negative)
+        job->false_negative = json_number_value(negative);
+    return rule ? key_assign(key_find("threshold"), job, rule, "the settings of the run") : 0;
+}
+
+int job_set_threshold(const char *const *settings, uint32_t count, json_t *stored,
+                      struct response_wanted *wanted) {
+    struct job job = {.file = NULL};
+    int code = take_stored(&job, stored);
+    for (uint32_t i = 0; i < count && !code; i++)
+        code = job_file_set(&job, settings[i]);
+    for (size_t i = 0; i < keys_count; i++) {
+        if (!is_of_threshold(&keys[i]))
+            continue;
+        if (!code)
+            json_object_set_new(stored, keys[i].name, key_value(&keys[i], &job));
+        key_release(&keys[i], &job);
+    }
+    if (code)
+        return ERROR_USAGE;
+    *wanted = (struct response_wanted){
+        .rule = json_string_value(json_object_get(stored, "threshold")),
+        .classes_weighted = json_array_size(json_object_get(stored, "class_weight")) > 0};
+    bool parsed = threshold_parse(wanted->rule, &wanted->threshold);
+    assert(parsed); /* as the key was assigned */
+    wanted->threshold.false_positive = job.false_positive;
+    wanted->threshold.false_negative = job.false_negative;
+    if (wanted->threshold.kind == THRESHOLD_COST && job.false_positive == 0 &&
+        job.false_negative == 0)
+        return error_set(ERROR_USAGE, "threshold = cost: both costs are 0; set "
+                                      "cost.false_positive or cost.false_negative above 0");
+    if (threshold_is_found(&wanted->threshold) &&
+        !json_array_size(json_object_get(stored, "holdout")))
+        return error_set(ERROR_USAGE,
+                         "threshold = %s is found on rows that are held out, and the run has no "
+                         "holdout; set a probability, or train with `holdout`, for example "
+                         "holdout = 0.1",
+                         wanted->rule);
+    return 0;
+}
+
 void job_complete_l2(struct job *job, double weight_total, double second) {
     assert(weight_total > 0 && second > 0);
     if (job->l2.automatic)

@@ -107,32 +107,12 @@ static int open_start(struct training *run) {
 
 /* ---- a new run ---- */
 
-/* The number must be larger than that of every model in STATE/models, too: if the database was
- * lost, a run with the number of an existing model would replace that model. */
-static int choose_number(const struct training *run, int64_t *number) {
-    char **names = NULL, *path = path_join(run->session->job->state, "models");
-    int64_t largest = 0; /* 0: there is no model */
-    int code = folder_names(path, &names);
-    for (char **name = names; !code && *name; name++)
-        largest = run_of_folder(*name) > largest ? run_of_folder(*name) : largest;
-    names_free(names);
-    free(path);
-    if (!code)
-        code = store_run_next(run->session->store, number);
-    if (!code && *number <= largest) {
-        *number = largest + 1;
-        log_warning("%s/models has a model of run %lld that dml.db does not know: this is run %lld",
-                    run->session->job->state, (long long)largest, (long long)*number);
-    }
-    return code;
-}
-
 /* The order matters: the starting point must be on the disk before the run is recorded, because the
  * record promises it. The number of the run is known before it is recorded: only the holder of the
  * lock begins runs. If this process dies in between there is no run, and the next run, which gets
  * the same number, clears the folder. */
 static int prepare_folder(struct training *run, const struct model *model, int64_t *number) {
-    int code = choose_number(run, number);
+    int code = state_run_next(run->session->job->state, run->session->store, number);
     if (code)
         return code;
     name_shards_folder(run, *number);
@@ -233,7 +213,7 @@ static int begin_from_end_of(struct training *run, const struct store_run *found
                                .build = numeric_description(),
                                .started_ms = run->started_ms,
                                .command = run->session->command};
-    int code = choose_number(run, &record.run);
+    int code = state_run_next(run->session->job->state, run->session->store, &record.run);
     if (!code)
         code = store_run_continue(run->session->store, found, &run->saved, &record);
     if (code)

@@ -19,7 +19,7 @@
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/text.h"
-#include "store/store.h"
+#include "coordinator/status/run_folder.h"
 
 /* Between hosts: Linux's NFS client makes a lock of the whole file's bytes of flock(), which the
  * server keeps, over NFSv4 and over NFSv3 with lockd. Unlike fcntl()'s own such lock it belongs to
@@ -243,5 +243,23 @@ int stale_files_remove(const char *state) {
         code = sweep_folder(state, "key.");
     free(models);
     free(packs);
+    return code;
+}
+
+int state_run_next(const char *state, struct store *store, int64_t *number) {
+    char **names = NULL, *path = path_join(state, "models");
+    int64_t largest = 0; /* 0: there is no model */
+    int code = folder_names(path, &names);
+    for (char **name = names; !code && *name; name++)
+        largest = run_of_folder(*name) > largest ? run_of_folder(*name) : largest;
+    names_free(names);
+    free(path);
+    if (!code)
+        code = store_run_next(store, number);
+    if (!code && *number <= largest) {
+        *number = largest + 1;
+        log_warning("%s/models has a model of run %lld that dml.db does not know: this is run %lld",
+                    state, (long long)largest, (long long)*number);
+    }
     return code;
 }

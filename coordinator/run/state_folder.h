@@ -8,6 +8,8 @@
 
 #include <stdbool.h>
 
+#include "store/store.h"
+
 enum state_use { STATE_WORKS, STATE_READS };
 
 /* Takes the lock; from then on the guard is set (base/file.h). The end of the process releases it,
@@ -45,6 +47,10 @@ struct state_holder {
     char text[300];
 };
 struct state_holder state_lock_holder(const char *state);
+
+/* The number that the next run gets. It is larger than that of every model in STATE/models, too: if
+ * the database was lost, a run with the number of an existing model would replace that model. */
+int state_run_next(const char *state, struct store *store, int64_t *number);
 
 /* Removing files of the state folder that are no longer needed. */
 

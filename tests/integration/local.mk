@@ -34,6 +34,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_l1.py \
 	tests/integration/test_bounds.py \
 	tests/integration/test_crosses.py \
+	tests/integration/test_derive.py \
 	tests/integration/test_diff.py \
 	tests/integration/test_dates.py \
 	tests/integration/test_jsonl.py \
