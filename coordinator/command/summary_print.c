@@ -13,7 +13,6 @@
 #define WIDTH 80
 #define WIDTH_WIDE 120
 #define NAME_LEAST 12
-#define NAME_MOST 40
 #define P_LEAST 2.2e-16 /* R prints what is less as <2e-16 */
 
 /* ---- cells ---- */
@@ -67,21 +66,21 @@ static int columns_of_text(const char *text) {
     return columns;
 }
 
+/* Names are cut only where lines would be longer than a terminal's, and two names that begin alike
+ * would then look the same. */
 static struct layout_of_text plan(const json_t *rows, bool has_ratio) {
-    int height, width, longest = NAME_LEAST;
+    const int width = terminal_columns(STDOUT_FILENO);
+    int longest = NAME_LEAST;
     size_t i;
     json_t *row;
-    terminal_size(STDOUT_FILENO, &height, &width);
     struct layout_of_text layout = {.ratios = has_ratio && width >= WIDTH_WIDE};
     json_array_foreach(rows, i, row) {
         int columns = columns_of_text(text_of(row, "name"));
         longest = columns > longest ? columns : longest;
     }
-    int room = (layout.ratios ? WIDTH_WIDE : WIDTH) - 11 - 11 - 9 - 9 - 2 * 10 -
-               (layout.ratios ? 3 * 10 : 0);
-    room = width > WIDTH_WIDE && layout.ratios ? room + width - WIDTH_WIDE : room;
-    layout.name = longest < room ? longest : room;
-    layout.name = layout.name > NAME_MOST ? NAME_MOST : layout.name;
+    int room = width - 11 - 11 - 9 - 9 - 2 * 10 - (layout.ratios ? 3 * 10 : 0);
+    room = room > NAME_LEAST ? room : NAME_LEAST;
+    layout.name = width == 0 || longest < room ? longest : room;
     assert(layout.name >= NAME_LEAST);
     return layout;
 }
@@ -91,10 +90,11 @@ static void put_heading(const json_t *table, const struct layout_of_text *layout
     double level = 100 * json_number_value(json_object_get(table, "level"));
     char text[WIDTH_WIDE * 2], interval[CELL];
     snprintf(interval, sizeof interval, "%.4g%% interval", level);
-    int length = snprintf(text, sizeof text, "%-*s %10s %10s %8s %8s %19s", layout->name, "",
-                          "estimate", "error", text_of(table, "test"), "p", interval);
+    int length = snprintf(text, sizeof text, " %10s %10s %8s %8s %19s", "estimate", "error",
+                          text_of(table, "test"), "p", interval);
     if (layout->ratios)
         snprintf(text + length, sizeof text - (size_t)length, " %9s %19s", "ratio", interval);
+    fprintf(out, "%*s", layout->name, "");
     terminal_put(out, colors, STYLE_HEADING, text);
     putc('\n', out);
 }
@@ -148,10 +148,9 @@ static void put_ratios(const json_t *table, const struct layout_of_text *layout,
     char text[WIDTH * 2], interval[CELL];
     snprintf(interval, sizeof interval, "%.4g%% interval",
              100 * json_number_value(json_object_get(table, "level")));
-    snprintf(text, sizeof text, "\n%-*s %14s %25s", layout->name, "", text_of(table, "ratio"),
-             interval);
-    fputc('\n', out);
-    terminal_put(out, colors, STYLE_HEADING, text + 1);
+    snprintf(text, sizeof text, " %14s %25s", text_of(table, "ratio"), interval);
+    fprintf(out, "\n%*s", layout->name, "");
+    terminal_put(out, colors, STYLE_HEADING, text);
     putc('\n', out);
     json_array_foreach(json_object_get(table, "rows"), i, row) {
         if (json_is_true(json_object_get(row, "aliased")) ||

@@ -156,6 +156,19 @@ def the_text_has_80_columns_and_says_what_matters(folder):
 
 
 @test
+def names_are_whole_unless_a_line_has_a_width(folder):
+    towns = [f'a town whose name is longer than most: number {i}' for i in range(4)]
+    rows = [f'{towns[i % 4]},{i},{"yes" if i * i % 11 > 4 else "no"}' for i in range(90)]
+    (folder / 'rows.csv').write_text('\n'.join(['town,size,bought', *rows]) + '\n')
+    state = train(write_job(folder, data=['rows.csv'], l2=0, summary='model')) and folder / 'job.state'
+    whole, narrow = dml('summary', state).stdout, dml('summary', state, COLUMNS='80').stdout
+    assert all(whole.count(f'town={town} ') == 1 + ('(reference' not in line) for town in towns
+               for line in [next(line for line in whole.splitlines() if town in line)]), whole
+    assert towns[0] not in narrow.split('null deviance')[0] and max(map(len, narrow.splitlines())) <= 81, narrow
+    assert len(set(map(len, whole.split('odds ratio')[0].splitlines()[3:7]))) == 1, whole
+
+
+@test
 def a_penalty_and_an_early_end_are_told(folder):
     penalised = trained(folder, 'squared', l2=0.01)
     table, rows = summary_of(penalised)
