@@ -97,7 +97,7 @@ int source_reject(struct source_report *report, const char *path, uint64_t limit
                       "bad_lines allows",
                       reason, (unsigned long long)limit);
         else
-            error_set(ERROR_DATA, "%s; bad_lines says how many such lines are skipped", reason);
+            error_set(ERROR_DATA, "%s; bad_lines = NUMBER skips up to so many such lines", reason);
         free(reason);
         return ERROR_DATA;
     }
