@@ -34,9 +34,16 @@ __all__ = [*ESTIMATORS, 'ConvergenceWarning', 'Error', 'Explanation', 'JobError'
            'TrainingWarning', 'UnseenWarning', 'follow', 'open', 'resume', 'train', 'version']
 
 
+__version__ = version
+
+
 def __getattr__(name):
     """Estimators need scikit-learn, which is imported when one of them is used."""
     if name in ESTIMATORS:
-        from dml import _estimators
+        try:
+            from dml import _estimators
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(f'dml.{name} needs scikit-learn and NumPy: pip install scikit-learn; dml.train() '
+                                      f'needs neither ({error})', name=error.name) from None
         return getattr(_estimators, name)
     raise AttributeError(f'module dml has no attribute {name!r}')

@@ -139,6 +139,15 @@ def numbers_beside(values, count, name):
     return found, address
 
 
+def rows_of(rows):
+    """A list of rows, each of which has cells."""
+    if isinstance(rows, collections.abc.Iterable):
+        rows = list(rows)
+        if not rows or hasattr(rows[0], '__len__') and not isinstance(rows[0], (str, bytes)):
+            return rows
+    raise TypeError(f'rows are a list of dicts or lists, and this was given: {rows!r:.60}')
+
+
 class Form:
     """Rows in one form: what makes a scorer for it, and the rows themselves, with all that they
     point to."""
@@ -178,6 +187,11 @@ class Model:
         self.kind_of_name = dict(zip(self.columns, self.kinds))
         self.local = threading.local()
         self.unseen = {}  # of each column: how many texts, or words of texts, training did not have, so far
+
+    def __repr__(self):
+        classes = f' of the classes {", ".join(map(repr, self.classes[:5]))}' if self.classes else ''
+        more = f' and {len(self.classes) - 5} more' if len(self.classes or ()) > 5 else ''
+        return f'<dml.Model {self.described["objective"]}{classes}{more}, {len(self.columns)} columns: {self.path}>'
 
     def __enter__(self):
         return self
@@ -338,7 +352,7 @@ class Model:
         if self.users.closed:
             raise ValueError('the model is closed')
         if isinstance(rows, collections.abc.Mapping):
-            raise TypeError('rows are a list of dicts, and one dict was given: put it into a list')
+            raise Refused('rows are a list of dicts, and one dict was given: put it into a list', USAGE)
         if is_series(rows):
             raise Error(f'rows are a table, and one {type(rows).__name__} was given: to_frame() makes a column of '
                         'it, and to_frame().T a row', USAGE)
@@ -385,7 +399,7 @@ class Model:
             names, cells, count = arrow_columns(rows)
             return self.columns_form(names, [lambda i=i: cells[i] for i in range(len(cells))], count)
         if not is_array(rows):
-            rows = list(rows)
+            rows = rows_of(rows)
             if rows and isinstance(rows[0], collections.abc.Mapping):
                 return self.dicts_form(rows)
         if columns is None:

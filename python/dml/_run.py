@@ -16,6 +16,7 @@ from dml import _model, _programs
 STEPS = ('step', 'loss', 'gradient_max', 'step_length', 'trials', 'history', 'holdout_loss', 'holdout_accuracy')
 EPOCHS = ('epoch', 'minibatches', 'rows', 'loss', 'holdout_loss', 'holdout_accuracy', 'seconds')
 EVENTS = ('kind', 'text')
+SHOWN = ('loss', 'accuracy', 'auc', 'rmse', 'r2')  # figures in a line
 
 
 class Summary:
@@ -64,7 +65,9 @@ class Run:
 
     def __repr__(self):
         state = 'converged' if self.converged else 'not converged'
-        return f'<dml.Run {self.number}: {self.reason}, {state}, loss {self.loss!r}>'
+        figures = [f'; {name} {", ".join(f"{key} {values[key]:.6g}" for key in SHOWN if values.get(key) is not None)}'
+                   for name, values in self.figures.items()]
+        return f'<dml.Run {self.number}: {self.reason}, {state}, loss {self.loss:.9g}{"".join(figures)}>'
 
     @property
     def path(self) -> str:

@@ -8,6 +8,7 @@ import collections.abc
 import os
 
 from dml._job import absolute, is_paths
+from dml._programs import BAD_DATA, JobError
 from dml._rows import array_of, is_array, is_arrow, is_arrow_number, is_frame, is_series, is_sparse
 
 BATCH_ROWS = 1 << 18  # a batch of a table of 30 numbers has 60 MB
@@ -28,9 +29,10 @@ class Part:
         """Writes the rows, with a label for each where these are not a column of them."""
         if is_paths(rows):
             self.keys[self.name] = absolute(rows)
-            if label is not None:
-                raise TypeError('files have their labels in them, or in others that the key `labels` names; '
-                                'csv_label names the column')
+            if label is not None and not isinstance(label, (str, int)):
+                raise TypeError('files have their labels in a column, which label names, or in other files, which the '
+                                'key `labels` names')
+            self.label = label
         elif is_sparse(rows):
             self.put_sparse(rows.tocsr(), label)
         elif is_array(rows) and array_of(rows).dtype.names is None and array_of(rows).dtype.kind in 'biuf':
@@ -114,7 +116,12 @@ def batches_of(rows, pyarrow):
         rows = rows.copy(deep=False)
         rows.columns = [str(name) for name in rows.columns]
         if any(kind == object for kind in rows.dtypes):  # whose type all their cells tell together
-            table = pyarrow.Table.from_pandas(rows, preserve_index=False)
+            try:
+                table = pyarrow.Table.from_pandas(rows, preserve_index=False)
+            except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+                raise JobError('a column has cells of several types, or of a type that tables do not have: '
+                               f'{"; ".join(map(str, error.args))}; frame[column].astype(str) makes strings of them',
+                               -BAD_DATA) from error
             return Tables(table.schema, table.to_batches(BATCH_ROWS))
         schema = pyarrow.Schema.from_pandas(rows.iloc[:0], preserve_index=False)
         return Tables(schema, (pyarrow.Table.from_pandas(rows.iloc[first:first + BATCH_ROWS], schema, False)

@@ -152,7 +152,7 @@ def train(data: Any, label: Union[str, Sequence, None] = None, *, test: Any = No
         A DataFrame of pandas or polars, what else has Arrow's C stream interface, dicts of columns or a list of
         dicts of cells; an array of numbers or a sparse matrix; or paths and patterns of files as in dml.conf(5).
     label : str or sequence
-        The column of a table that is the label, or a label for each row.
+        The column of a table or of files that is the label, or a label for each row. By default it is the last column.
     test, holdout : as `data`, or a pair of it and its labels
         `holdout` may be a share of the rows, such as 0.2.
     weights, offsets, exposures : sequences of numbers, optional
@@ -267,12 +267,18 @@ def run(folder, options, progress):
 
 
 def warn(warned, folder):
-    """A run that has not converged gets one warning, however many lines the program logs about it."""
-    before, missed = 'not converged: ', []
+    """A run that has not converged gets one warning, however many lines the program logs about it; and so do malformed
+    lines. Run.warnings has them all."""
+    before, missed, skipped = 'not converged: ', [], []
     for text in warned:
         if text.startswith(before):
             missed.append(text.removeprefix(before))
+        elif text.startswith('skipped: '):
+            skipped.append(text)
         elif not (folder.private and 'is not live' in text):
             warnings.warn(text, TrainingWarning, 4)
+    if skipped:
+        more = f'; {len(skipped) - 1} more such lines are in Run.warnings' if len(skipped) > 1 else ''
+        warnings.warn(skipped[0] + more, TrainingWarning, 4)
     if missed:
         warnings.warn(f'{before}{"; ".join(missed)}', ConvergenceWarning, 4)

@@ -80,6 +80,10 @@ def a_service_answers_each_request_with_one_model_while_others_go_live(folder):
         assert set(values) <= set(hashes)
         status, answer = asked(port, '/predict', json.dumps([{'size': 'far', 'town': 'Rome'}]).encode())
         assert status == 422 and answer['row'] == 0 and 'size' in answer['error'], answer
+        for body, words in (({'size': 1}, 'put it into a list'), (None, 'this was given: None'),
+                            ([1, 2], 'this was given: [1, 2]'), (['size'], "this was given: ['size']")):
+            status, answer = asked(port, '/predict', json.dumps(body).encode())
+            assert status == 422 and words in answer['error'], (body, status, answer)
         asked(port, '/predict', json.dumps([{'size': 1, 'town': 'Nowhere'}]).encode())
         assert asked(port, '/health')[1]['unseen'] == {'town': 1}
     finally:

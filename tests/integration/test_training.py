@@ -68,7 +68,7 @@ def tables_in_memory_train_the_model_of_their_file(folder):
             forms.append(importlib.import_module(package).DataFrame(rows))
     for form in forms:
         files = isinstance(form, pathlib.Path) or isinstance(form, list) and isinstance(form[0], str)
-        run = dml.train(form, **({'csv_label': 'bought'} if files else {'label': 'bought'}), **settings)
+        run = dml.train(form, **({'csv_label': 'bought'} if isinstance(form, list) and files else {'label': 'bought'}), **settings)
         assert run.model_sha256 == expected, type(form)
         assert run.figures['holdout']['examples'] == run.result['holdout']['examples']
     beside = dml.train(table.select(['size', 'town']), label=table['bought'], **settings)
@@ -150,6 +150,13 @@ def numbers_beside_the_rows_are_those_of_their_files(folder):
     refuse('weights.npy has 2 numbers a row', numpy.ones((60, 2)))
 
 
+def mixed_columns(rows):
+    """The error of a column of several types, where pandas is there."""
+    if importlib.util.find_spec('pandas'):
+        frame = importlib.import_module('pandas').DataFrame(rows)
+        yield 'column mixed with type object; frame[column].astype(str)', [frame.assign(mixed=[1, 'a'] * 45), 'bought'], {}
+
+
 @test
 def what_is_wrong_is_an_exception_that_says_what_and_leaves_nothing(folder):
     numpy, _ = needs('numpy', 'pyarrow')
@@ -163,6 +170,8 @@ def what_is_wrong_is_an_exception_that_says_what_and_leaves_nothing(folder):
             ('an array has no labels', [numpy.ones((3, 2))], {}),
             ('labels of shape (2,) for 3 rows', [numpy.ones((3, 2)), [1, 0]], {}),
             ('/nowhere.csv', [folder / 'nowhere.csv'], {}),
+            ('files have their labels in a column', [folder / 'nowhere.csv', [1, 0]], {}),
+            *mixed_columns(rows),
             ('l1', [rows, 'bought'], {'l1': 'much'})):
         error = exception_of((ValueError, TypeError), dml.train, *arguments, **keys)
         assert words in str(error) and str(cache) not in str(error).replace(str(folder / 'nowhere.csv'), ''), error
@@ -191,6 +200,14 @@ def what_the_program_warns_of_is_a_warning(folder):
     assert [warning.category for warning in caught] == [dml.ConvergenceWarning], caught
     assert 'raise max_steps' in str(caught[0].message) and caught[0].filename == __file__, caught[0]
     assert not run.converged and run.reason == 'step limit' and run.warnings
+    lines = [f'{i},{i * i % 11 > 4}' for i in range(90)]
+    (folder / 'rows.csv').write_text('\n'.join(['size,bought', *lines, *4 * ['1,']]) + '\n')
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter('always')
+        run = dml.train(folder / 'rows.csv', 'bought', bad_lines=9, l2=1e-3)
+    assert [str(warning.message) for warning in caught] == \
+        [f'skipped: {folder}/rows.csv:92: column 2 (bought): the label is empty; 3 more such lines are in Run.warnings']
+    assert len(run.warnings) == 4, run.warnings
     dated = [{**row, 'when': datetime.date(2024, 5, 1 + i % 7)} for i, row in enumerate(cells())]
     for keys, warned in ({}, ['holds dates']), ({'csv_dates': 'when'}, []), ({'csv_categories': ['when', 'town']}, []):
         with warnings.catch_warnings():
@@ -212,6 +229,9 @@ def a_run_tells_how_it_went(folder):
     assert 'town=Rome' in summary.columns['name'] and 'town=Rome' in repr(summary) and summary.fit['rows'], summary
     assert '<svg' in run._repr_html_() and run.report().startswith('<!')
     assert run.model.predict(cells(3)) and 'converged' in repr(run)
+    assert f'; holdout loss {run.figures["holdout"]["loss"]:.6g}, accuracy' in repr(run), run
+    assert repr(run.model).startswith("<dml.Model logistic of the classes 'no', 'yes', 2 columns: "), run.model
+    assert dml.__version__ == dml.version
     run.save(folder / 'kept')
     model = run.model
     del run
@@ -487,6 +507,17 @@ def check_estimator_fails_only_where_a_reason_is_named(folder):
             results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
         assert not [result for result in results if result['status'] == 'failed'], (name, results)
         assert {result['check_name'] for result in results if result['status'] == 'xfail'} == set(expected), name
+
+
+@test
+def without_scikit_learn_an_estimator_says_what_it_needs(folder):
+    code = f"""import sys
+sys.path.insert(0, {str(SOURCE / 'python')!r})
+sys.modules['sklearn'] = sys.modules['numpy'] = None
+import dml
+dml.LogisticRegression"""
+    done = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True)
+    assert 'ModuleNotFoundError: dml.LogisticRegression needs scikit-learn and NumPy: pip' in done.stderr, done.stderr
 
 
 @test
