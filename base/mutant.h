@@ -67,6 +67,10 @@
     X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")                      \
     X(HOST_KEPT, "a shard whose host is lost is started there again and again")                    \
     X(LOCAL_KEPT, "a replica that is not let in within its host goes on trying there")             \
+    X(LEFT_INCARNATION_KEPT, "the next replica in a place has the incarnation of the last one")    \
+    X(LEFT_PORTIONS_LOST, "what a replica that left had in hand does not go back")                 \
+    X(HOME_OF_PLACE, "a replica that joins has the home range of a later evaluation")              \
+    X(JOINER_UNPROVEN, "a replica that joins need not compute the bits of the others")             \
     X(REPLICA_AWAITED, "a run does not begin without the replicas of lost hosts")                  \
     X(NEEDS_NOT_LOOKED_AT, "a replica computes chunks with a part of the point for others")        \
     X(MARGINS_NOT_RESTORED, "a shard that goes back restores no margins of its rows")              \

@@ -205,9 +205,9 @@ static double remaining_ns(const struct dispatch *d, const struct workload *owne
 }
 
 bool backup_is_due(struct dispatch *d, int64_t now_ns) {
-    int64_t replicas = d->roster->replicas;
+    int64_t replicas = d->roster->present;
     int64_t pause_ns = replicas < LOOK_ALWAYS ? 0 : replicas * replicas * LOOK_NS_A_PAIR;
-    assert(replicas > 0 && replicas <= REPLICAS_MAX);
+    assert(replicas <= REPLICAS_MAX);
     if (!d->settings.backup_copies || now_ns - d->looked_ns < pause_ns)
         return false;
     d->looked_ns = now_ns;

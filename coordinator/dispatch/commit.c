@@ -160,7 +160,7 @@ void dispatch_send_folds(struct dispatch *d, struct output *out) {
 void dispatch_send_due_folds(struct dispatch *d, struct output *out) {
     size_t gathered = (d->folds.length + d->drops.length) / FLUSH_ID_BYTES;
     bool early = d->evaluation.running && !plan_complete(&d->plan) &&
-                 gathered < d->roster->replicas / REPLICAS_A_FOLD;
+                 gathered < d->roster->present / REPLICAS_A_FOLD;
     if (!early)
         dispatch_send_folds(d, out);
 }

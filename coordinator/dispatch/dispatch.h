@@ -30,6 +30,9 @@ struct member {
     enum role role;
     uint32_t index;
     uint64_t incarnation;
+    bool elastic; /* a place for a replica that may join and leave while the run goes on */
+    bool vacant;  /* such a place, and no replica is expected there */
+    bool leaving; /* such a replica: it is let go when the evaluation ends, or it is lost */
     bool connected, welcomed;
     bool shares;     /* since it was welcomed: it sees the state folder */
     bool introduced; /* replica: has been told of the data and of the shards */
@@ -45,10 +48,11 @@ struct member {
 
 /* The workers by link, and what every message to them carries. The machine owns and changes it. */
 struct roster {
-    struct member *members; /* [shards + replicas] */
-    uint32_t shards, replicas;
-    uint64_t term;    /* of this coordinator */
-    uint32_t attempt; /* what belongs to another one is ignored */
+    struct member *members;    /* [shards + replicas]; more replicas may be added */
+    uint32_t shards, replicas; /* vacant places of replicas included */
+    uint32_t present;          /* replicas without vacant places */
+    uint64_t term;             /* of this coordinator */
+    uint32_t attempt;          /* what belongs to another one is ignored */
 };
 
 static inline uint32_t roster_links(const struct roster *roster) {
@@ -74,6 +78,7 @@ struct dispatched {
 
 /* What a replica has to do, and how fast it does it. */
 struct workload {
+    uint32_t home;     /* its home range in the evaluation that runs */
     bool told;         /* of the evaluation that runs */
     bool idle;         /* will not ask for more: was told to rest, or given a portion marked LAST */
     uint64_t portions; /* handed out to it, over the run */
@@ -135,6 +140,7 @@ struct dispatch_settings {
     uint64_t parameters;     /* of which a flush may have sums */
     uint32_t portion_chunks; /* 0: adapts */
     bool backup_copies;
+    uint32_t replicas_most; /* that there may be in all; 0: as many as there are now */
 };
 
 struct dispatch {
@@ -150,7 +156,7 @@ struct dispatch {
     struct bytes folds; /* ids of accepted flushes that the shards are still to be told of */
     uint64_t stale;     /* messages ignored */
 
-    struct workload *workloads; /* [replicas] */
+    struct workload *workloads; /* [replicas]; more may be added */
     uint64_t backup_copies;
     int64_t looked_ns; /* when portions worth copying were last looked for */
     struct rates rates;
@@ -192,6 +198,10 @@ void dispatch_forget(struct dispatch *d);
 
 /* ---- replicas that come and go ---- */
 
+/* A replica is expected in a place that was vacant or did not exist. Home ranges are divided among
+ * the replicas that are present when an evaluation begins: one that joins within it shares the
+ * range of another one. */
+void dispatch_expect(struct dispatch *d, uint32_t link);
 void dispatch_join(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out);
 /* The chunks that it had in hand and that are not counted go to others. */
 void dispatch_lose(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out);

@@ -36,8 +36,10 @@ void dispatch_init(struct dispatch *d, const struct roster *roster,
                    const struct dispatch_settings *settings) {
     assert(settings->chunks > 0 && roster->shards > 0 && roster->replicas > 0);
     *d = (struct dispatch){.settings = *settings, .roster = roster};
-    d->workloads = memory_new(roster->replicas, sizeof *d->workloads);
-    plan_init(&d->plan, settings->chunks, settings->strip, roster->replicas);
+    uint32_t most =
+        settings->replicas_most > roster->replicas ? settings->replicas_most : roster->replicas;
+    d->workloads = memory_new(most, sizeof *d->workloads);
+    plan_init(&d->plan, settings->chunks, settings->strip, most);
 }
 
 void dispatch_release(struct dispatch *d) {
@@ -75,6 +77,16 @@ uint32_t dispatch_prepare(struct dispatch *d, const struct evaluation_request *r
     return ++d->evaluation.number;
 }
 
+/* The home ranges are those of the replicas that are present, in the order of their links. */
+static void divide_homes(struct dispatch *d) {
+    uint32_t homes = 0;
+    for (uint32_t i = d->roster->shards; i < roster_links(d->roster); i++)
+        if (!d->roster->members[i].vacant)
+            workload_of(d, i)->home = homes++;
+    assert(homes == d->roster->present);
+    plan_divide(&d->plan, homes ? homes : 1);
+}
+
 /* An evaluation starts from nothing counted. */
 static void clear_evaluation(struct dispatch *d, int64_t now_ns) {
     struct current_evaluation *evaluation = &d->evaluation;
@@ -83,6 +95,7 @@ static void clear_evaluation(struct dispatch *d, int64_t now_ns) {
     evaluation->maxima = (struct maxima){0};
     evaluation->started_ns = now_ns;
     totals_init(&evaluation->totals, evaluation_totals(&evaluation->request.parts));
+    divide_homes(d);
     plan_begin(&d->plan, &evaluation->request.parts);
     d->expected_ns = 0;
     decisions_clear(&d->decisions);
@@ -94,6 +107,13 @@ static void clear_evaluation(struct dispatch *d, int64_t now_ns) {
         workload_of(d, i)->told = false;
     }
     assert(!d->decisions.count && d->plan.waiting == d->plan.wanted_chunks);
+}
+
+void dispatch_expect(struct dispatch *d, uint32_t link) {
+    struct workload *workload = workload_of(d, link);
+    const uint32_t replica = link - d->roster->shards;
+    assert(!d->roster->members[link].vacant && !workload->dispatched_count);
+    workload->home = mutant(HOME_OF_PLACE) ? replica : replica % d->plan.homes;
 }
 
 void dispatch_join(struct dispatch *d, uint32_t link, int64_t now_ns, struct output *out) {

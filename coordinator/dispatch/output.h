@@ -17,6 +17,7 @@ enum record_kind {
     RECORD_DURABLE_STEP, /* one transaction, durable before messages are sent */
     RECORD_ROLL_BACK,    /* steps and epochs after these are undone */
     RECORD_START,        /* start the worker of this link anew and connect to it */
+    RECORD_LEFT,         /* the replica has left: its connection ends after what is sent */
     RECORD_BUSY,         /* it serves another run: connect to it again later; `note` has why */
     RECORD_STEP,
     RECORD_EPOCH, /* a pass of Downpour that is complete */
@@ -66,6 +67,7 @@ struct record {
             char why[256]; /* that process is gone, or did not come up */
         } start;
         uint32_t busy; /* link */
+        uint32_t left; /* link */
         struct store_step step;
         struct store_epoch epoch;
         struct store_evaluation evaluation;

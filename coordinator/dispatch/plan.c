@@ -12,7 +12,8 @@
 void plan_init(struct plan *plan, uint32_t chunks, uint32_t strip, uint32_t homes) {
     assert(chunks > 0 && homes > 0 && homes <= UINT16_MAX); /* plan->by */
     assert(strip > 0 && strip <= chunks);
-    *plan = (struct plan){.chunks = chunks, .shared = chunks, .strip = strip, .homes = homes};
+    *plan = (struct plan){
+        .chunks = chunks, .shared = chunks, .strip = strip, .homes = homes, .most = homes};
     plan->left = memory_new(homes, sizeof *plan->left);
     plan->open = memory_new(chunks / 64 + 1, sizeof *plan->open);
     plan->counted = memory_new(chunks / 64 + 1, sizeof *plan->counted);
@@ -26,6 +27,11 @@ void plan_release(struct plan *plan) {
     free(plan->counted);
     free(plan->by);
     *plan = (struct plan){0};
+}
+
+void plan_divide(struct plan *plan, uint32_t homes) {
+    assert(homes > 0 && homes <= plan->most);
+    plan->homes = homes;
 }
 
 static uint32_t home_start(const struct plan *plan, uint32_t home) {

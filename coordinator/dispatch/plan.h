@@ -16,13 +16,14 @@ struct plan {
     uint32_t chunks; /* that evaluations may cover */
     uint32_t shared; /* by the homes: all, or of tiles those up to the last that is covered */
     uint32_t strip;  /* so many are a strip: what is handed out at once lies in one */
-    uint32_t homes;  /* replicas */
+    uint32_t homes;  /* replicas that the home ranges are divided among */
+    uint32_t most;   /* of them that there may be */
     struct evaluation_parts wanted; /* what the evaluation covers */
     uint32_t wanted_chunks;
     uint64_t *open;   /* bit set of the chunks that wait: to be handed out, each once */
     uint32_t waiting; /* how many these are */
     /* The ranges that are searched for waiting chunks; others may have been counted meanwhile. */
-    struct chunk_range *left; /* [homes]: what of each home range is not handed out */
+    struct chunk_range *left; /* [most]: what of each home range is not handed out */
     struct chunk_range
         *returned; /* ranges handed out before `left`: they came back, or lie apart from it */
     uint32_t returned_count, returned_capacity;
@@ -35,6 +36,10 @@ struct plan {
  * these are tiles, by strips of `strip` each; else `strip` is `chunks`. */
 void plan_init(struct plan *plan, uint32_t chunks, uint32_t strip, uint32_t homes);
 void plan_release(struct plan *plan);
+
+/* From the next evaluation on the home ranges are those of so many replicas, at most as many as
+ * plan_init() was told. No chunk of an evaluation may wait. */
+void plan_divide(struct plan *plan, uint32_t homes);
 
 /* A new evaluation, whose parts lie within those: nothing is handed out, nothing counted. */
 void plan_begin(struct plan *plan, const struct evaluation_parts *parts);

@@ -43,13 +43,13 @@ static uint32_t portion_chunks(struct dispatch *d, const struct workload *worklo
     if (d->settings.portion_chunks)
         return d->settings.portion_chunks;
     if (!(workload->chunks_per_ns > 0)) {
-        uint32_t chunks = d->plan.chunks / (8 * d->roster->replicas);
+        uint32_t chunks = d->plan.chunks / (8 * d->roster->present);
         return chunks ? chunks : 1;
     }
     double next_ns = PORTION_NS_MAX;
-    if (d->roster->replicas > 1) {
+    if (d->roster->present > 1) {
         double left_ns = d->plan.waiting / rates_of(d)->of_all;
-        double messages_ns = PORTION_NS_PER_REPLICA * (double)d->roster->replicas;
+        double messages_ns = PORTION_NS_PER_REPLICA * (double)d->roster->present;
         double flush_ns = PORTION_NS_PER_PARAMETER * (double)d->settings.parameters;
         double least_ns = fmax(fmax(PORTION_NS_MIN, messages_ns), flush_ns);
         next_ns = fmin(fmax(left_ns / PORTIONS_LEFT, least_ns), PORTION_NS_MAX);
@@ -111,7 +111,7 @@ static bool would_be_late(struct dispatch *d, const struct workload *workload, i
     double rate = best_rate(workload), expected_ns = d->expected_ns;
     assert(now_ns >= d->evaluation.started_ns);
     if (!(rate > 0) || !(expected_ns > 0) || !d->settings.backup_copies ||
-        SLOW_FACTOR * rate * d->roster->replicas >= rates_of(d)->of_all)
+        SLOW_FACTOR * rate * d->roster->present >= rates_of(d)->of_all)
         return false;
     double elapsed_ns = (double)(now_ns - d->evaluation.started_ns);
     return elapsed_ns + 1 / rate > expected_ns && elapsed_ns < expected_ns + 1 / rate;
@@ -120,7 +120,7 @@ static bool would_be_late(struct dispatch *d, const struct workload *workload, i
 static bool send_portion_if_any(struct dispatch *d, uint32_t link, int64_t now_ns,
                                 struct output *out) {
     const struct workload *workload = workload_of(d, link);
-    uint32_t home = d->roster->members[link].index;
+    uint32_t home = workload->home;
     struct chunk_range range;
     if (d->plan.waiting == 0 || would_be_late(d, workload, now_ns))
         return false;
@@ -130,7 +130,7 @@ static bool send_portion_if_any(struct dispatch *d, uint32_t link, int64_t now_n
      * its own: if the copy is counted first, the flush that is dropped holds no other work. */
     double ns = range.count / workload->chunks_per_ns; /* infinite: not known yet */
     bool tail = ns >= fmax(SOLO_NS_MIN, d->delivery_ns) && isfinite(ns) &&
-                d->plan.waiting <= range.count * d->roster->replicas && backup_is_expected(d, link);
+                d->plan.waiting <= range.count * d->roster->present && backup_is_expected(d, link);
     uint8_t flags = tail ? PORTION_SOLO : 0;
     flags |= d->plan.waiting == 0 ? PORTION_LAST : 0;
     send_portion(d, link, range, flags, now_ns, out);
@@ -206,10 +206,9 @@ static bool join_ranges(struct chunk_range *one, struct chunk_range other) {
  * flush. */
 static void send_share(struct dispatch *d, uint32_t link, uint32_t chunks, int64_t now_ns,
                        struct output *out) {
-    uint32_t home = d->roster->members[link].index;
+    uint32_t home = workload_of(d, link)->home;
     struct chunk_range all = {0}, range; /* all: taken, and not sent yet */
     workload_of(d, link)->idle = true;
-    assert(home < d->roster->replicas);
     while (chunks && plan_take(&d->plan, home, chunks, &range)) {
         chunks -= range.count;
         if (all.count && !join_ranges(&all, range)) {
@@ -236,7 +235,7 @@ static bool try_slow_ones(struct dispatch *d, int64_t now_ns, struct output *out
             workload->passed_over++;
         struct chunk_range range;
         if (workload->passed_over <= PASSED_OVER_MAX ||
-            !plan_take(&d->plan, d->roster->members[link].index, 1, &range))
+            !plan_take(&d->plan, workload->home, 1, &range))
             continue;
         assert(d->roster->members[link].ready && !workload->dispatched_count);
         send_portion(d, link, range, PORTION_SOLO | PORTION_LAST, now_ns, out);

@@ -64,15 +64,19 @@ struct coordinator_settings {
     const char *set_path;
     const char *run; /* names the run to its workers */
     uint64_t term;
-    uint32_t shards, replicas;
-    uint32_t threads;        /* per replica; 0: the replica decides */
-    uint32_t portion_chunks; /* 0: adapts */
-    bool backup_copies;      /* whether replicas compute copies of what others are late with */
+    uint32_t shards, replicas; /* replicas: coordinator_expect() adds to them */
+    uint32_t replicas_most;    /* that there may be in all; 0: there are no elastic ones */
+    uint32_t replicas_fixed;   /* with that: those from this one on are elastic, and vacant at first
+                                */
+    uint32_t threads;          /* per replica; 0: the replica decides */
+    uint32_t portion_chunks;   /* 0: adapts */
+    bool backup_copies;        /* whether replicas compute copies of what others are late with */
     uint32_t flush_ms, reconnect_seconds;
-    const char *device;                   /* see device/find.h; NULL: "auto" */
-    const char *scratch;                  /* where replicas keep copies of chunks; NULL: nowhere */
-    const char *const *shard_addresses;   /* [shards], as replicas reach them */
-    const char *const *replica_addresses; /* [replicas]; NULL: not known */
+    const char *device;                 /* see device/find.h; NULL: "auto" */
+    const char *scratch;                /* where replicas keep copies of chunks; NULL: nowhere */
+    const char *const *shard_addresses; /* [shards], as replicas reach them */
+    /* [replicas], may change between calls; NULL: not known */
+    const char *const *replica_addresses;
     const char *state;  /* the state folder's path from the root, for workers of other hosts; NULL:
                            all see it */
     const char *holder; /* and what its lock says: guard_text() */
@@ -117,6 +121,18 @@ void coordinator_opened(struct coordinator *coordinator, uint32_t link, int64_t 
 int coordinator_lost(struct coordinator *coordinator, uint32_t link, const char *why,
                      int64_t now_ns, struct output *out);
 
+/* ---- replicas that join and leave: elastic ones ---- */
+
+/* A replica is expected in this place from now on: a vacant one, or the next after all links if
+ * there may be more. If the replica in it was to leave, it stays. The caller connects to it. */
+void coordinator_expect(struct coordinator *coordinator, uint32_t link);
+
+/* The replica in this place is not to be used any more. If it is connected, it works on until the
+ * evaluation ends and another one is ready, or until it is lost. Then the place is vacant
+ * (RECORD_LEFT). Harmless if it is. */
+void coordinator_let_go(struct coordinator *coordinator, uint32_t link, int64_t now_ns,
+                        struct output *out);
+
 /* Tells the machine of a worker that ended for lack of memory. `why` completes "replica 2 …". One
  * that was `refused` memory would be again, and ends the run; one that the system killed for want
  * of it is replaced once, as others may have used it. A worker of a host or of someone else is lost
@@ -156,7 +172,7 @@ enum coordinator_phase coordinator_phase(const struct coordinator *coordinator);
 /* Whether a later coordinator has taken the run over. The workers then belong to that one. */
 bool coordinator_is_fenced(const struct coordinator *coordinator);
 
-/* As they were given to coordinator_new(), but for `saved`. */
+/* As they were given to coordinator_new(), but for `saved` and the number of replicas. */
 const struct coordinator_settings *coordinator_settings(const struct coordinator *coordinator);
 
 /* Shards and replicas together. */
@@ -214,6 +230,8 @@ struct worker_view {
     enum role role;
     uint32_t index;
     uint64_t incarnation;
+    bool vacant;  /* a place for a replica, and none is expected there */
+    bool leaving; /* an elastic replica that works only until the evaluation ends */
     bool connected, welcomed;
     bool ready; /* set up for this attempt; a shard: restored too */
     uint32_t restarts;

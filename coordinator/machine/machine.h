@@ -100,6 +100,12 @@ handler on_welcome;
 /* The worker serves another run: it is to be greeted again later. */
 void membership_put_off(struct coordinator *c, uint32_t link, const char *why, struct output *out);
 
+/* Whether another replica works, so that the run can do without this worker. */
+bool membership_is_dispensable(const struct coordinator *c, const struct member *worker);
+
+/* Lets replicas go that are leaving, unless an evaluation runs or no other replica is ready. */
+void membership_release_leaving(struct coordinator *c, int64_t now_ns, struct output *out);
+
 /* Pings all, once a second. */
 void membership_ping(struct coordinator *c, int64_t now_ns, struct output *out);
 /* Members that were silent for too long are lost. Returns what coordinator_lost() does. */

@@ -24,17 +24,27 @@ static uint64_t issue_incarnation(struct coordinator *c) {
     return c->settings.term << TERM_SHIFT | ++c->membership.incarnations;
 }
 
+static void make_member(struct coordinator *c, uint32_t link) {
+    bool shard = link < c->settings.shards;
+    uint32_t index = shard ? link : link - c->settings.shards;
+    bool elastic = !shard && c->settings.replicas_most && index >= c->settings.replicas_fixed;
+    c->roster.members[link] = (struct member){.role = shard ? ROLE_SHARD : ROLE_REPLICA,
+                                              .index = index,
+                                              .incarnation = issue_incarnation(c),
+                                              .elastic = elastic,
+                                              .vacant = elastic};
+    c->roster.present += !shard && !elastic;
+}
+
 void membership_init(struct coordinator *c) {
+    uint32_t most = c->settings.replicas_most;
     c->roster.shards = c->settings.shards;
     c->roster.replicas = c->settings.replicas;
     c->roster.term = c->settings.term;
-    c->roster.members = memory_new(coordinator_links(c), sizeof *c->roster.members);
-    for (uint32_t i = 0; i < coordinator_links(c); i++) {
-        bool shard = i < c->settings.shards;
-        c->roster.members[i] = (struct member){.role = shard ? ROLE_SHARD : ROLE_REPLICA,
-                                               .index = shard ? i : i - c->settings.shards,
-                                               .incarnation = issue_incarnation(c)};
-    }
+    most = most > c->settings.replicas ? most : c->settings.replicas;
+    c->roster.members = memory_new(c->settings.shards + most, sizeof *c->roster.members);
+    for (uint32_t i = 0; i < coordinator_links(c); i++)
+        make_member(c, i);
     assert(c->membership.incarnations == coordinator_links(c));
 }
 
@@ -76,7 +86,7 @@ void membership_forgive_silence(struct coordinator *c, int64_t now_ns) {
         c->roster.members[i].heard_ns = now_ns;
 }
 
-/* ---- losing a worker ---- */
+/* ---- forgetting a worker ---- */
 
 /* The worker gets its next incarnation at once. The lost process may live on (a cable was pulled),
  * and what it sent may still be on its way. Its flushes, and the slices that it acknowledged, carry
@@ -84,10 +94,11 @@ void membership_forgive_silence(struct coordinator *c, int64_t now_ns) {
 static void forget_worker(struct coordinator *c, uint32_t link) {
     assert(link < coordinator_links(c));
     struct member *worker = &c->roster.members[link];
+    bool kept = worker->elastic && mutant(LEFT_INCARNATION_KEPT);
     worker->connected = worker->welcomed = worker->introduced = false;
     worker->ready = false;
     worker->device[0] = '\0';
-    if (!mutant(INCARNATION_KEPT))
+    if (!mutant(INCARNATION_KEPT) && !kept)
         worker->incarnation = issue_incarnation(c);
     assert(worker->incarnation != 0);
 }
@@ -100,6 +111,80 @@ void membership_put_off(struct coordinator *c, uint32_t link, const char *why, s
     snprintf(record->note, sizeof record->note, "%s", why);
 }
 
+/* ---- replicas that join and leave ----
+ *
+ * An elastic replica has a place, which is its link and its index. A place that is left stays, with
+ * an incarnation that no process has had: the next replica in it is another worker in all respects.
+ * That a replica leaves is no failure: it does not count as a restart. */
+
+/* The place is vacant from now on. What the replica had in hand goes to others: between two
+ * evaluations that is nothing. */
+static void vacate(struct coordinator *c, uint32_t link, const char *why, int64_t now_ns,
+                   struct output *out) {
+    struct member *replica = &c->roster.members[link];
+    assert(replica->elastic && !replica->vacant && c->roster.present > 0);
+    if (replica->connected)
+        roster_send(&c->roster, link,
+                    (struct message){.type = MESSAGE_BYE, .bye = {.reason = "it is not needed"}},
+                    out);
+    forget_worker(c, link);
+    replica->leaving = false;
+    replica->vacant = true;
+    replica->restarts = 0;
+    replica->device_failed = false;
+    c->roster.present--;
+    output_worker(out, link, "left");
+    output_event(out, "left", "replica %u has left: %s", replica->index, why);
+    output_add(out, RECORD_LEFT)->left = link;
+    if (!mutant(LEFT_PORTIONS_LOST))
+        dispatch_lose(&c->dispatch, link, now_ns, out);
+    setup_start_if_complete(c, now_ns, out);
+}
+
+void coordinator_expect(struct coordinator *c, uint32_t link) {
+    assert(link <= coordinator_links(c) && link >= c->settings.shards + c->settings.replicas_fixed);
+    if (link == coordinator_links(c)) {
+        assert(c->settings.replicas < c->settings.replicas_most);
+        c->roster.replicas = ++c->settings.replicas;
+        make_member(c, link);
+    }
+    struct member *replica = &c->roster.members[link];
+    assert(replica->elastic && (replica->vacant || replica->leaving));
+    replica->leaving = false;
+    if (!replica->vacant)
+        return;
+    replica->vacant = false;
+    c->roster.present++;
+    dispatch_expect(&c->dispatch, link);
+}
+
+void coordinator_let_go(struct coordinator *c, uint32_t link, int64_t now_ns, struct output *out) {
+    assert(link < coordinator_links(c) && c->roster.members[link].elastic);
+    struct member *replica = &c->roster.members[link];
+    if (replica->vacant || c->phase >= PHASE_READ)
+        return;
+    replica->leaving = true;
+    if (!replica->connected)
+        vacate(c, link, "it was not there", now_ns, out);
+    else
+        membership_release_leaving(c, now_ns, out);
+}
+
+/* Without the last one that works nothing would go on, and those that are to take its place may
+ * never come up. */
+void membership_release_leaving(struct coordinator *c, int64_t now_ns, struct output *out) {
+    bool stays = false; /* a replica that works */
+    if (!c->settings.replicas_most || c->dispatch.evaluation.running || c->phase >= PHASE_READ)
+        return;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c) && !stays; i++)
+        stays = c->roster.members[i].ready && !c->roster.members[i].leaving;
+    for (uint32_t i = c->settings.shards; i < coordinator_links(c) && stays; i++)
+        if (c->roster.members[i].leaving)
+            vacate(c, i, "its name does not list it any more", now_ns, out);
+}
+
+/* ---- when a worker is lost ---- */
+
 /* Whether it counts against restarts_max that a worker was never welcomed. For workers on hosts the
  * failures of the host count instead, and for those that others start the I/O shell limits the
  * time. */
@@ -107,8 +192,7 @@ static bool counts_unmet(const struct coordinator *c, const struct member *worke
     return !c->settings.on_hosts && !c->settings.by_hand[worker->role == ROLE_REPLICA];
 }
 
-/* Whether another replica works, so that the run can do without this worker. */
-static bool is_dispensable(const struct coordinator *c, const struct member *worker) {
+bool membership_is_dispensable(const struct coordinator *c, const struct member *worker) {
     bool others = false;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
         const struct member *other = &c->roster.members[i];
@@ -123,7 +207,7 @@ static bool is_dispensable(const struct coordinator *c, const struct member *wor
  * ends the run: whatever it dies of would take the others, too. */
 static bool is_lost_too_often(const struct coordinator *c, const struct member *worker, bool met) {
     bool free = worker->role == ROLE_REPLICA && c->settings.by_hand[1];
-    bool spared = free || (!met && is_dispensable(c, worker));
+    bool spared = free || (!met && membership_is_dispensable(c, worker));
     bool worn = worker->restarts > c->settings.restarts_max;
     return !c->settings.on_hosts && !spared && worn;
 }
@@ -144,6 +228,10 @@ int coordinator_lost(struct coordinator *c, uint32_t link, const char *why, int6
     struct member *worker = &c->roster.members[link];
     if (c->phase >= PHASE_READ)
         return 0;
+    if (worker->leaving) {
+        vacate(c, link, why, now_ns, out);
+        return 0;
+    }
     bool met = worker->welcomed, counts = met || counts_unmet(c, worker);
     forget_worker(c, link);
     if (counts)
@@ -241,7 +329,7 @@ static int check_worker(struct coordinator *c, const struct member *worker,
     uint64_t *proof = &c->membership.proof[worker->role];
     if (*proof == 0)
         *proof = welcome->proof;
-    if (*proof != welcome->proof)
+    if (*proof != welcome->proof && !(worker->elastic && mutant(JOINER_UNPROVEN)))
         return error_set(ERROR_UNAVAILABLE,
                          "%s %u on %s computes other bits than the others "
                          "(%s): use the same build on the same family of CPUs",
@@ -250,7 +338,8 @@ static int check_worker(struct coordinator *c, const struct member *worker,
 }
 
 /* Tells a worker that it cannot take part. It ends the run, or is of a host that is of no use, or
- * in the place of a replica that worked, whose program was replaced on disk meanwhile. */
+ * in the place of a replica that worked, whose program was replaced on disk meanwhile, or is
+ * elastic: then the run goes on with others, or waits for one. */
 static int refuse_worker(struct coordinator *c, uint32_t link, int code, int64_t now_ns,
                          struct output *out) {
     const struct member *worker = &c->roster.members[link];
@@ -258,7 +347,8 @@ static int refuse_worker(struct coordinator *c, uint32_t link, int code, int64_t
     struct message refusal = {.type = MESSAGE_REFUSED};
     refusal.refused.reason = error_text();
     roster_send(&c->roster, link, refusal, out);
-    if (!c->settings.on_hosts && !(worker->restarts > 0 && is_dispensable(c, worker)))
+    bool replaced = worker->restarts > 0 && membership_is_dispensable(c, worker);
+    if (!c->settings.on_hosts && !worker->elastic && !replaced)
         return code;
     char *why = memory_copy_string(error_text());
     error_clear();

@@ -31,7 +31,8 @@ static struct dispatch_settings dispatch_settings_of(const struct coordinator *c
         .strip = data->strip_columns ? data->chunks : chunks,
         .parameters = layout_strip_most(&c->settings.layout, data->strip_columns),
         .portion_chunks = c->settings.portion_chunks,
-        .backup_copies = c->settings.backup_copies};
+        .backup_copies = c->settings.backup_copies,
+        .replicas_most = c->settings.replicas_most};
 }
 
 struct coordinator *coordinator_new(const struct coordinator_settings *settings) {
@@ -75,6 +76,8 @@ int coordinator_tick(struct coordinator *c, int64_t now_ns, struct output *out) 
     c->ticked_ns = now_ns;
     membership_ping(c, now_ns, out);
     int code = membership_lose_silent(c, now_ns, out);
+    if (!code)
+        membership_release_leaving(c, now_ns, out);
     if (code || c->phase != PHASE_RUNNING)
         return code;
     assert(c->roster.attempt > 0);
@@ -97,7 +100,7 @@ static int on_refused(struct coordinator *c, uint32_t link, const struct message
                       int64_t now_ns, struct output *out) {
     const struct member *worker = &c->roster.members[link];
     assert(link < coordinator_links(c) && worker->connected);
-    if (c->settings.on_hosts)
+    if (c->settings.on_hosts || (worker->elastic && !message->refused.busy))
         return coordinator_lost(c, link, message->refused.reason, now_ns, out);
     if (message->refused.busy) {
         membership_put_off(c, link, message->refused.reason, out);
@@ -171,7 +174,8 @@ static int device_failed(struct coordinator *c, uint32_t link, const char *why, 
 }
 
 /* If something was not available, the worker is restarted and tries again. Any other failure ends
- * the run, since the worker would fail in the same way again; but on another host it may not. */
+ * the run, since the worker would fail in the same way again; but on another host it may not, and
+ * the run goes on without an elastic replica while others work. */
 static int on_failed(struct coordinator *c, uint32_t link, const struct message *message,
                      int64_t now_ns, struct output *out) {
     const struct member *worker = &c->roster.members[link];
@@ -187,7 +191,8 @@ static int on_failed(struct coordinator *c, uint32_t link, const struct message 
         c->fenced = true;
         return error_set(code, "%s", message->failed.reason);
     }
-    if (code == ERROR_UNAVAILABLE || c->settings.on_hosts)
+    bool spared = worker->elastic && membership_is_dispensable(c, worker);
+    if (code == ERROR_UNAVAILABLE || c->settings.on_hosts || spared)
         return coordinator_lost(c, link, message->failed.reason, now_ns, out);
     return error_set(code, "%s %u (pid %u): %s", role_name(worker->role), worker->index,
                      worker->pid, message->failed.reason);
@@ -242,6 +247,7 @@ static void end_evaluation_if_complete(struct coordinator *c, int64_t now_ns, st
     }
     assert(c->phase == PHASE_RUNNING);
     dispatch_end(&c->dispatch);
+    membership_release_leaving(c, now_ns, out);
     driver_evaluated(c, now_ns, out);
 }
 

@@ -102,6 +102,8 @@ struct worker_view coordinator_worker(const struct coordinator *c, uint32_t link
         .role = member->role,
         .index = member->index,
         .incarnation = member->incarnation,
+        .vacant = member->vacant,
+        .leaving = member->leaving,
         .connected = member->connected,
         .welcomed = member->welcomed,
         .ready = member->ready,

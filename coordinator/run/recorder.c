@@ -313,6 +313,7 @@ int recorder_take(struct recorder *recorder, const struct coordinator *c,
                        store_roll_back(recorder->store, recorder->run, record->roll_back.epochs,
                                        record->roll_back.step, record->roll_back.checkpoint));
     case RECORD_BUSY:
+    case RECORD_LEFT:
         return 0;
     case RECORD_START:
         return record->start.met || !recorder->hosts

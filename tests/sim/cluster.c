@@ -29,8 +29,10 @@ bool cluster_is_coordinated(struct cluster *cluster) {
 static void begin_again(struct world *world, uint64_t number) {
     struct process *process = &world->processes[number];
     struct cluster *cluster = world->context;
+    bool listed = process->role != ROLE_REPLICA || !cluster->shape.elastic ||
+                  cluster->names.listed >> process->index & 1;
     bool taken = process->role == ROLE_COORDINATOR && cluster_is_coordinated(cluster);
-    if (!process->alive && !cluster->ended && !taken)
+    if (!process->alive && !cluster->ended && !taken && listed)
         sim_process_begin(process);
 }
 
@@ -45,6 +47,21 @@ static void after_end(struct process *process) {
         delay_ns += (cluster->shape.reconnect_seconds + 1) * NS_PER_S;
     if (again && !cluster->ended)
         world_call(world, world->now_ns + delay_ns, begin_again, process->number);
+}
+
+/* One that is not listed any more is killed at once, or works on until it is let go. */
+void cluster_scale(struct cluster *cluster, uint64_t listed) {
+    struct world *world = &cluster->world;
+    cluster->names.listed = listed;
+    cluster->names.failing = false;
+    for (uint32_t i = 0; i < cluster->shape.replicas; i++) {
+        struct process *replica = cluster_replica(cluster, i);
+        if (listed >> i & 1)
+            world_call(world, world->now_ns + world_delay(world, 100 * NS_PER_MS), begin_again,
+                       replica->number);
+        else if (world_chance(world, 2))
+            sim_process_end(replica, false);
+    }
 }
 
 bool cluster_expects(const struct cluster *cluster, int code, const char *text) {
@@ -87,6 +104,9 @@ void cluster_init(struct cluster *cluster, const struct job *job, const struct c
         cluster->hosts.at[i] = (i < shape->shards ? i : i - shape->shards) % shape->hosts;
     for (uint32_t i = 0; i < shape->shards; i++)
         set_up(cluster_shard(cluster, i), ROLE_SHARD, i);
+    for (uint32_t i = 0; i < SIM_PLACES_MAX; i++)
+        cluster->names.at[i] = i < shape->fixed ? i : SIM_NOBODY;
+    cluster->names.places = shape->fixed ? shape->fixed : 1;
     for (uint32_t i = 0; i < shape->replicas; i++)
         set_up(cluster_replica(cluster, i), ROLE_REPLICA, i);
 }

@@ -13,7 +13,9 @@
 
 #define SIM_SHARDS_MAX 4
 #define SIM_REPLICAS_MAX 4
-#define SIM_WORKERS_MAX (SIM_SHARDS_MAX + SIM_REPLICAS_MAX)
+#define SIM_PLACES_MAX 6 /* for replicas that join and leave: some stay vacant */
+#define SIM_WORKERS_MAX (SIM_SHARDS_MAX + SIM_PLACES_MAX)
+#define SIM_NOBODY UINT32_MAX
 
 /* How a cluster is made up. */
 struct cluster_shape {
@@ -25,13 +27,16 @@ struct cluster_shape {
     uint32_t hosts; /* that the coordinator starts workers on; 0: on its own */
     bool launched;  /* the coordinator starts workers; else a supervisor does */
     bool shared_memory;
-    bool local;   /* replicas with an even number are on the host of the shards, among others; */
-    bool shut;    /* that lets none of them in, as if they were not of that host */
-    bool cancels; /* the user cancels a run with directions, and gives the command again */
-    bool dies;    /* likewise any run, and the coordinator is killed before it has stopped */
-    bool devices; /* workers compute on devices, which fail; the job leaves the choice to them */
-    bool ahead;   /* the coordinator's power goes when replicas know more than its journal */
-    bool rivals;  /* coordinators take over from others that live and do not know it */
+    bool local;     /* replicas with an even number are on the host of the shards, among others; */
+    bool shut;      /* that lets none of them in, as if they were not of that host */
+    bool cancels;   /* the user cancels a run with directions, and gives the command again */
+    bool dies;      /* likewise any run, and the coordinator is killed before it has stopped */
+    bool devices;   /* workers compute on devices, which fail; the job leaves the choice to them */
+    bool ahead;     /* the coordinator's power goes when replicas know more than its journal */
+    bool elastic;   /* replicas join and leave, as a name lists them or not */
+    uint32_t fixed; /* with that: so many replicas, from the first on, are there all the time */
+    uint32_t odd;   /* with that: a replica by index that computes other bits; UINT32_MAX: none */
+    bool rivals;    /* coordinators take over from others that live and do not know it */
     int64_t delay_ns; /* of a message, usually */
     int64_t disk_ns;  /* to write a checkpoint, usually */
     int64_t chunk_ns; /* to compute a chunk, usually */
@@ -68,6 +73,10 @@ struct cluster_shape {
     X(locals, "connections within a host")                                                         \
     X(shut_out, "of them not let in")                                                              \
     X(backups, "backup copies")                                                                    \
+    X(joined, "replicas that joined")                                                              \
+    X(left, "replicas that left")                                                                  \
+    X(left_at_work, "of them in an evaluation")                                                    \
+    X(refused_joiners, "replicas with other bits that were refused")                               \
     X(ahead, "times that replicas knew more than a journal")
 
 struct tally {
@@ -84,6 +93,12 @@ struct cluster {
     struct virtual_disk disk;
     struct virtual_store store;
     struct virtual_hosts hosts;
+    struct {
+        uint64_t listed;             /* the replicas that the name lists, a bit set by index */
+        bool failing;                /* and nobody can tell */
+        uint32_t at[SIM_PLACES_MAX]; /* the replica that was last in a place, or SIM_NOBODY */
+        uint32_t places;
+    } names;                /* of an elastic cluster; `at` is what the coordinator has recorded */
     struct outcome outcome; /* of this run */
     struct tally tally;
     uint32_t runs;              /* times that the command was given */
@@ -135,6 +150,10 @@ void cluster_release(struct cluster *cluster);
 
 /* Starts all processes, runs until the job has ended and the workers were dismissed. */
 void cluster_run(struct cluster *cluster, int64_t limit_ns);
+
+/* Begins and ends replicas so that those live that the name lists, if it is not there for others,
+ * too. */
+void cluster_scale(struct cluster *cluster, uint64_t listed);
 
 /* Whether some coordinator lives. */
 bool cluster_is_coordinated(struct cluster *cluster);

@@ -24,6 +24,8 @@ struct worker_link {
     uint32_t connection; /* the network's number for it; 0: none */
     int64_t start_ns;    /* when it is to be started anew; 0: not */
     int64_t give_up_ns;  /* when a worker that a supervisor starts counts as lost for good */
+    uint32_t replica;    /* that is in this place, by index, if the cluster is elastic */
+    uint32_t leaves;     /* the connection of a replica that has left, to be closed; 0: none */
     bool hangs;          /* its start on a mute host was begun; it is given up at start_ns */
 };
 
@@ -34,6 +36,7 @@ struct coordinator_process {
     struct hosts hosts; /* none: workers are started on its own */
     struct worker_link links[SIM_WORKERS_MAX];
     bool cancelled;
+    uint32_t follows; /* whether the next look at the names is for those that leave */
 };
 
 /* Of shards on other hosts than the replicas', and of those that share memory with them. */
@@ -84,6 +87,35 @@ static int store_record(struct process *process, const struct record *record) {
                                 cluster->shape.shards);
 }
 
+static struct process *worker_at(struct process *process, uint32_t number) {
+    const struct coordinator_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    bool elastic = cluster->shape.elastic && number >= cluster->shape.shards;
+    return elastic ? cluster_replica(cluster, self->links[number].replica)
+                   : cluster_worker(cluster, number);
+}
+
+static void note_left(struct process *process, uint32_t number) {
+    struct coordinator_process *self = process->state;
+    struct tally *tally = &cluster_of(process)->tally;
+    self->links[number].start_ns = 0;
+    self->links[number].leaves = self->links[number].connection;
+    tally->left++;
+    tally->left_at_work += coordinator_view(self->machine).evaluation.running;
+}
+
+/* What was sent to a replica that has left is on its way. */
+static void close_left(struct process *process) {
+    struct coordinator_process *self = process->state;
+    for (uint32_t i = 0; i < coordinator_links(self->machine); i++) {
+        struct worker_link *link = &self->links[i];
+        if (!link->leaves)
+            continue;
+        network_close(process, link->leaves);
+        link->connection = link->leaves = 0;
+    }
+}
+
 /* A worker of a host is started where and when `hosts` says. */
 static int restart_worker(struct process *process, const struct record *record) {
     struct coordinator_process *self = process->state;
@@ -96,6 +128,8 @@ static int restart_worker(struct process *process, const struct record *record) 
         self->hosts.count ? hosts_failed(&self->hosts, number, record->start.why, now_ns) : now_ns;
     if (when_ns == INT64_MAX)
         return error_set(ERROR_UNAVAILABLE, "no host is left");
+    if (cluster_of(process)->shape.elastic && !record->start.met)
+        when_ns += 4 * RETRY_NS;
     start_soon(process, number, when_ns - now_ns + world_delay(process->world, 20 * NS_PER_MS));
     return 0;
 }
@@ -115,7 +149,9 @@ static int take_record(struct process *process, const struct record *record) {
         return store_record(process, record);
     if (record->kind == RECORD_START)
         return restart_worker(process, record);
-    if (record->kind == RECORD_WORKER)
+    if (record->kind == RECORD_LEFT)
+        note_left(process, record->left);
+    else if (record->kind == RECORD_WORKER)
         note_worker(process, record->worker.link);
     else if (!owns_store(process))
         return 0;
@@ -300,6 +336,7 @@ static void finish_step(struct process *process, int code) {
     int stored = carry_out(process);
     if (!stored)
         send_messages(process);
+    close_left(process);
     output_clear(&self->out);
     code = code ? code : stored;
     if (process->dying)
@@ -315,7 +352,7 @@ static void finish_step(struct process *process, int code) {
 
 static bool connect_worker(struct process *process, uint32_t number) {
     struct coordinator_process *self = process->state;
-    struct process *worker = cluster_worker(cluster_of(process), number);
+    struct process *worker = worker_at(process, number);
     struct worker_link *link = &self->links[number];
     if (!network_connect(process, worker, &link->connection)) {
         link->connection = 0;
@@ -357,7 +394,7 @@ static int start_on_host(struct process *process, uint32_t number) {
 static int start_worker(struct process *process, uint32_t number) {
     struct coordinator_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
-    struct process *worker = cluster_worker(cluster, number);
+    struct process *worker = worker_at(process, number);
     struct worker_link *link = &self->links[number];
     int64_t now_ns = process->world->now_ns;
     if (!link->start_ns || now_ns < link->start_ns)
@@ -376,7 +413,7 @@ static int start_worker(struct process *process, uint32_t number) {
         link->give_up_ns = now_ns + cluster->shape.reconnect_seconds * NS_PER_S;
     if (connect_worker(process, number))
         return 0;
-    if (now_ns > link->give_up_ns)
+    if (now_ns > link->give_up_ns && !(cluster->shape.elastic && number >= cluster->shape.shards))
         return error_set(ERROR_UNAVAILABLE, "%s cannot be reached", worker->name);
     start_soon(process, number, RETRY_NS);
     return 0;
@@ -397,6 +434,90 @@ static int watch_hosts(struct process *process) {
     return late == HOSTS_NONE ? 0 : lose(process, late, "it does not answer");
 }
 
+/* ---- replicas that a name lists ---- */
+
+static bool is_listed(const struct cluster *cluster, uint32_t replica) {
+    return cluster->names.listed >> replica & 1;
+}
+
+static bool is_vacant(const struct coordinator_process *self, uint32_t number) {
+    return coordinator_worker(self->machine, number).vacant;
+}
+
+static int let_go(struct process *process) {
+    struct coordinator_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    uint32_t first = cluster->shape.shards + cluster->shape.fixed;
+    for (uint32_t i = first; i < coordinator_links(self->machine); i++)
+        if (!is_vacant(self, i) && !is_listed(cluster, self->links[i].replica))
+            coordinator_let_go(self->machine, i, process->world->now_ns, &self->out);
+    return 0;
+}
+
+/* One that computes other bits is not the first: what others compute would then be refused. */
+static bool may_join(const struct process *process, uint32_t replica) {
+    const struct coordinator_process *self = process->state;
+    const struct cluster *cluster = cluster_of(process);
+    bool proven = false;
+    for (uint32_t i = cluster->shape.shards; i < coordinator_links(self->machine); i++)
+        proven |= coordinator_worker(self->machine, i).welcomed;
+    return is_listed(cluster, replica) && (proven || replica != cluster->shape.odd);
+}
+
+/* The place where it was last, or any that is vacant, or a new one. */
+static uint32_t place_for(struct process *process, uint32_t replica) {
+    const struct coordinator_process *self = process->state;
+    const struct cluster *cluster = cluster_of(process);
+    uint32_t links = coordinator_links(self->machine), found = links;
+    for (uint32_t i = cluster->shape.shards + cluster->shape.fixed; i < links; i++) {
+        bool known = cluster->names.at[i - cluster->shape.shards] == replica;
+        if (is_vacant(self, i) && (known || found == links || world_chance(process->world, 2)))
+            found = i;
+        if (is_vacant(self, i) && known)
+            break;
+    }
+    return found;
+}
+
+static int join(struct process *process, uint32_t replica) {
+    struct coordinator_process *self = process->state;
+    struct cluster *cluster = cluster_of(process);
+    for (uint32_t i = cluster->shape.shards; i < coordinator_links(self->machine); i++) {
+        if (is_vacant(self, i) || self->links[i].replica != replica)
+            continue;
+        if (coordinator_worker(self->machine, i).leaving)
+            coordinator_expect(self->machine, i);
+        return 0;
+    }
+    uint32_t place = place_for(process, replica);
+    if (place == cluster->shape.shards + SIM_PLACES_MAX)
+        return 0;
+    coordinator_expect(self->machine, place);
+    cluster->tally.joined++;
+    cluster->tally.refused_joiners += replica == cluster->shape.odd;
+    self->links[place] = (struct worker_link){.replica = replica};
+    cluster->names.at[place - cluster->shape.shards] = replica;
+    cluster->names.places = coordinator_links(self->machine) - cluster->shape.shards;
+    world_say(process->world, "replica %u is expected in place %u", replica,
+              place - cluster->shape.shards);
+    return connect_worker(process, place) ? 0 : lose(process, place, "it cannot be reached");
+}
+
+/* A name is asked now and then; while nobody can tell, all stays as it is. Those that have left are
+ * let go before another one takes their place. */
+static int follow_names(struct process *process, bool joins) {
+    const struct cluster *cluster = cluster_of(process);
+    int code = 0;
+    if (!cluster->shape.elastic || cluster->names.failing)
+        return 0;
+    if (!joins)
+        return let_go(process);
+    for (uint32_t i = cluster->shape.fixed; i < cluster->shape.replicas && !code; i++)
+        if (may_join(process, i))
+            code = join(process, i);
+    return code;
+}
+
 /* ---- life ---- */
 
 /* Whether a worker that may live is to be looked for where it was. */
@@ -410,8 +531,11 @@ static bool adopts(struct process *process, uint32_t number) {
 static int find_workers(struct process *process) {
     struct coordinator_process *self = process->state;
     int code = 0;
-    for (uint32_t i = 0; i < coordinator_links(self->machine) && !code; i++)
-        if (!adopts(process, i) || !connect_worker(process, i))
+    uint32_t links = coordinator_links(self->machine), shards = cluster_of(process)->shape.shards;
+    for (uint32_t i = shards; i < links && cluster_of(process)->shape.elastic; i++)
+        self->links[i].replica = cluster_of(process)->names.at[i - shards];
+    for (uint32_t i = 0; i < links && !code; i++)
+        if (!is_vacant(self, i) && (!adopts(process, i) || !connect_worker(process, i)))
             code = lose(process, i, "it did not outlive the last coordinator");
     return code;
 }
@@ -440,7 +564,10 @@ static struct coordinator *new_machine(struct process *process) {
         .run = "run",
         .term = self->term,
         .shards = cluster->shape.shards,
-        .replicas = cluster->shape.replicas,
+        .replicas = cluster->shape.elastic ? cluster->names.places : cluster->shape.replicas,
+        .replicas_most = cluster->shape.elastic ? SIM_PLACES_MAX : 0,
+        .replicas_fixed = cluster->shape.fixed,
+        .by_hand[1] = cluster->shape.elastic,
         .threads = 1,
         .portion_chunks = cluster->shape.portion_chunks,
         .backup_copies = cluster->shape.backup_copies,
@@ -480,7 +607,8 @@ static void begin(struct process *process) {
     self->machine = new_machine(process);
     world_alarm(process, process->world->now_ns + TICK_NS, ALARM_TICK);
     coordinator_begin(self->machine, process->world->now_ns, &self->out);
-    finish_step(process, find_workers(process));
+    int code = find_workers(process);
+    finish_step(process, code ? code : follow_names(process, true));
 }
 
 static void end(struct process *process) {
@@ -541,6 +669,9 @@ static void alarm(struct process *process, uint64_t which) {
         code = owns_store(process) ? virtual_store_flush(&cluster_of(process)->store) : 0;
         if (!code && self->hosts.count)
             code = watch_hosts(process);
+        if (!code && world_chance(process->world, 2))
+            code = follow_names(process, !self->follows++);
+        self->follows %= 2;
         if (!code)
             code = coordinator_tick(self->machine, process->world->now_ns, &self->out);
     } else if (which == ALARM_TURN) {

@@ -51,6 +51,10 @@ struct replica_process {
     uint64_t unanswered[SHARDS_MAX]; /* the attempt at each shard that nobody answers; 0: none */
 };
 
+static bool is_odd(const struct process *process) {
+    return process->index == cluster_of(process)->shape.odd && cluster_of(process)->shape.elastic;
+}
+
 /* Processes share memory only within a host. */
 static void begin(struct process *process) {
     static uint64_t proof;
@@ -62,7 +66,7 @@ static void begin(struct process *process) {
     process->state = self;
     self->replica = replica_new(&(struct replica_identity){.pid = process->life,
                                                            .threads = 1,
-                                                           .proof = proof,
+                                                           .proof = proof + is_odd(process),
                                                            .host = self->host_name,
                                                            .description = "simulated"});
     self->deadline_ns = NEVER_NS;
@@ -194,6 +198,8 @@ static void compute(const struct process *process, struct replica_process *self,
     self->computed.stopped = chunks < computation->count;
     for (uint32_t i = 0; i < chunks && !self->computed.error; i++)
         compute_chunk(job, self, computation->first + i);
+    if (is_odd(process) && computation->sums)
+        self->sum[0] += INT64_C(1) << 40;
     self->computed_already = true;
 }
 

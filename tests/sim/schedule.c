@@ -47,9 +47,20 @@ struct cluster_shape schedule_shape(uint64_t seed) {
         .devices = seed % 8 == 6,
         .ahead = seed % 32 == 24,
         .rivals = seed % 4 == 1,
+        .elastic = seed % 32 == 4 || seed % 32 == 29,
+        .odd = UINT32_MAX,
     };
     if (random_below(&random, 3) == 0)
         shape.slow = (uint32_t)random_below(&random, shape.replicas);
+    if (shape.elastic) {
+        shape.launched = false;
+        shape.replicas = (uint32_t)between(&random, 2, SIM_REPLICAS_MAX);
+        shape.fixed = (uint32_t)random_below(&random, 2);
+        if (random_below(&random, 2))
+            shape.odd = shape.replicas - 1;
+        if (random_below(&random, 2)) /* replicas come and go within an evaluation */
+            shape.chunk_ns = (int64_t)between(&random, 20, 80) * NS_PER_MS;
+    }
     if (shape.launched && !shape.rivals && random_below(&random, 3) == 0)
         shape.hosts = (uint32_t)between(&random, 2, SIM_HOSTS_MAX);
     if (seed % 16 == 10) {
@@ -263,6 +274,63 @@ static int64_t schedule_hosts(struct cluster *cluster, uint64_t horizon_ns) {
     return last_ns;
 }
 
+/* The replicas that are there all the time are listed elsewhere. */
+static uint64_t any_listed(struct cluster *cluster) {
+    const struct cluster_shape *shape = &cluster->shape;
+    uint64_t all = ((UINT64_C(1) << shape->replicas) - 1) & ~(uint64_t)shape->fixed;
+    return random_next(&cluster->world.random) & all;
+}
+
+/* The name lists others, or nobody can tell whom it lists. */
+static void scale(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    uint64_t listed = any_listed(cluster);
+    if (!listed || world_chance(world, 6))
+        cluster->names.failing = true;
+    else
+        cluster_scale(cluster, listed | cluster->shape.fixed);
+}
+
+static void list_again(struct world *world, uint64_t listed) {
+    struct cluster *cluster = world->context;
+    cluster_scale(cluster, listed | cluster->names.listed | cluster->shape.fixed);
+}
+
+/* A replica is gone, and comes back while its evaluation runs, or another one in its place. */
+static void replace_one(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    uint64_t listed = cluster->names.listed, other = any_listed(cluster);
+    uint32_t one = (uint32_t)random_below(&world->random, cluster->shape.replicas);
+    if (one < cluster->shape.fixed || !(listed >> one & 1))
+        return;
+    cluster->names.listed &= ~(UINT64_C(1) << one);
+    sim_process_end(cluster_replica(cluster, one), false);
+    world_call(world, world->now_ns + world_delay(world, 200 * NS_PER_MS), list_again,
+               other && world_chance(world, 2) ? other : listed);
+}
+
+/* At last some replica is there that computes the right bits. */
+static void scale_to_one(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    cluster_scale(cluster, any_listed(cluster) | 1);
+}
+
+static int64_t schedule_scale(struct cluster *cluster, uint64_t horizon_ns) {
+    struct world *world = &cluster->world;
+    int64_t last_ns = 0;
+    cluster->names.listed = any_listed(cluster) | 1;
+    for (uint64_t i = world_between(world, 1, 12); i-- > 0;) {
+        int64_t at_ns = (int64_t)world_between(world, 0, horizon_ns);
+        world_call(world, at_ns, world_chance(world, 2) ? scale : replace_one, 0);
+        last_ns = later(last_ns, at_ns);
+    }
+    world_call(world, ++last_ns, scale_to_one, 0);
+    return last_ns;
+}
+
 static void fail_device(struct world *world, uint64_t what) {
     (void)what;
     struct process *process = any_process(world);
@@ -325,6 +393,8 @@ int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
         world_call(world, at_ns, faults[kind], 0);
         last_ns = later(last_ns, at_ns);
     }
+    if (cluster->shape.elastic)
+        last_ns = later(last_ns, schedule_scale(cluster, horizon_ns));
     if (cluster->shape.hosts)
         last_ns = later(last_ns, schedule_hosts(cluster, horizon_ns));
     if (cluster->shape.devices)
