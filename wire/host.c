@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,12 +22,14 @@
 #include "base/memory.h"
 #include "wire/address.h"
 #include "wire/frame.h"
+#include "wire/key.h"
 #include "wire/peer.h"
 
 enum {
     CONNECT_MS = 5000,
     ACCEPT_PAUSE_MS = 100, /* when descriptors run out: the loop would spin otherwise */
     GREET_MS = 10000,
+    KEY_MS = 15000,  /* less than the coordinator gives a start, so that it hears why that failed */
     QUIET_MS = 1500, /* PING comes every second: longer means that it waits to be read */
     OTHERS = 256,    /* descriptors besides those of connections */
 };
@@ -360,6 +363,36 @@ static int listen_nearby(const struct host_options *options) {
     return listener;
 }
 
+/* Leaves standard input empty: what is opened later must not take its number. */
+static int tls_of_input(struct tls **tls) {
+    struct key key;
+    int code = key_receive(STDIN_FILENO, KEY_MS, &key);
+    if (!code)
+        code = tls_new(&key, tls);
+    key_forget(&key);
+    int empty = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (empty >= 0) {
+        (void)dup2(empty, STDIN_FILENO);
+        close(empty);
+    }
+    if (code != ERROR_UNAVAILABLE)
+        return code;
+    char *why = memory_copy_string(error_text());
+    error_clear();
+    error_set(code,
+              "%s by standard input: the launch command must pass it on (ssh without -n, kubectl "
+              "exec -i, srun without --input=none)",
+              why);
+    free(why);
+    return code;
+}
+
+static int read_key(const struct host_options *options, struct tls **tls) {
+    if (!options->key)
+        return 0;
+    return strcmp(options->key, KEY_OF_INPUT) ? tls_of_file(options->key, tls) : tls_of_input(tls);
+}
+
 /* A coordinator may stop while its workers begin. Then nobody reads the line, and that is no error:
  * the worker is about to be ended. */
 struct host *host_new(const struct host_options *options, const struct host_role *role, int *code) {
@@ -368,8 +401,8 @@ struct host *host_new(const struct host_options *options, const struct host_role
     struct tls *tls = NULL;
     process_raise_descriptors(CONNECTIONS_MAX + OTHERS);
     *code = descriptors_check(); /* libevent ends the process if it lacks some */
-    if (!*code && options->key)
-        *code = tls_of_file(options->key, &tls);
+    if (!*code)
+        *code = read_key(options, &tls);
     if (!*code)
         *code = address_listen(options->listen, &listener, &bound);
     if (*code) {

@@ -29,9 +29,11 @@
 
 struct host; /* opaque */
 
+#define KEY_OF_INPUT "-" /* the key comes by standard input, which is closed then */
+
 struct host_options {
     const char *listen;
-    const char *key;    /* file, or NULL: then Unix sockets only */
+    const char *key;    /* file; KEY_OF_INPUT; or NULL: then Unix sockets only */
     const char *local;  /* secret of a socket for this host, beside the address; NULL, "": none */
     const char *folder; /* below which a worker writes; NULL: none was named */
     const char *device; /* as device/find.h reads it: instead of the job's; or NULL */

@@ -41,7 +41,7 @@ static const struct option long_options[] = {
 static void print_help(const char *summary) {
     printf("usage: %s --listen ADDRESS [options]\n%s\n\n"
            "  --listen ADDRESS   unix:PATH, HOST:PORT or any:PORT (port 0: a free one)\n"
-           "  --key FILE         the key of the job; required except for unix:PATH\n"
+           "  --key FILE         key of the job (-: standard input); required but for unix:PATH\n"
            "  --folder DIR       write below DIR only\n"
            "  --device DEVICE    auto, cpu, cuda, cuda:N or emulated; overrides the job\n"
            "  --devices          print the GPUs of this machine\n"

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "base/file.h"
 #include "base/memory.h"
@@ -106,6 +108,40 @@ static int read_from(int descriptor, const char *path, struct key *key) {
     return code;
 }
 
+/* Whether there is something to read, or the end, before that time. */
+static bool is_due(int descriptor, int64_t until_ns) {
+    struct pollfd wait = {.fd = descriptor, .events = POLLIN};
+    int ready;
+    do {
+        int64_t left_ns = until_ns - clock_monotonic_ns();
+        ready = poll(&wait, 1, left_ns > 0 ? (int)(left_ns / NS_PER_MS) + 1 : 0);
+    } while (ready < 0 && errno == EINTR);
+    return ready != 0;
+}
+
+int key_receive(int descriptor, int timeout_ms, struct key *key) {
+    char text[KEY_TEXT_BYTES];
+    const int64_t until_ns = clock_monotonic_ns() + timeout_ms * NS_PER_MS;
+    size_t length = 0;
+    ssize_t got = 1;
+    int code = 0;
+    while (!code && got && length < sizeof text && (!length || text[length - 1] != '\n')) {
+        if (!is_due(descriptor, until_ns)) {
+            code = error_set(ERROR_UNAVAILABLE, "no key came within %d s", timeout_ms / 1000);
+        } else if ((got = read(descriptor, text + length, sizeof text - length)) >= 0) {
+            length += (size_t)got;
+        } else if (errno != EINTR && errno != EAGAIN) {
+            code = error_set_errno(ERROR_IO, "cannot read the key");
+        }
+    }
+    if (!code && !length)
+        code = error_set(ERROR_UNAVAILABLE, "no key came");
+    else if (!code && !decode(text, length, key))
+        code = error_set(ERROR_DATA, "no key came, but something else");
+    explicit_bzero(text, sizeof text);
+    return code;
+}
+
 int key_read(const char *path, struct key *key) {
     int descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a FIFO blocks nobody */
     if (descriptor < 0)
@@ -137,17 +173,21 @@ static int publish(struct new_file *file) {
     return code;
 }
 
-static int write_secret(struct new_file *file) {
-    uint8_t secret[KEY_BYTES];
-    char text[DIGITS + 2];
-    if (getrandom(secret, sizeof secret, 0) != sizeof secret)
-        return error_set_errno(ERROR_UNAVAILABLE, "no random numbers for a key");
+void key_text(const struct key *key, char text[KEY_TEXT_BYTES + 1]) {
     for (size_t i = 0; i < KEY_BYTES; i++)
-        snprintf(text + 2 * i, 3, "%02x", secret[i]);
+        snprintf(text + 2 * i, 3, "%02x", key->secret[i]);
     strcpy(text + DIGITS, "\n");
-    assert(strlen(text) == DIGITS + 1);
-    int code = new_file_write(file, text, DIGITS + 1);
-    explicit_bzero(secret, sizeof secret);
+    assert(strlen(text) == KEY_TEXT_BYTES);
+}
+
+static int write_secret(struct new_file *file) {
+    struct key key;
+    char text[KEY_TEXT_BYTES + 1];
+    if (getrandom(key.secret, sizeof key.secret, 0) != sizeof key.secret)
+        return error_set_errno(ERROR_UNAVAILABLE, "no random numbers for a key");
+    key_text(&key, text);
+    int code = new_file_write(file, text, KEY_TEXT_BYTES);
+    key_forget(&key);
     explicit_bzero(text, sizeof text);
     return code;
 }

@@ -9,6 +9,7 @@
 
 #define KEY_BYTES 32
 #define KEY_NAME_BYTES 17
+#define KEY_TEXT_BYTES (2 * KEY_BYTES + 1) /* its digits and the newline */
 
 struct key {
     uint8_t secret[KEY_BYTES];
@@ -25,6 +26,13 @@ int key_read(const char *path, struct key *key);
  * not at all, also after a power cut; if two processes make it at the same time, both get the same
  * key. As key_read(), and ERROR_CREATE. */
 int key_ensure(const char *state, struct key *key, bool *made);
+
+/* The text of a key file. Overwrite it after use. */
+void key_text(const struct key *key, char text[KEY_TEXT_BYTES + 1]);
+
+/* Reads that text from a pipe, and no byte beyond it. ERROR_UNAVAILABLE if none comes: the other
+ * end closes before, or says nothing for so long. ERROR_DATA if what comes is no key; ERROR_IO. */
+int key_receive(int descriptor, int timeout_ms, struct key *key);
 
 /* STATE/key. Free it. */
 char *key_path(const char *state);

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "coordinator/run/loop.h"
 #include "base/process.h"
 #include "coordinator/run/launch_ways.h"
 
@@ -201,7 +202,8 @@ int launch_local_start(const struct launch *launch, struct launched *worker, int
     char *arguments[] = {
         program, "--listen", worker->address, "--parent-pid", parent, (char *)launch->verbosity,
         NULL};
-    errno = launch_spawn(launch, arguments, output, -1, false, &worker->pid);
+    const struct loop_child how = {.output = output, .errors = -1};
+    errno = launch_spawn(launch, arguments, &how, &worker->pid);
     int code =
         errno
             ? error_set_errno(ERROR_UNAVAILABLE,

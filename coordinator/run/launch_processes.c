@@ -33,9 +33,8 @@ const char *launch_program(enum role role) {
 
 /* Rules for failpoints that act more than once are for the first workers only: when one of them was
  * replaced, they have done their work, and the new worker shall not die of them again. */
-int launch_spawn(const struct launch *launch, char **arguments, int output, int errors,
-                 bool session, pid_t *pid) {
-    const struct loop_child how = {.output = output, .errors = errors, .session = session};
+int launch_spawn(const struct launch *launch, char **arguments, const struct loop_child *how,
+                 pid_t *pid) {
     const bool every = !launch->restarted || getenv("DML_FAILPOINT_ONCE");
     size_t count = names_count(environ), kept = 0;
     char **variables = memory_new(count + 1, sizeof *variables); /* the strings are not owned */
@@ -43,7 +42,7 @@ int launch_spawn(const struct launch *launch, char **arguments, int output, int 
         if (every || strncmp(environ[i], "DML_FAILPOINT=", 14) != 0)
             variables[kept++] = environ[i];
     assert(kept <= count && arguments[0]);
-    int failed = loop_spawn(arguments[0], arguments, variables, &how, pid);
+    int failed = loop_spawn(arguments[0], arguments, variables, how, pid);
     free(variables);
     return failed;
 }

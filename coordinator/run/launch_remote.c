@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "coordinator/job/host_list.h"
+#include "coordinator/run/loop.h"
 #include "wire/key.h"
 
 #define LOG_FOLDER "log"
@@ -79,12 +80,10 @@ static struct remote_command command_for(const struct launch *launch,
     free(here);
     /* It listens on all addresses of its host: what a host calls itself may be loopback there. The
      * key keeps others out. */
-    char *key = key_path(launch->remote.state);
     add_word(&command, "--listen");
     add_word(&command, "any:0");
     add_word(&command, "--key");
-    add_word(&command, key);
-    free(key);
+    add_word(&command, "-");
     add_word(&command, "--hello-seconds");
     add_word(&command, HELLO_SECONDS);
     if (launch->verbosity)
@@ -92,19 +91,48 @@ static struct remote_command command_for(const struct launch *launch,
     return command;
 }
 
-int launch_remote_start(const struct launch *launch, struct launched *worker, int output) {
-    int errors;
-    assert(worker->host && launch->remote.prefix);
-    int code = open_log(launch, worker, &errors);
+/* A pipe from which the key can be read, and then its end. Arguments and the environment could be
+ * seen by others of the host. The system keeps the few bytes until they are read. */
+static int open_key(const struct launch *launch, int *input) {
+    struct key key;
+    char text[KEY_TEXT_BYTES + 1], *path = key_path(launch->remote.state);
+    int ends[2];
+    int code = key_read(path, &key);
+    free(path);
     if (code)
         return code;
+    key_text(&key, text);
+    key_forget(&key);
+    if (pipe2(ends, O_CLOEXEC)) {
+        code = error_set_errno(ERROR_UNAVAILABLE, "cannot make a pipe");
+    } else {
+        code = file_write_all(ends[1], text, KEY_TEXT_BYTES, "a pipe");
+        close(ends[1]);
+        *input = ends[0];
+    }
+    explicit_bzero(text, sizeof text);
+    return code;
+}
+
+int launch_remote_start(const struct launch *launch, struct launched *worker, int output) {
+    struct loop_child how = {.output = output, .session = true};
+    assert(worker->host && launch->remote.prefix);
+    int code = open_key(launch, &how.input);
+    if (!code)
+        code = open_log(launch, worker, &how.errors);
+    if (code) {
+        if (how.input)
+            close(how.input);
+        return code;
+    }
     struct remote_command command = command_for(launch, worker);
     worker->status = 0;
-    errno = launch_spawn(launch, command.words, output, errors, true, &worker->pid);
+    errno = launch_spawn(launch, command.words, &how, &worker->pid);
     if (errno)
         code = error_set_errno(ERROR_UNAVAILABLE, "cannot run %s (see key `launch`)",
                                command.words[0]);
-    close(errors);
+    close(how.input);
+    close(how.errors);
     launch_words_free(command.words);
     return code;
 }

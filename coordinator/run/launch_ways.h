@@ -14,11 +14,11 @@ const char *launch_program(enum role role);
  * it. */
 char *launch_program_here(enum role role);
 
-/* Starts `arguments`, which the PATH is searched for, with the write end of a pipe as standard
- * output, and standard error to `errors` (a descriptor; −1: that of this process). `session`: in a
- * session of its own, else in a group of its own. Returns 0 or a value of errno. */
-int launch_spawn(const struct launch *launch, char **arguments, int output, int errors,
-                 bool session, pid_t *pid);
+struct loop_child; /* loop.h */
+
+/* Starts `arguments`, which the PATH is searched for. Returns 0 or a value of errno. */
+int launch_spawn(const struct launch *launch, char **arguments, const struct loop_child *how,
+                 pid_t *pid);
 
 /* ---- here ---- */
 

@@ -70,10 +70,9 @@ int loop_finish(struct loop *loop, struct loop_work *work);
 void loop_child_attributes(posix_spawnattr_t *attributes, int flags);
 
 /* Where the standard output of a child goes, and its standard error (−1: where ours goes). Its
- * standard input is a file, or with 0 empty: ours may be data, or the rest of the script that
- * called us. It leads a session of its own, or only a group, so that Ctrl-C goes to the coordinator
- * alone.
- */
+ * standard input is `input`, or empty if that is 0: ours may be data, or the rest of the script
+ * that called us. It leads a session of its own, or only a group, so that Ctrl-C goes to the
+ * coordinator alone. */
 struct loop_child {
     int input, output, errors;
     bool session;

@@ -180,7 +180,7 @@ static int begin_anew(struct training *run) {
         char *state = path_absolute(session->job->state);
         launch_set_remote(&session->launch, host_list_launch(session->job), state);
         free(state);
-        code = read_key(run); /* the workers read it when they start */
+        code = read_key(run); /* the workers get it when they start */
     }
     if (!code && run->interrupted)
         code = store_processes(session->store, run->recorder.run, adopt, run);

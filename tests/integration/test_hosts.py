@@ -290,6 +290,29 @@ def a_shell_behind_ssh_gets_words_as_they_are_and_the_path_finds_programs(folder
 
 
 @test
+def a_worker_gets_the_key_by_standard_input_alone(folder):
+    (folder / 'go').write_text('#!/bin/sh\nshift\n{ echo "$*"; env; } >>"$0.seen"\nexec "$@"\n')
+    (folder / 'go').chmod(0o755)
+    job = small_job(folder, hosts=HOSTS, launch=f'{folder}/go %h')
+    train(job)
+    state = job.with_suffix('.state')
+    seen = [folder / 'go.seen', *state.glob('log/*'), state / 'dml.db']
+    key = (state / 'key').read_bytes().strip()
+    assert len(key) == 64 and not [path for path in seen if key in path.read_bytes()]
+    assert '--key - ' in seen[0].read_text()
+
+
+@test
+def a_command_that_withholds_standard_input_is_told_what_to_do(folder):
+    launch = launcher(folder, n2='exec "$@" </dev/null', n3='echo 12345 | "$@"')
+    finished = dml('run', small_job(folder, hosts=hosts_to(3), launch=launch))
+    assert finished.status == UNAVAILABLE, finished
+    for said in ('no key came by standard input: the launch command must pass it on (ssh without -n, '
+                 'kubectl exec -i,', 'no key came, but something else'):
+        assert said in finished.stderr, (said, finished)
+
+
+@test
 def a_host_is_a_name_and_a_command_names_it(folder):
     for value, said in [('-oProxyCommand=reboot', 'is not valid'), ('a b', 'is not valid'),
                         ('a:0', 'is not valid'), ('user@a', 'is not valid'), ('', 'is empty')]:

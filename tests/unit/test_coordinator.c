@@ -61,20 +61,22 @@ static uint32_t count_apart(const struct fixture *f) {
 /* A socket of this machine needs no proof that its files are here. */
 static void a_worker_elsewhere_says_whether_it_sees_the_state_folder(void **state) {
     struct fixture *f = *state;
-    const char *addresses[] = {"tls:a:1", "unix:/b"};
+    const char *shards[] = {"tls:a:1", "unix:/b"}, *replicas[] = {"tls:b:1", "unix:/c"};
     struct coordinator_settings settings = f->settings;
-    settings.shard_addresses = settings.replica_addresses = addresses;
+    settings.shard_addresses = shards;
+    settings.replica_addresses = replicas;
     settings.state = "/state";
     settings.holder = "1 here 7\n";
     bench_begin(f, &settings);
     const uint32_t links[] = {SHARD_0, REPLICA_0, SHARD_1, REPLICA_1};
     for (size_t i = 0; i < LINKS; i++) {
         struct message_hello hello = bench_sent(f, links[i], MESSAGE_HELLO).hello;
+        assert_string_equal(hello.state, i < 2 ? "/state" : "");
+        assert_string_equal(hello.holder, i < 2 ? "1 here 7\n" : "");
+    }
+    for (size_t i = 0; i < LINKS; i++) {
         struct message welcome = bench_welcome(f, links[i], 42);
-        const bool elsewhere = i < 2;
-        assert_string_equal(hello.state, elsewhere ? "/state" : "");
-        assert_string_equal(hello.holder, elsewhere ? "1 here 7\n" : "");
-        welcome.welcome.shares = !elsewhere;
+        welcome.welcome.shares = i >= 2;
         assert_int_equal(bench_feed(f, links[i], welcome), 0);
         assert_int_equal(count_apart(f), i == 0); /* of that host, once */
     }

@@ -117,6 +117,46 @@ static void a_file_that_holds_no_key_is_refused(void **state) {
     error_clear();
 }
 
+/* What comes through a pipe whose other end closes after it. Returns what was left unread. */
+static ssize_t receive(const char *text, int expected, struct key *key) {
+    int ends[2];
+    char left[80];
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(write(ends[1], text, strlen(text)), strlen(text));
+    close(ends[1]);
+    assert_int_equal(key_receive(ends[0], 1000, key), expected);
+    error_clear();
+    ssize_t length = read(ends[0], left, sizeof left);
+    close(ends[0]);
+    return length;
+}
+
+static void a_key_comes_through_a_pipe_and_nothing_after_it_is_read(void **state) {
+    (void)state;
+    struct key key, read;
+    char text[KEY_TEXT_BYTES + 1], more[80];
+    int ends[2];
+    snprintf(more, sizeof more, "%s\n", digits);
+    write_file("key", more, 0600);
+    assert_int_equal(key_read(inside("key"), &read), 0);
+    assert_int_equal(receive(digits, 0, &key), 0);
+    assert_memory_equal(&key, &read, sizeof key);
+    strcat(more, "next");
+    assert_int_equal(receive(more, 0, &key), 4);
+    assert_memory_equal(&key, &read, sizeof key);
+    key_text(&key, text);
+    assert_int_equal(receive(text, 0, &read), 0);
+    assert_memory_equal(&key, &read, sizeof key);
+    assert_int_equal(receive("", ERROR_UNAVAILABLE, &key), 0);
+    assert_int_equal(receive("0123456789\nabc", ERROR_DATA, &key), 0);
+    assert_int_equal(receive("0123456789", ERROR_DATA, &key), 0);
+    assert_int_equal(pipe(ends), 0);
+    assert_int_equal(key_receive(ends[0], 20, &key), ERROR_UNAVAILABLE);
+    assert_non_null(strstr(error_text(), "no key came within"));
+    close(ends[0]);
+    close(ends[1]);
+}
+
 SUITE(key) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(processes_that_make_it_together_get_the_same_key,
@@ -125,6 +165,8 @@ SUITE(key) {
                                         remove_folder),
         cmocka_unit_test_setup_teardown(a_key_that_others_may_read_is_refused, make_folder,
                                         remove_folder),
+        cmocka_unit_test_setup_teardown(a_key_comes_through_a_pipe_and_nothing_after_it_is_read,
+                                        make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_file_that_holds_no_key_is_refused, make_folder,
                                         remove_folder),
     };
