@@ -198,7 +198,7 @@ static void show_derived(const struct go_live *live, const struct derivation *de
                (long long)derivation->from, words);
         if (json_array_size(all) == 1)
             printf(": %.6g", json_number_value(json_array_get(all, 0)));
-        const char *before = "; on the holdout";
+        const char *before = "\non the holdout:";
         for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
             if (!json_is_number(json_object_get(holdout, figures[i])))
                 continue;

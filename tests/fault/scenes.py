@@ -192,7 +192,7 @@ SCENES = [
 
 # Who may come to the failpoints that begin so; of messages their own table says it.
 ROLES = {
-    'coordinator': ('epoch_', 'file_', 'folder_', 'launch_', 'lock_', 'model_', 'name_', 'pack_',
+    'coordinator': ('derived_', 'epoch_', 'file_', 'folder_', 'launch_', 'lock_', 'model_', 'name_', 'pack_',
                     'prune_', 'publish_', 'refine', 'run_', 'score', 'single_', 'start_', 'state_',
                     'store_', 'sweep_'),
     'shard': ('checkpoint_', 'covariance_', 'device_', 'factor_', 'fence_', 'file_', 'folder_',
@@ -203,9 +203,10 @@ LETTERS = {'C': 'coordinator', 'S': 'shard', 'R': 'replica'}
 
 # Walked elsewhere: only retrain comes to the first (test_retrain.py), only prune to the second
 # (test_prune.py), only workers that someone else started under the name of a host to the third
-# (test_loop.py), only replicas with scratch to the fourth (test_scratch.py).
+# (test_loop.py), only replicas with scratch to the fourth (test_scratch.py), only `publish` with
+# another threshold to the last two (test_derive.py).
 WALKED_ELSEWHERE = {'coordinator.model_remove', 'coordinator.prune_remove', 'coordinator.name_lookup',
-                    'replica.scratch_write'}
+                    'replica.scratch_write', 'coordinator.derived_model', 'coordinator.derived_run'}
 
 # Visited as a rule: a coordinator that was replaced is told so by a worker, unless its own look at the
 # lock file comes first. test_host.c holds that a worker tells it.

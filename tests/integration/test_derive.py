@@ -91,7 +91,7 @@ def the_record_says_how_the_model_came_about_and_a_rollback_goes_back(folder):
         folder / 'job.state'
     train(job)
     made = publish('1', state, '--set', 'threshold=0.2', '--tag', 'wide')
-    assert made.status == 0 and 'run 2 is the model of run 1 with threshold = 0.2: 0.2; on the holdout accuracy' \
+    assert made.status == 0 and 'run 2 is the model of run 1 with threshold = 0.2: 0.2\non the holdout: accuracy' \
         in made.stdout, made
     assert 'the model of run 2 is live, in place of run 1' in made.stdout and 'job file' in made.stderr, made
     first, second = listed(state)
