@@ -56,6 +56,51 @@ print(summary(fit))
 
 
 @test
+def weights_and_offsets_are_columns_or_numbers_as_in_glm(folder):
+    in_r(folder, '''
+d$shift <- d$z / 3
+other <- glm(visits ~ x + offset(shift), poisson(), d, weights = w, control = list(epsilon = 1e-14, maxit = 99))
+v <- d$w
+fits <- list(dml_train(visits ~ x + offset(shift), d, weights = w, objective = "poisson", l2 = 0, summary = "model"),
+             dml_train(visits ~ x, d, weights = v, offset = shift, objective = "poisson", l2 = 0, summary = "model"),
+             dml_train(visits ~ x, d, weights = "w", offset = "shift", objective = "poisson", l2 = 0, summary = "model"),
+             dml_train("visits", d[c("x", "w", "visits")], weights = w, offset = d$shift, objective = "poisson", l2 = 0,
+                       summary = "model"))
+for (fit in fits) near(coef(fit)[names(coef(other))], coef(other), 1e-8)
+near(predict(fits[[1]], d[1:9, ]), predict(other, d[1:9, ], type = "response"), 1e-8)
+fit <- dml_train(bought ~ x + z, d, l2 = 0, summary = "model")
+other <- glm(bought ~ x + z, binomial(), d)
+stopifnot(nobs(fit) == nobs(other), all.equal(AIC(fit), AIC(other)), all.equal(c(logLik(fit)), c(logLik(other))))
+''')
+
+
+@test
+def a_saved_object_predicts_in_another_session(folder):
+    in_r(folder, '''
+fit <- dml_train(bought ~ x + town, d, l2 = 1e-3, holdout = 0.2, summary = "model")
+stopifnot(fit$figures$holdout$examples > 0, any(grepl("^holdout: examples .*, loss .*, auc", capture.output(print(fit)))))
+saveRDS(list(fit, predict(fit, d), summary(fit)$coefficients), "fit.rds")
+''')
+    in_r(folder, '''
+kept <- readRDS("fit.rds")
+stopifnot(!dir.exists(kept[[1]]$model), identical(predict(kept[[1]], d), kept[[2]]))
+stopifnot(identical(summary(kept[[1]])$coefficients, kept[[3]]), length(coef(kept[[1]])) > 2)
+kept[[1]]$files <- NULL
+kept[[1]]$result$model_sha256 <- "gone"
+refused("which is not there", predict(kept[[1]], d))
+''')
+
+
+@test
+def the_estimates_of_classes_are_named(folder):
+    in_r(folder, '''
+d$grade <- sample(c("a", "b", "c"), n, TRUE)
+fit <- dml_train(grade ~ x, d, objective = "softmax", l2 = 0, summary = "model")
+stopifnot(identical(rownames(summary(fit)$coefficients), paste(rep(c("a", "b", "c"), each = 2), c("(Intercept)", "x"), sep = ":")))
+''')
+
+
+@test
 def tables_with_texts_and_missing_cells_are_trained_on_as_they_are(folder):
     in_r(folder, '''
 fit <- dml_train("bought", d[c("x", "town", "w", "bought")], weights = "w", l2 = 1e-3, state = "kept.state")
@@ -71,8 +116,16 @@ stopifnot(nrow(shares) == 5, "Rome" %in% colnames(shares))
 def what_is_wrong_is_an_error_that_says_what_to_do(folder):
     in_r(folder, '''
 refused("no column is named `gone`", dml_train(gone ~ x, d))
-refused("the key `cross`", dml_train(bought ~ x * z, d))
-refused("there is no such key", dml_train(bought ~ x, d, l9 = 1))
+refused('the key `cross`, as cross = "x*z"', dml_train(bought ~ x * z, d))
+refused("make a column of it in the data", dml_train(bought ~ log(z), d))
+refused("the columns are x, z, town", dml_train(bought ~ xx, d))
+refused("no column is named `Bought`, the label; the columns are x", dml_train("Bought", d))
+refused("`weights` must be a column", dml_train(bought ~ x, d, weights = 1:3))
+refused("the formula has an offset", dml_train(bought ~ x + offset(z), d, offset = w))
+refused("give newdata", predict(dml_train(bought ~ x, d)))
+refused('Error: newdata.csv:1: the column "x" is missing', tryCatch(predict(dml_train(bought ~ x, d), d["z"]),
+        error = function(error) stop("Error: ", conditionMessage(error))))
+stopifnot(startsWith(tryCatch(dml_train(bought ~ x, d, l9 = 1), error = conditionMessage), "key `l9`: there is no such key"))
 refused("status 65", dml_train(price ~ x, d, objective = "poisson"))
 warned <- FALSE
 withCallingHandlers(dml_train(bought ~ x + z, d, max_steps = 1), warning = function(w) { warned <<- TRUE; invokeRestart("muffleWarning") })
