@@ -1,5 +1,6 @@
 # Jobs on several machines, which are network namespaces with ssh: needs root, else it is skipped.
-HOSTS_TESTS = tests/hosts/test_hosts.py tests/hosts/test_machines.py tests/hosts/test_outages.py
+HOSTS_TESTS = tests/hosts/test_hosts.py tests/hosts/test_machines.py tests/hosts/test_outages.py \
+	tests/hosts/test_apart.py
 TESTS += $(HOSTS_TESTS)
 EXTRA_DIST += $(HOSTS_TESTS) \
 	tests/hosts/README.md \

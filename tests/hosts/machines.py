@@ -5,6 +5,8 @@ A machine is a process (its init, an ssh server) in namespaces of its own. When 
 the kernel ends all others of the machine and removes its network and its mounts; and it ends when
 the test does, however that ends. So nothing is left to be removed, and several tests may use the
 same names and addresses at once.
+
+Machines may also be apart: then the first alone has the folder, and each has a disk of its own.
 """
 
 import contextlib
@@ -27,6 +29,8 @@ PROGRAMS = {'ip': 'iproute2', 'iptables': 'iptables', 'sshd': 'openssh-server',
 PLACE = pathlib.Path('/run/dml')  # the folder of all machines that has these two
 BIN = PLACE / 'bin'
 SHARED = PLACE / 'shared'
+DISK = pathlib.Path('/var/tmp')  # of a machine that is apart: gone with its power
+DISK_SIZE = '16m'
 SUBNET = '10.77.0'
 STORAGE = 254  # the last number of the address of the machine that has the shared folder
 
@@ -56,6 +60,8 @@ mkdir -p /run/sshd /run/dml/bin /run/dml/shared
 mount --bind "$BUILD" /run/dml/bin
 [ -z "$FOLDER" ] || mount --bind "$FOLDER" /run/dml/shared
 for name in hosts shadow ssh; do mount --bind "$ETC/$name" /etc/$name; done
+[ -z "$DISK" ] || mount -t tmpfs -o "size=$DISK_SIZE" none "$DISK"
+[ -z "$DISK" ] || mount -t tmpfs none "$HIDDEN"
 for folder in /tmp /dev/shm "$HOME"; do mount -t tmpfs none "$folder"; done
 ip link set lo up
 exec "$SSHD" -D -e -f /etc/ssh/sshd_config
@@ -118,15 +124,18 @@ class Machine:
     # ---- power ----
 
     def power_on(self):
-        """Returns once its ssh server listens and it has the shared folder."""
+        """Returns once its ssh server listens and it has the shared folder, if it is to have it."""
         network = self.network
         bound = self.number == STORAGE or not network.remote_storage
+        sees = bound and (not network.apart or self is network.machines[0])
         self.unshare = subprocess.Popen(
             ['setpriv', '--pdeathsig', 'KILL', 'unshare', '--net', '--uts', '--mount', '--pid',
              '--ipc', '--fork', '--kill-child', '--mount-proc', 'sh', '-c', BOOT, 'boot', self.name],
             stdin=subprocess.DEVNULL, stdout=network.log, stderr=network.log,
             env={**os.environ, 'BUILD': str(BUILD), 'ETC': str(network.etc), 'HOME': home(),
-                 'FOLDER': str(network.shared) if bound else '', 'SSHD': shutil.which('sshd')})
+                 'FOLDER': str(network.shared) if sees else '', 'SSHD': shutil.which('sshd'),
+                 'DISK': str(DISK) if network.apart else '', 'DISK_SIZE': DISK_SIZE,
+                 'HIDDEN': str(network.folder)})
         self.init = wait_for(self.first_process, f'{self} has a process')
         self.namespace = os.readlink(f'/proc/{self.init}/ns/pid')
         self.plug_in()
@@ -234,6 +243,24 @@ class Machine:
         for process in self.started:
             process.signal(signal.SIGCONT)
 
+    # ---- its disk, if it is apart ----
+
+    def files(self):
+        """All that is on its disk."""
+        return [path for path in pathlib.Path(f'/proc/{self.init}/root{DISK}').rglob('*')
+                if path.is_file()]
+
+    def fill_disk(self):
+        """No byte is left on it; what is there can be read."""
+        with open(f'/proc/{self.init}/root{DISK}/filler', 'wb', buffering=0) as file:
+            with contextlib.suppress(OSError):
+                while file.write(bytes(4096)):
+                    pass
+
+    def drain_disk(self):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(f'/proc/{self.init}/root{DISK}/filler')
+
     # ---- faults of its link ----
 
     def cut(self, direction='both', peers=()):
@@ -271,11 +298,12 @@ class Machine:
 class Network:
     """Machines h1, h2, … and the storage, which is on as long as the network is. What is in
     `shared`, all find in SHARED. With `remote_storage` they reach it over the network, else as if
-    the file server never failed. `environment` is that of all that is started by ssh."""
+    the file server never failed. If they are `apart`, only h1 has it, whose power it survives.
+    `environment` is that of all that is started by ssh."""
 
-    def __init__(self, count=4, remote_storage=False, environment=None):
+    def __init__(self, count=4, remote_storage=False, environment=None, apart=False):
         check_possible()
-        self.remote_storage = remote_storage
+        self.remote_storage, self.apart = remote_storage, apart
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='dml-hosts-'))
         self.shared, self.etc = self.folder / 'shared', self.folder / 'etc'
         self.log = open(self.folder / 'log', 'w+')

@@ -57,6 +57,26 @@ def a_machine_has_a_name_processes_and_files_of_its_own(folder):
 
 
 @test
+def a_machine_that_is_apart_sees_nothing_of_the_others(folder):
+    with Network(2, apart=True) as network:
+        (network.shared / 'file').write_text('of one')
+        h1, h2 = network.machines
+        h1.run('sh', '-c', 'echo mine >/var/tmp/private')
+        assert h1.run('cat', SHARED / 'file') == 'of one'
+        places = SHARED, '/var/tmp', network.folder
+        assert not [place for place in places if h2.run('sh', '-c', f'ls {place} || true')]
+        assert 'dml-shard' in h2.run(BIN / 'dml-shard', '--version')
+        h1.fill_disk()
+        assert h1.start('sh', '-c', 'echo more >/var/tmp/more').wait().status != 0
+        h1.drain_disk()
+        h1.run('sh', '-c', 'echo more >/var/tmp/more')
+        assert len(h1.files()) == 2 and not h2.files()
+        h1.power_off()
+        h1.power_on()
+        assert not h1.files() and h1.run('cat', SHARED / 'file') == 'of one'
+
+
+@test
 def a_fault_of_a_link_is_what_its_name_says(folder):
     with Network(3) as network:
         h1, h2, h3 = network.machines
