@@ -8,6 +8,7 @@ EXTRA_DIST += $(HOSTS_TESTS) \
 	tests/hosts/machines.py \
 	tests/hosts/runs.py \
 	tests/hosts/schedules.py \
+	tests/hosts/seeds.py \
 	tests/hosts/test_long.py
 
 # make check-hosts SEEDS=1-200
