@@ -2,7 +2,7 @@ EXAMPLES = examples/README.md examples/wdbc.conf examples/wdbc.csv examples/netw
 	examples/nightly.conf examples/nightly.crontab \
 	examples/dml-retrain.service examples/dml-retrain.timer \
 	examples/Containerfile examples/openlineage.py examples/mlflow_run.py \
-	examples/service.py examples/train.sbatch
+	examples/intro.ipynb examples/service.py examples/train.sbatch
 EXTRA_DIST += $(EXAMPLES)
 examplesdir = $(docdir)/examples
 examples_DATA = $(EXAMPLES)

@@ -21,6 +21,7 @@ process, open its path again.
 """
 
 from dml._follow import follow
+from dml._live import Comparison, compare, jobs, publish, rollback
 from dml._model import Error, Explanation, Model, UnseenWarning, open, version
 from dml._programs import JobError, Stopped
 from dml._run import Run
@@ -30,8 +31,9 @@ ESTIMATORS = ('LogisticRegression', 'LogisticRegressionCV', 'OrdinalClassifier',
               'LinearRegression', 'Ridge', 'RidgeCV', 'Lasso', 'LassoCV', 'ElasticNet', 'PoissonRegressor',
               'GammaRegressor', 'TweedieRegressor', 'HuberRegressor', 'QuantileRegressor')
 
-__all__ = [*ESTIMATORS, 'ConvergenceWarning', 'Error', 'Explanation', 'JobError', 'Model', 'Run', 'Stopped',
-           'TrainingWarning', 'UnseenWarning', 'follow', 'open', 'resume', 'train', 'version']
+__all__ = [*ESTIMATORS, 'Comparison', 'ConvergenceWarning', 'Error', 'Explanation', 'JobError', 'Model', 'Run',
+           'Stopped', 'TrainingWarning', 'UnseenWarning', 'compare', 'follow', 'jobs', 'open', 'publish', 'resume',
+           'rollback', 'train', 'version']
 
 
 __version__ = version

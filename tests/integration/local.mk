@@ -79,6 +79,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_figures.py \
 	tests/integration/test_library.py \
 	tests/integration/test_python.py \
+	tests/integration/test_notebook.py \
 	tests/integration/test_training.py \
 	tests/integration/test_service.py \
 	tests/integration/test_r.py \
