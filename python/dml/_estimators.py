@@ -6,6 +6,7 @@ it is there too, and counts if it is given: LogisticRegression(C=1) minimises wh
 A DataFrame with texts, categories, dates or missing cells is trained on as the table that it is: its columns need not
 be encoded before. Other data is an array or a sparse matrix of numbers."""
 
+import inspect
 import os
 import pathlib
 import shutil
@@ -244,17 +245,13 @@ class Regressor(RegressorMixin, Estimator):
 class LogisticRegression(Classifier):
     """Logistic regression of two classes, and softmax regression of more.
 
-    Parameters
-    ----------
-    l2, l1 : float or 'auto'
-        The penalty l2/2‖w‖² + l1‖w‖₁ beside the mean loss; `auto` is 1 over the sum of the rows' weights.
-    intercept, standardise, max_steps, gradient_tolerance
-        As in dml.conf(5).
-    class_weight : dict or 'balanced', optional
-    keys : dict, optional
-        Any other keys of dml.conf(5), such as {'csv': {'text': 'title'}, 'threads': 1}.
-    C, l1_ratio, fit_intercept, max_iter, tol : optional
-        As in scikit-learn.
+    Examples
+    --------
+    >>> rows = [[i % 5, i % 3] for i in range(30)]
+    >>> labels = ['high' if i % 5 > 2 else 'low' for i in range(30)]
+    >>> estimator = dml.LogisticRegression().fit(rows, labels)
+    >>> estimator.predict([[4, 0], [0, 2]])
+    array(['high', 'low'], dtype='<U4')
     """
 
     def __init__(self, l2='auto', l1=0.0, *, intercept=True, standardise=False, class_weight=None, max_steps=1000,
@@ -273,17 +270,7 @@ class LogisticRegression(Classifier):
 class LogisticRegressionCV(LogisticRegression):
     """Logistic regression whose penalty is chosen by cross-validation over a path.
 
-    Parameters
-    ----------
-    l2 : int or list of float
-        The values to choose from, or how many, from 1e4 to 1e-4 over the sum of the rows' weights.
-    folds : int
-    choose, choose_by : str
-        As in dml.conf(5).
-    Cs, cv : optional
-        As in scikit-learn.
-
-    The others are those of LogisticRegression. `l2_` and `C_` are what was chosen.
+    `l2_` and `C_` are what was chosen.
     """
 
     def __init__(self, l2=10, l1=0.0, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False,
@@ -312,8 +299,8 @@ class LogisticRegressionCV(LogisticRegression):
 class OrdinalClassifier(Classifier):
     """Proportional odds of ordered classes, whose order is that of their values.
 
-    Parameters are those of LogisticRegression. `coef_` has one row, and `intercept_` that of being in each class
-    except the first, or a higher one."""
+    `coef_` has one row, and `intercept_` that of being in each class except the first, or a higher one.
+    """
 
     def __init__(self, l2='auto', l1=0.0, *, standardise=False, class_weight=None, max_steps=1000,
                  gradient_tolerance=1e-10, keys=None, max_iter=None, tol=None):
@@ -358,25 +345,7 @@ class Network:
 
 
 class MLPClassifier(Network, Classifier):
-    """A network with hidden layers, by L-BFGS on all rows or after epochs of minibatches.
-
-    Parameters
-    ----------
-    layers : int or sequence of int
-        The units of each hidden layer.
-    activation : 'tanh', 'relu' or 'gelu'
-    l2 : float
-    start : 'zero' or 'downpour', optional
-        Epochs of minibatches come before L-BFGS.
-    holdout : float or None
-        The share of the rows on which the loss is watched.
-    early_stopping : int or 'off'
-        With a holdout: training ends when that loss has not improved for so many steps.
-    random_state : int or RandomState, optional
-        The seed of the random weights from which training starts.
-    hidden_layer_sizes, alpha, max_iter, tol : optional
-        As in scikit-learn.
-    """
+    """A network with hidden layers, by L-BFGS on all rows or after epochs of minibatches."""
 
     def __init__(self, layers=(100,), *, activation='tanh', l2=1e-4, start=None, holdout=None, early_stopping='off',
                  class_weight=None, max_steps=1000, gradient_tolerance=None, random_state=None, keys=None,
@@ -388,8 +357,7 @@ class MLPClassifier(Network, Classifier):
 
 
 class MLPRegressor(Network, Regressor):
-    """A network with hidden layers for values. Parameters are those of MLPClassifier except `class_weight`. `loss` is
-    squared, huber, poisson, gamma, tweedie or quantile."""
+    """A network with hidden layers for values."""
 
     def __init__(self, layers=(100,), *, activation='tanh', loss='squared', l2=1e-4, start=None, holdout=None,
                  early_stopping='off', max_steps=1000, gradient_tolerance=None, random_state=None, keys=None,
@@ -416,7 +384,15 @@ class LinearModel(Regressor):
 
 
 class LinearRegression(LinearModel):
-    """Least squares without a penalty, or with one, as l2/2‖w‖² + l1‖w‖₁ beside half the mean square."""
+    """Least squares without a penalty, or with one, as l2/2‖w‖² + l1‖w‖₁ beside half the mean square.
+
+    Examples
+    --------
+    >>> rows = [[float(i), i % 3] for i in range(12)]
+    >>> estimator = dml.LinearRegression().fit(rows, [2 * i - i % 3 + 1 for i in range(12)])
+    >>> estimator.coef_.round(6), round(estimator.intercept_, 6)
+    (array([ 2., -1.]), 1.0)
+    """
 
     def __init__(self, l2=0.0, l1=0.0, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10,
                  keys=None, fit_intercept=None, max_iter=None, tol=None):
@@ -426,14 +402,14 @@ class LinearRegression(LinearModel):
 
 
 class Ridge(LinearModel):
-    """Least squares with l2. `alpha` is that of scikit-learn: l2 times the sum of the rows' weights."""
+    """Least squares with the penalty l2."""
 
     def job(self, total):
         return {'objective': 'squared', 'l2': self.l2 if self.alpha is None else self.alpha / total, 'l1': self.l1}
 
 
 class Lasso(LinearModel):
-    """Least squares with l1, which `alpha` is another name of."""
+    """Least squares with the penalty l1."""
 
     def __init__(self, l1=1.0, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10,
                  keys=None, alpha=None, fit_intercept=None, max_iter=None, tol=None):
@@ -446,7 +422,7 @@ class Lasso(LinearModel):
 
 
 class ElasticNet(LinearModel):
-    """Least squares with l1 and l2: `alpha` and `l1_ratio` are those of scikit-learn."""
+    """Least squares with l1 and l2."""
 
     def __init__(self, l2=0.5, l1=0.5, *, intercept=True, standardise=False, max_steps=1000, gradient_tolerance=1e-10,
                  keys=None, alpha=None, l1_ratio=None, fit_intercept=None, max_iter=None, tol=None):
@@ -482,8 +458,10 @@ class Path:
 
 
 class RidgeCV(Path, Regressor):
-    """Ridge with the l2 that is best over folds. `l2` has the values, or how many; `alphas` and `cv` are those of
-    scikit-learn. `l2_` and `alpha_` are what was chosen."""
+    """Ridge with the l2 that is best over folds.
+
+    `l2_` and `alpha_` are what was chosen.
+    """
 
     def __init__(self, l2=10, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False,
                  max_steps=1000, gradient_tolerance=1e-10, keys=None, alphas=None, cv=None, fit_intercept=None,
@@ -497,8 +475,10 @@ class RidgeCV(Path, Regressor):
 
 
 class LassoCV(Path, Regressor):
-    """Lasso with the l1 that is best over folds. `l1` has the values, or how many; `alphas` and `cv` are those of
-    scikit-learn. `l1_` and `alpha_` are what was chosen."""
+    """Lasso with the l1 that is best over folds.
+
+    `l1_` and `alpha_` are what was chosen.
+    """
 
     chosen, scale_ = 'l1', 1.0
 
@@ -512,7 +492,7 @@ class LassoCV(Path, Regressor):
 
 
 class PoissonRegressor(LinearModel):
-    """Counts with the logarithm as link. `l2` is scikit-learn's `alpha`. fit() takes an exposure."""
+    """Counts with the logarithm as link. fit() takes an exposure."""
 
     objective = 'poisson'
     power = 1.0
@@ -528,15 +508,14 @@ class PoissonRegressor(LinearModel):
 
 
 class GammaRegressor(PoissonRegressor):
-    """Values above 0 with the logarithm as link. `l2` is scikit-learn's `alpha`."""
+    """Values above 0 with the logarithm as link."""
 
     objective = 'gamma'
     power = 2.0
 
 
 class TweedieRegressor(PoissonRegressor):
-    """The distributions of Tweedie with the logarithm as link, of `power` from 1, Poisson, to 2, gamma; 0 is least
-    squares with the identity."""
+    """The distributions of Tweedie with the logarithm as link; `power` 0 is least squares with the identity."""
 
     def __init__(self, power=1.5, l2='auto', l1=0.0, *, intercept=True, standardise=False, max_steps=1000,
                  gradient_tolerance=1e-10, keys=None, alpha=None, fit_intercept=None, max_iter=None, tol=None):
@@ -549,8 +528,10 @@ class TweedieRegressor(PoissonRegressor):
 
 
 class HuberRegressor(LinearModel):
-    """Regression that outliers hardly move. The loss is linear from the residual `delta` on, which `auto` takes from
-    the values; scikit-learn's `epsilon` is in units of a deviation that it estimates along, and is another thing."""
+    """Regression that outliers hardly move.
+
+    scikit-learn's `epsilon` is in units of a deviation that it estimates along, and is another thing than `delta`.
+    """
 
     def __init__(self, delta='auto', l2='auto', l1=0.0, *, intercept=True, standardise=False, max_steps=1000,
                  gradient_tolerance=1e-10, keys=None, fit_intercept=None, max_iter=None, tol=None):
@@ -563,8 +544,7 @@ class HuberRegressor(LinearModel):
 
 
 class QuantileRegressor(LinearModel):
-    """The quantile `tau` of the values; `quantile` is scikit-learn's name of it, and `alpha` that of l1. The loss is
-    smoothed near 0, by `epsilon`."""
+    """The quantile `tau` of the values, by a pinball loss that is smoothed near 0."""
 
     def __init__(self, tau=0.5, l2=0.0, l1=0.0, *, epsilon='auto', intercept=True, standardise=False, max_steps=1000,
                  gradient_tolerance=1e-10, keys=None, quantile=None, alpha=None, fit_intercept=None, max_iter=None,
@@ -584,5 +564,57 @@ class QuantileRegressor(LinearModel):
 ALL = (LogisticRegression, LogisticRegressionCV, OrdinalClassifier, MLPClassifier, MLPRegressor, LinearRegression,
        Ridge, RidgeCV, Lasso, LassoCV, ElasticNet, PoissonRegressor, GammaRegressor, TweedieRegressor, HuberRegressor,
        QuantileRegressor)
+
+# ---- what parameters mean: each class documents those that it has ----
+
+PARAMETERS = {
+    'l2': ("float or 'auto'", 'The penalty l2/2‖w‖² beside the mean loss; `auto` is 1 over the sum of the weights of rows.'),
+    'l1': ('float', 'The penalty l1‖w‖₁ beside the mean loss.'),
+    'intercept': ('bool', 'Whether the model has an intercept.'),
+    'standardise': ('bool', 'As in dml.conf(5).'),
+    'class_weight': ("dict or 'balanced', optional", 'Weights of classes, which multiply those of rows.'),
+    'max_steps': ('int', 'So many steps at the most.'),
+    'gradient_tolerance': ('float', 'As in dml.conf(5).'),
+    'keys': ('dict, optional', "Any other keys of dml.conf(5), such as {'csv': {'text': 'title'}, 'threads': 1}."),
+    'folds': ('int', 'The number of folds.'),
+    'choose': ('str', 'As in dml.conf(5).'),
+    'choose_by': ('str, optional', 'As in dml.conf(5).'),
+    'layers': ('int or sequence of int', 'The units of each hidden layer.'),
+    'activation': ("'tanh', 'relu' or 'gelu'", 'The activation function of the hidden layers.'),
+    'loss': ('str', 'squared, huber, poisson, gamma, tweedie or quantile.'),
+    'start': ("'zero' or 'downpour', optional", 'With downpour, epochs of minibatches come before L-BFGS.'),
+    'holdout': ('float, optional', 'The share of the rows on which the loss is watched.'),
+    'early_stopping': ("int or 'off'", 'Training ends when the loss of the holdout has not improved for so many steps.'),
+    'random_state': ('int or RandomState, optional', 'The seed of the random weights from which training starts.'),
+    'power': ('float', 'From 1, Poisson, to 2, gamma; or 0.'),
+    'delta': ("float or 'auto'", 'From this residual on the loss is linear; `auto` takes it from the values.'),
+    'tau': ('float', 'The quantile.'),
+    'epsilon': ("float or 'auto'", 'The loss is smoothed up to this residual.'),
+    'C': ('float, optional', "scikit-learn's name of 1 over l2 times the sum of the weights of rows."),
+    'alpha': ('float, optional', "scikit-learn's penalty, in its units."),
+    'l1_ratio': ('float, optional', 'The share of l1 in `alpha` or 1/C, as in scikit-learn.'),
+    'fit_intercept': ('bool, optional', "scikit-learn's name of `intercept`."),
+    'max_iter': ('int, optional', "scikit-learn's name of `max_steps`."),
+    'tol': ('float, optional', "scikit-learn's name of `gradient_tolerance`."),
+    'Cs': ('int or list of float, optional', 'As in scikit-learn.'),
+    'alphas': ('int or list of float, optional', 'As in scikit-learn.'),
+    'cv': ('int, optional', "scikit-learn's name of `folds`."),
+    'hidden_layer_sizes': ('int or sequence of int, optional', "scikit-learn's name of `layers`."),
+    'quantile': ('float, optional', "scikit-learn's name of `tau`."),
+}
+VALUES = 'int or list of float', 'The values to choose from, or how many.'
+CHOSEN = {'LogisticRegressionCV': {'l2': VALUES}, 'RidgeCV': {'l2': VALUES}, 'LassoCV': {'l1': VALUES}}
+
+
+def documented(kind):
+    """The docstring of a class, with its parameters between what it is and its examples."""
+    own = inspect.cleandoc(kind.__doc__)
+    about, *examples = own.split('\nExamples\n')
+    chosen = {**PARAMETERS, **CHOSEN.get(kind.__name__, {})}
+    lines = [f'{name} : {chosen[name][0]}\n    {chosen[name][1]}' for name in list(inspect.signature(kind).parameters)]
+    return '\n'.join([about.rstrip(), '', 'Parameters', '----------', *lines,
+                      *(f'\nExamples\n{part}' for part in examples)])
+
+
 for kind in ALL:
-    kind.__module__ = 'dml'
+    kind.__module__, kind.__doc__ = 'dml', documented(kind)

@@ -10,6 +10,18 @@ import weakref
 from dml import _model
 
 
+followers = weakref.WeakSet()
+
+
+def renew_locks():
+    """In a process that was forked: another thread of its parent may have held a lock."""
+    for follower in list(followers):
+        follower.lock = threading.Lock()
+
+
+os.register_at_fork(after_in_child=renew_locks)
+
+
 class Follower:
     """A model that is replaced when another one goes live; see follow(). It has the methods of Model.
 
@@ -20,13 +32,8 @@ class Follower:
         self.path, self.missing_columns = os.path.abspath(os.fsdecode(path)), missing_columns
         self.link = os.path.join(self.path, 'models', 'current')
         self.lock, self.refused = threading.Lock(), None
-        this = weakref.ref(self)
-        os.register_at_fork(after_in_child=lambda: this() and this()._new_lock())
         self.live, self.opened = self._open()
-
-    def _new_lock(self):
-        """Another thread of the parent may have held the lock."""
-        self.lock = threading.Lock()
+        followers.add(self)
 
     def _open(self):
         """The name of the live model, and the model. One that is replaced while it is opened is opened again."""
@@ -65,8 +72,30 @@ class Follower:
 
 
 def follow(path: str, missing_columns: bool = False) -> Follower:
-    """Opens the live model of a state folder, and another one as soon as it goes live, by publish, rollback or
-    retrain. Looking costs a microsecond a call."""
+    """Open the live model of a state folder, and another one as soon as it goes live.
+
+    A model goes live by publish, rollback or retrain. Looking costs a microsecond a call.
+
+    Parameters
+    ----------
+    path : path
+        The state folder.
+    missing_columns : bool
+        As of dml.open().
+
+    Returns
+    -------
+    Follower
+        It has the methods of Model.
+
+    Examples
+    --------
+    >>> rows = [{'size': i % 5, 'bought': i % 5 > 2} for i in range(30)]
+    >>> run = dml.train(rows, 'bought', l2=0.01, state='shop.state')
+    >>> live = dml.follow('shop.state')
+    >>> live.predict([{'size': 4}])
+    ['true']
+    """
     if not os.path.islink(os.path.join(path, 'models', 'current')):
         raise _model.Error(f'{os.fsdecode(path)} has no live model: dml-coordinator publish makes one live', -69)
     return Follower(path, missing_columns)

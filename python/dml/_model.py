@@ -38,16 +38,27 @@ class Error(Exception):
 
 
 class Explanation(collections.namedtuple('Explanation', 'contributions base columns')):
-    """What Model.explain() answers; dml-model(3) says what contributions are.
+    """What Model.explain() returns; dml-model(3) says what contributions are.
 
-    columns: the names of the columns that contribute.
-    base: the margin of a row that has the training means; a list, one a class, where rows have several margins.
-    contributions: rows × columns, or rows × margins × columns where rows have several: lists, or an array where
-    an array, a frame or a table was given. The base, a row's contributions and its offset add up to its margin."""
+    Parameters
+    ----------
+    contributions : lists or array
+        Rows × columns, or rows × margins × columns where rows have several margins: an array where an array, a frame
+        or a table was given. The base, a row's contributions and its offset add up to its margin.
+    base : float or list of float
+        The margin of a row that has the training means; a list, one a class, where rows have several margins.
+    columns : list of str
+        The names of the columns that contribute.
+    """
 
     def frame(self, margin=None):
-        """The contributions as a DataFrame of pandas, a row for each row and a column for each column. `margin`
-        is the place of one of several margins."""
+        """Return the contributions as a DataFrame of pandas, with a row for each row and a column for each column.
+
+        Parameters
+        ----------
+        margin : int, optional
+            The place of one of several margins.
+        """
         import pandas
         if isinstance(self.base, float) != (margin is None):
             raise ValueError('rows have one margin: leave `margin` out' if isinstance(self.base, float) else
@@ -200,8 +211,10 @@ class Model:
         self.close()
 
     def close(self) -> None:
-        """Unmaps the model, as soon as no thread scores with it any more: calls of others that have begun
-        end first, and later ones are refused."""
+        """Unmap the model, as soon as no thread scores with it any more.
+
+        Calls of others that have begun end first, and later ones are refused.
+        """
         self.users.close()
         self.handle, self.local = None, threading.local()
 
@@ -231,11 +244,33 @@ class Model:
     # ---- scores ----
 
     def predict(self, rows: Any, columns: Any = None, offsets: Any = None, exposures: Any = None) -> Any:
-        """The label of each row by the model's threshold, a list of labels where rows have several;
-        or the value that is predicted.
+        """Predict the label of each row by the model's threshold, or its value.
 
-        `columns` names the columns of rows that are lists or arrays: by default those of
-        describe()['columns'], or the features 1, 2, … of a model that is not of a table."""
+        Parameters
+        ----------
+        rows : list of dicts or lists, DataFrame, table, array or sparse matrix
+            As dml.train() takes them, without labels.
+        columns : sequence of str, optional
+            The names of the columns of rows that are lists or arrays: by default those of describe()['columns'], or
+            the features 1, 2, … of a model that is not of a table.
+        offsets, exposures : sequences of numbers, optional
+            A number for each row, of models that were trained with them.
+
+        Returns
+        -------
+        list or array
+            An array where an array, a frame, a table or a matrix was given. Where rows have several labels, a list of
+            them each.
+
+        Examples
+        --------
+        >>> rows = [{'size': i % 5, 'bought': i % 5 > 2} for i in range(30)]
+        >>> model = dml.train(rows, 'bought', l2=0.01).model
+        >>> model.predict([{'size': 4}, {'size': 0}])
+        ['true', 'false']
+        >>> model.predict([[4], [0]], columns=['size'])
+        ['true', 'false']
+        """
         width = self.described['labels']
         if not width:
             return self.predict_values(rows, columns, offsets, exposures)
@@ -248,26 +283,94 @@ class Model:
         return numpy.array(labels) if numpy else labels
 
     def predict_proba(self, rows: Any, columns: Any = None, offsets: Any = None, exposures: Any = None) -> Any:
-        """The probability of each class: a row for each row, in the order of describe()['classes']."""
+        """Predict the probability of each class, in the order of describe()['classes'].
+
+        Parameters
+        ----------
+        rows : list of dicts or lists, DataFrame, table, array or sparse matrix
+            As dml.train() takes them, without labels.
+        columns : sequence of str, optional
+            The names of the columns of rows that are lists or arrays: by default those of describe()['columns'], or
+            the features 1, 2, … of a model that is not of a table.
+        offsets, exposures : sequences of numbers, optional
+            A number for each row, of models that were trained with them.
+
+        Returns
+        -------
+        list of lists or array
+        """
         width = self.described['probabilities']
         found, count = self.score(rows, columns, offsets, exposures, 'probabilities', width)
         return shaped(found, count, width, rows, flat=False)
 
     def predict_values(self, rows: Any, columns: Any = None, offsets: Any = None, exposures: Any = None) -> Any:
-        """What `dml-coordinator predict` prints: a number for each row, or a list of them."""
+        """Predict what `dml-coordinator predict` prints: a number for each row, or a list of them.
+
+        Parameters
+        ----------
+        rows : list of dicts or lists, DataFrame, table, array or sparse matrix
+            As dml.train() takes them, without labels.
+        columns : sequence of str, optional
+            The names of the columns of rows that are lists or arrays: by default those of describe()['columns'], or
+            the features 1, 2, … of a model that is not of a table.
+        offsets, exposures : sequences of numbers, optional
+            A number for each row, of models that were trained with them.
+
+        Returns
+        -------
+        list or array
+        """
         width = self.described['values']
         found, count = self.score(rows, columns, offsets, exposures, 'values', width)
         return shaped(found, count, width, rows, flat=width == 1)
 
     def predict_margins(self, rows: Any, columns: Any = None, offsets: Any = None, exposures: Any = None) -> Any:
-        """The margins of each row: what the classes of a classifier are told apart by."""
+        """Compute the margins of each row, by which a classifier separates its classes.
+
+        Parameters
+        ----------
+        rows : list of dicts or lists, DataFrame, table, array or sparse matrix
+            As dml.train() takes them, without labels.
+        columns : sequence of str, optional
+            The names of the columns of rows that are lists or arrays: by default those of describe()['columns'], or
+            the features 1, 2, … of a model that is not of a table.
+        offsets, exposures : sequences of numbers, optional
+            A number for each row, of models that were trained with them.
+
+        Returns
+        -------
+        list or array
+        """
         width = self.described['margins']
         found, count = self.score(rows, columns, offsets, exposures, 'margins', width)
         return shaped(found, count, width, rows, flat=width == 1)
 
     def explain(self, rows, columns=None, offsets=None, exposures=None):
-        """What each column contributes to the margins of each row, against the training means: an
-        Explanation."""
+        """Compute what each column contributes to the margins of each row, against the training means.
+
+        Parameters
+        ----------
+        rows : list of dicts or lists, DataFrame, table, array or sparse matrix
+            As dml.train() takes them, without labels.
+        columns : sequence of str, optional
+            The names of the columns of rows that are lists or arrays: by default those of describe()['columns'], or
+            the features 1, 2, … of a model that is not of a table.
+        offsets, exposures : sequences of numbers, optional
+            A number for each row, of models that were trained with them.
+
+        Returns
+        -------
+        Explanation
+
+        Examples
+        --------
+        >>> rows = [{'size': i % 5, 'town': 'ab'[i % 2], 'price': i % 5 + 2.0 * (i % 2)} for i in range(30)]
+        >>> found = dml.train(rows, 'price', objective='squared', l2=0).model.explain(rows[:1])
+        >>> found.columns
+        ['size', 'town']
+        >>> [round(number, 6) for number in found.contributions[0]], round(found.base, 6)
+        ([-2.0, -1.0], 3.0)
+        """
         form = self.form_beside(rows, columns, offsets, exposures)
         margins = self.described['margins']
         with self.users:
@@ -570,7 +673,24 @@ def shaped(found, count, width, rows, flat):
 
 
 def open(path: str, missing_columns: bool = False) -> Model:
-    """Opens a model: its folder, its model.safetensors, or a state folder, which stands for its live
-    model. With `missing_columns` a column that rows lack counts as missing in them; else its lack is
-    an error."""
+    """Open a model.
+
+    Parameters
+    ----------
+    path : path
+        The folder of the model, its model.safetensors, or a state folder, which stands for its live model.
+    missing_columns : bool
+        Whether a column that rows lack counts as missing in them; else its lack is an error.
+
+    Returns
+    -------
+    Model
+
+    Examples
+    --------
+    >>> rows = [{'size': i % 5, 'bought': i % 5 > 2} for i in range(30)]
+    >>> dml.train(rows, 'bought', l2=0.01).save('bought')
+    >>> dml.open('bought').describe()['classes']
+    ['false', 'true']
+    """
     return Model(path, missing_columns)

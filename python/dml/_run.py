@@ -83,7 +83,13 @@ class Run:
         return self.opened
 
     def save(self, path: str) -> None:
-        """Copies the model to a folder that must not be there, for dml.open()."""
+        """Copy the model, for dml.open().
+
+        Parameters
+        ----------
+        path : path
+            A folder, which must not exist.
+        """
         shutil.copytree(self.path, path)
 
     # ---- what the database has ----
@@ -124,15 +130,37 @@ class Run:
     # ---- what is shown ----
 
     def summary(self, **options: Any) -> Summary:
-        """Estimates with errors and tests, of a run with summary="model" or "robust". Options are those of
-        `dml-coordinator summary`, as level=0.9."""
+        """Return the estimates with errors and tests, of a run with summary="model" or "robust".
+
+        Parameters
+        ----------
+        **options
+            Those of `dml-coordinator summary`, as level=0.9.
+
+        Returns
+        -------
+        Summary
+
+        Examples
+        --------
+        >>> rows = [{'size': float(i), 'price': 3.0 * i + i % 3} for i in range(12)]
+        >>> run = dml.train(rows, 'price', objective='squared', l2=0, summary='model')
+        >>> [round(estimate, 3) for estimate in run.summary().columns['estimate']]
+        [0.692, 3.056]
+        """
         flags = [f'--{name.replace("_", "-")}' + ('' if value is True else f'={value}')
                  for name, value in options.items() if value not in (None, False)]
         return Summary(_programs.ask('summary', *flags, self.path),
                        json.loads(_programs.ask('summary', '--json', *flags, self.path)))
 
     def report(self, path: Optional[str] = None) -> Optional[str]:
-        """The report as one page of HTML, which is written to the path if there is one, else returned."""
+        """Write the report as one page of HTML.
+
+        Parameters
+        ----------
+        path : path, optional
+            The file. By default the page is returned.
+        """
         if path is None:
             return _programs.ask('report', self.state)
         _programs.ask('report', '-o', path, self.state)

@@ -24,6 +24,7 @@ Path = Union[str, 'os.PathLike[str]']
 SHORT_LIVED = object()  # a state folder for a call that nobody would resume
 MEMORY = '/dev/shm'
 MEMORY_BYTES = 64 << 20  # so much data, at the most, is packed in memory for such a call
+PRIVATE = 'private'  # the file that says so in the folder `python` of a state folder
 KEPT_SECONDS = 7 * 24 * 3600  # so long a private folder of an interpreter that was killed waits for its call
 
 
@@ -47,6 +48,8 @@ class Folder:
         self.own = os.path.join(self.path, 'python')
         os.makedirs(self.path, 0o700, exist_ok=True)
         os.makedirs(self.own, 0o700, exist_ok=True)
+        if private:  # also to resume(), by whatever process
+            pathlib.Path(self.own, PRIVATE).touch()
         path = os.path.join(self.own, 'lock')
         self.lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -82,7 +85,7 @@ class Folder:
     def remove_data(self):
         """Packs have it."""
         for name in os.listdir(self.own):
-            if name not in ('job.conf', 'lock'):
+            if name not in ('job.conf', 'lock', PRIVATE):
                 os.remove(os.path.join(self.own, name))
         if self.private:
             for name in 'packs', 'shards':
@@ -144,7 +147,7 @@ def train(data: Any, label: Union[str, Sequence, None] = None, *, test: Any = No
           exposures: Optional[Sequence[float]] = None, state: Optional[Path] = None, progress: Optional[bool] = None,
           fresh: bool = False, start: Optional[Path] = None, tag: Optional[str] = None, note: Optional[str] = None,
           **keys: Any) -> Run:
-    """Trains a model, and returns its Run.
+    """Train a model, and return its Run.
 
     Parameters
     ----------
@@ -177,6 +180,16 @@ def train(data: Any, label: Union[str, Sequence, None] = None, *, test: Any = No
         A key or the data is not as it must be.
     Stopped
         Ctrl-C was pressed: dml.resume(state), or the same call, resumes the run.
+
+    Examples
+    --------
+    >>> import numpy
+    >>> rows = numpy.arange(40.0).reshape(20, 2) % 7
+    >>> run = dml.train(rows, rows[:, 0] > rows[:, 1], l2=0.01)
+    >>> run
+    <dml.Run 1: gradient tolerance, converged, loss 0.0243811...>
+    >>> run.model.predict(rows[:3])
+    array(['0', '0', '0'], dtype='<U1')
     """
     job = _job.by_sections(keys)
     folder = folder_of(state, job, data, label)
@@ -192,11 +205,19 @@ def train(data: Any, label: Union[str, Sequence, None] = None, *, test: Any = No
 
 
 def resume(state: Path, *, progress: Optional[bool] = None) -> Run:
-    """Resumes the run of a state folder that was stopped, or whose process was killed, and returns its Run."""
+    """Resume the run of a state folder that was stopped, or whose process was killed, and return its Run.
+
+    Parameters
+    ----------
+    state : path
+        The folder, as dml.Stopped names it.
+    progress : bool, optional
+        As of dml.train().
+    """
     if not os.path.exists(os.path.join(state, 'python', 'job.conf')):
         raise Error(f'{state} has no call of dml.train() that could be resumed', -69)
     with folder_of(state, {}, None, None) as folder:
-        return run(folder, [], progress)
+        return run(folder, ['--publish'] if folder.private else [], progress)
 
 
 def folder_of(state, job, data, label):
@@ -205,7 +226,7 @@ def folder_of(state, job, data, label):
     if state is None:
         return private_folder({**job, 'label': label if isinstance(label, str) else ''}, data)
     try:
-        return Folder(state, False)
+        return Folder(state, os.path.exists(os.path.join(state, 'python', PRIVATE)))
     except BlockingIOError:
         raise Error(f'{state}: another call works in this folder', -_programs.STOPPED) from None
     except OSError as error:

@@ -4,13 +4,16 @@
 import concurrent.futures
 import csv
 import datetime
+import doctest
 import fcntl
 import importlib.util
+import inspect
 import io
 import json
 import os
 import pathlib
 import pickle
+import re
 import signal
 import subprocess
 import sys
@@ -379,7 +382,7 @@ def an_interrupted_call_is_resumed_at_the_prompt_that_keeps_its_exception(folder
             run = resume(kept.state)
             assert run.model_sha256 == expected and run.state == kept.state, (run.state, kept)
             del run
-            dml._train.shutil.rmtree(kept.state, ignore_errors=True)
+            assert not left_in(cache), kept  # although a private folder was resumed by its name
 
 
 @test
@@ -454,6 +457,42 @@ def the_examples_of_the_manual_run(folder):
     assert dml.open(folder / 'people').predict(names['rows'][:2]).shape == (2,)
     shown = {name for name in dml.__all__ if name[0].isupper()} - {'Error', 'JobError', 'Model', 'Run', 'Stopped'}
     assert all(name in page or name == 'UnseenWarning' for name in shown), shown
+
+
+def public_functions():
+    """(name, function, docstring) of what the package has; a class of estimators stands for its making."""
+    for name in sorted(set(dml.__all__) - {'version'}):
+        thing = getattr(dml, name)
+        if not inspect.isclass(thing) or name in dml.ESTIMATORS:
+            yield name, thing, thing.__doc__
+        for key, method in vars(thing).items() if thing in (dml.Model, dml.Run, dml.Explanation) else ():
+            if inspect.isfunction(method) and key in PUBLIC_METHODS:
+                yield f'{name}.{key}', method, method.__doc__
+
+
+PUBLIC_METHODS = ('predict', 'predict_proba', 'predict_values', 'predict_margins', 'explain', 'frame', 'save', 'summary', 'report')
+
+
+@test
+def docstrings_name_every_parameter_and_their_examples_run(folder):
+    needs('numpy', 'pyarrow', 'sklearn')
+    cached(folder)
+    lacking = [f'{name}: {parameter}' for name, function, text in public_functions()
+               for parameter in inspect.signature(function).parameters if parameter != 'self'
+               and not re.search(rf'^ *([*\w]+, )*[*]*{parameter}(, [*\w]+)*( :|$)', text, re.M)]
+    assert not lacking, lacking
+    finder, runner = doctest.DocTestFinder(recurse=False), doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            for name, function, _ in public_functions():
+                for example in finder.find(function, name, globs={'dml': dml}, module=False):
+                    runner.run(example)
+    finally:
+        os.chdir(before)
+    assert not runner.failures and runner.tries > 20, runner.summarize()
 
 
 # ---- estimators ----
