@@ -227,6 +227,14 @@ int terminal_columns(int descriptor) {
     return columns;
 }
 
+int terminal_room(int descriptor, int least, int others) {
+    const int columns = terminal_columns(descriptor);
+    assert(least > 0 && others >= 0);
+    if (!columns)
+        return INT_MAX;
+    return columns > others && columns - others > least ? columns - others : least;
+}
+
 static void begin_style(FILE *out, bool colors, enum style style) {
     static const char *const codes[] = {"", "\033[1m", "\033[32m", "\033[33m", "\033[31m"};
     if (colors)
@@ -248,11 +256,23 @@ static bool is_continuation(char byte) {
     return ((unsigned char)byte & 0xc0) == 0x80;
 }
 
+static int characters_of(const char *escaped) {
+    int characters = 0;
+    for (; *escaped; escaped++)
+        characters += !is_continuation(*escaped);
+    return characters;
+}
+
+int terminal_text_columns(const char *text) {
+    char *escaped = escape_copy(text);
+    const int characters = characters_of(escaped);
+    free(escaped);
+    return characters;
+}
+
 int terminal_put_cut(FILE *out, bool colors, enum style style, const char *text, int columns) {
     char *escaped = escape_copy(text);
-    int characters = 0;
-    for (const char *at = escaped; *at; at++)
-        characters += !is_continuation(*at);
+    const int characters = characters_of(escaped);
     bool cut = characters > columns;
     size_t length = 0; /* the bytes of the characters that are put */
     for (int left = cut ? columns - 1 : columns;

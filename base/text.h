@@ -95,6 +95,13 @@ void terminal_size(int descriptor, int *rows, int *columns);
  * the terminal's; 0 if the descriptor is no terminal: any number. */
 int terminal_columns(int descriptor);
 
+/* How many columns a text may take there whose line has `others` besides: `least` at least, and
+ * INT_MAX where a line may have any number. */
+int terminal_room(int descriptor, int least, int others);
+
+/* How many columns a text takes that nothing cuts. */
+int terminal_text_columns(const char *text);
+
 /* Writes the text, in its style if `colors`. Control characters in it are escaped, here and below:
  * names from outside must not move the cursor. */
 void terminal_put(FILE *out, bool colors, enum style style, const char *text);

@@ -3,6 +3,7 @@
 #include "coordinator/command/print.h"
 
 #include <assert.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,22 +64,34 @@ int output_file_write(const char *path, output_write *write, void *context) {
 #define NAME_COLUMNS 16
 #define CELL_COLUMNS 10
 
-static void print_name(const char *name, FILE *out) {
-    terminal_put_cell(out, false, STYLE_PLAIN, name, NAME_COLUMNS);
+/* How wide a column is that has names of classes: as the longest, if a line has room for that. */
+static int columns_for(const json_t *classes, int least, int room) {
+    int longest = least;
+    size_t i;
+    json_t *class;
+    json_array_foreach(classes, i, class) {
+        const int columns = terminal_text_columns(member_text(class, "class"));
+        longest = columns > longest ? columns : longest;
+    }
+    return longest < room ? longest : room;
 }
 
-static void print_cell(const json_t *value, FILE *out) {
+static void print_name(const char *name, int columns, FILE *out) {
+    terminal_put_cell(out, false, STYLE_PLAIN, name, columns);
+}
+
+static void print_cell(const json_t *value, int columns, FILE *out) {
     if (json_is_number(value))
-        fprintf(out, " %*.5g", CELL_COLUMNS, json_number_value(value));
+        fprintf(out, " %*.5g", columns, json_number_value(value));
     else
-        fprintf(out, " %*s", CELL_COLUMNS, "-");
+        fprintf(out, " %*s", columns, "-");
 }
 
-static void print_count(const json_t *value, FILE *out) {
+static void print_count(const json_t *value, int columns, FILE *out) {
     if (json_is_integer(value))
-        fprintf(out, " %*lld", CELL_COLUMNS, (long long)json_integer_value(value));
+        fprintf(out, " %*lld", columns, (long long)json_integer_value(value));
     else
-        print_cell(value, out);
+        print_cell(value, columns, out);
 }
 
 /* Figures of classes, by their names in JSON. Two classes have no figures of their ranking: those
@@ -116,8 +129,11 @@ static void print_classes(const json_t *classes, FILE *out) {
     }
     qsort(rows, count, sizeof *rows, compare_support);
     const json_t *first = json_array_get(classes, 0);
+    const int others = (1 + (int)COLUMNS) * (CELL_COLUMNS + 1);
+    const int names =
+        columns_for(classes, NAME_COLUMNS, terminal_room(STDOUT_FILENO, NAME_COLUMNS, others));
     putc('\n', out);
-    print_name("class", out);
+    print_name("class", names, out);
     fprintf(out, " %*s", CELL_COLUMNS, "examples");
     for (size_t i = 0; i < COLUMNS; i++)
         if (json_object_get(first, columns[i].member))
@@ -125,11 +141,11 @@ static void print_classes(const json_t *classes, FILE *out) {
     putc('\n', out);
     for (size_t k = 0; k < count; k++) {
         const json_t *class = rows[k].class;
-        print_name(member_text(class, "class"), out);
-        print_count(json_object_get(class, "examples"), out);
+        print_name(member_text(class, "class"), names, out);
+        print_count(json_object_get(class, "examples"), CELL_COLUMNS, out);
         for (size_t i = 0; i < COLUMNS; i++)
             if (json_object_get(class, columns[i].member))
-                print_cell(json_object_get(class, columns[i].member), out);
+                print_cell(json_object_get(class, columns[i].member), CELL_COLUMNS, out);
         putc('\n', out);
     }
     free(rows);
@@ -138,22 +154,24 @@ static void print_classes(const json_t *classes, FILE *out) {
 static void print_matrix(const json_t *matrix, const json_t *classes, FILE *out) {
     size_t k, i;
     json_t *row, *cell;
+    const int count = (int)json_array_size(classes);
+    /* The line is shared evenly: a column of names before it, and one for each class. */
+    const int share = terminal_room(STDOUT_FILENO, CELL_COLUMNS, 0);
+    const int room = share == INT_MAX ? INT_MAX : share / (count + 1) - 1;
+    const int cells = columns_for(classes, CELL_COLUMNS, room > CELL_COLUMNS ? room : CELL_COLUMNS);
+    const int names = cells > NAME_COLUMNS ? cells : NAME_COLUMNS;
     putc('\n', out);
-    print_name("as predicted:", out);
-    json_array_foreach(classes, k, row) { /* at the right of a column, cut if it is longer */
-        char *text;
-        size_t length;
-        FILE *cut = open_memstream(&text, &length);
+    print_name("as predicted:", names, out);
+    json_array_foreach(classes, k, row) { /* at the right of a column */
         const char *name = member_text(row, "class");
-        int columns_taken = terminal_put_cut(cut, false, STYLE_PLAIN, name, CELL_COLUMNS);
-        fclose(cut);
-        fprintf(out, " %*s%s", CELL_COLUMNS - columns_taken, "", text);
-        free(text);
+        const int taken = terminal_text_columns(name);
+        fprintf(out, " %*s", taken < cells ? cells - taken : 0, "");
+        terminal_put_cut(out, false, STYLE_PLAIN, name, cells);
     }
     putc('\n', out);
     json_array_foreach(matrix, k, row) {
-        print_name(member_text(json_array_get(classes, k), "class"), out);
-        json_array_foreach(row, i, cell) print_count(cell, out);
+        print_name(member_text(json_array_get(classes, k), "class"), names, out);
+        json_array_foreach(row, i, cell) print_count(cell, cells, out);
         putc('\n', out);
     }
 }

@@ -28,11 +28,7 @@ void report_print_json(const json_t *value) {
 
 /* How many columns of standard output a text may take that has `least` of a line of 80. */
 static int room_for(int least) {
-    int columns = terminal_columns(STDOUT_FILENO);
-    if (!columns)
-        return INT_MAX;
-    int more = columns > LINE_COLUMNS ? columns - LINE_COLUMNS : 0;
-    return more < INT_MAX - least ? least + more : INT_MAX;
+    return terminal_room(STDOUT_FILENO, least, LINE_COLUMNS - least);
 }
 
 /* Puts a name into a cell of `columns`; a longer one is cut only if the line has no room for it. */

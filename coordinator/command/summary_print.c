@@ -1,6 +1,5 @@
 #include "coordinator/command/summary_print.h"
 
-#include <assert.h>
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +12,9 @@
 #define WIDTH 80
 #define WIDTH_WIDE 120
 #define NAME_LEAST 12
-#define P_LEAST 2.2e-16 /* R prints what is less as <2e-16 */
+#define NUMBERS (2 * 11 + 2 * 9 + 2 * 10) /* columns of a row besides its name */
+#define RATIOS (3 * 10)                   /* more of them */
+#define P_LEAST 2.2e-16                   /* R prints what is less as <2e-16 */
 
 /* ---- cells ---- */
 
@@ -59,30 +60,28 @@ static const char *text_of(const json_t *row, const char *member) {
     return text ? text : "";
 }
 
-static int columns_of_text(const char *text) {
-    int columns = 0;
-    for (; *text; text++)
-        columns += (*text & 0xc0) != 0x80;
-    return columns;
-}
-
 /* Names are cut only where lines would be longer than a terminal's, and two names that begin alike
  * would then look the same. */
 static struct layout_of_text plan(const json_t *rows, bool has_ratio) {
-    const int width = terminal_columns(STDOUT_FILENO);
     int longest = NAME_LEAST;
     size_t i;
     json_t *row;
-    struct layout_of_text layout = {.ratios = has_ratio && width >= WIDTH_WIDE};
+    struct layout_of_text layout = {.ratios =
+                                        has_ratio && terminal_columns(STDOUT_FILENO) >= WIDTH_WIDE};
     json_array_foreach(rows, i, row) {
-        int columns = columns_of_text(text_of(row, "name"));
+        int columns = terminal_text_columns(text_of(row, "name"));
         longest = columns > longest ? columns : longest;
     }
-    int room = width - 11 - 11 - 9 - 9 - 2 * 10 - (layout.ratios ? 3 * 10 : 0);
-    room = room > NAME_LEAST ? room : NAME_LEAST;
-    layout.name = width == 0 || longest < room ? longest : room;
-    assert(layout.name >= NAME_LEAST);
+    const int room =
+        terminal_room(STDOUT_FILENO, NAME_LEAST, NUMBERS + (layout.ratios ? RATIOS : 0));
+    layout.name = longest < room ? longest : room;
     return layout;
+}
+
+/* Puts the name of a class into a line that has `others` columns besides. */
+static void put_class(const char *name, int others, FILE *out) {
+    terminal_put_cut(out, false, STYLE_PLAIN, name,
+                     terminal_room(STDOUT_FILENO, NAME_LEAST, others));
 }
 
 static void put_heading(const json_t *table, const struct layout_of_text *layout, FILE *out,
@@ -162,7 +161,7 @@ static void put_ratios(const json_t *table, const struct layout_of_text *layout,
         put_number(out, row, "ratio_high", 13, 4);
         if (*text_of(row, "class")) {
             fputs("  class ", out);
-            terminal_put_cut(out, false, STYLE_PLAIN, text_of(row, "class"), NAME_LEAST);
+            put_class(text_of(row, "class"), layout->name + 15 + 13 + 13 + 8, out);
         }
         putc('\n', out);
     }
@@ -187,7 +186,7 @@ static void put_fit_head(const json_t *table, FILE *out) {
         fprintf(out, ": %s, link %s", text_of(fit, "distribution"), text_of(fit, "link"));
     if (*text_of(table, "positive")) {
         fputs(", of class ", out);
-        terminal_put_cut(out, false, STYLE_PLAIN, text_of(table, "positive"), NAME_LEAST);
+        put_class(text_of(table, "positive"), WIDTH - NAME_LEAST, out);
     }
     for (size_t i = 0; i < sizeof errors / sizeof errors[0]; i++)
         if (strcmp(errors[i].name, shown) == 0)
@@ -235,7 +234,7 @@ static void put_note(const char *text, FILE *out) {
     while (*text) {
         size_t length = strcspn(text, " ");
         char *word = memory_format("%.*s", (int)length, text);
-        if (column && column + 1 + columns_of_text(word) > WIDTH) {
+        if (column && column + 1 + terminal_text_columns(word) > WIDTH) {
             putc('\n', out);
             column = 0;
         }
@@ -244,7 +243,7 @@ static void put_note(const char *text, FILE *out) {
         else
             column = 0;
         terminal_put(out, false, STYLE_PLAIN, word);
-        column += columns_of_text(word);
+        column += terminal_text_columns(word);
         free(word);
         text += length + (text[length] == ' ');
     }

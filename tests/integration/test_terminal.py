@@ -5,6 +5,7 @@ import contextlib
 import fcntl
 import json
 import os
+import random
 import re
 import signal
 import sys
@@ -194,6 +195,28 @@ def tables_fit_the_columns_of_a_terminal_and_elsewhere_names_are_whole(folder):
     with on_terminal('status', job) as terminal:
         terminal.wait()
     assert '…' in terminal.text and name not in terminal.text, terminal.text
+
+
+@test
+def names_of_columns_and_classes_are_whole_except_where_a_line_has_no_room(folder):
+    column, classes = 'a column of a long name, ' * 4, [f'{animal} of a kind rarely seen' for animal in
+                                                        ('cat', 'dog', 'größter emu')]
+    rng = random.Random(1)
+    rows = [f'"{column}",short,kind'] + [f'{rng.random():.3f},{rng.random():.3f},{rng.choice(classes)}'
+                                         for _ in range(200)]
+    (folder / 'rows.csv').write_text('\n'.join(rows) + '\n')
+    train(write_job(folder, data=['rows.csv'], objective='softmax', csv={'label': 'kind'}, summary='model'))
+    for command in ['summary', folder / 'job.state'], ['evaluate', folder / 'job.state', folder / 'rows.csv']:
+        whole = dml(*command).stdout
+        assert '…' not in whole and all(name in whole for name in classes), whole
+        assert column.strip() in whole or command[0] == 'evaluate', whole
+        for width in 80, 110, 300:
+            lines = dml(*command, COLUMNS=str(width)).stdout.splitlines()
+            assert max(map(len, lines)) <= width + 2, (width, lines)
+            assert any('…' in line for line in lines) == (width < 120), (width, lines)
+        with on_terminal(*command) as terminal:
+            terminal.wait()
+        assert '…' in terminal.text, terminal.text
 
 
 # ---- status --watch ----
