@@ -112,9 +112,21 @@ static uint32_t column_number(const char *text) {
     return (uint32_t)strtoul(text, NULL, 10);
 }
 
+/* Names from a job are UTF-8, as those of a table are. A cell that is not is compared in the form
+ * that its name has there. */
+static bool is_named(const char *cell, const char *text) {
+    if (!strcmp(cell, text) || text_is_utf8(cell))
+        return !strcmp(cell, text);
+    struct table_column column = {0};
+    table_set_name(&column, cell);
+    const bool same = !strcmp(column.name, text);
+    free(column.name);
+    return same;
+}
+
 uint32_t csv_find_column(const struct csv_cells *first, bool header, const char *text) {
     for (uint32_t i = 0; header && i < first->count; i++)
-        if (!strcmp(first->cell[i], text))
+        if (is_named(first->cell[i], text))
             return i;
     uint32_t number = column_number(text);
     return number && number <= first->count ? number - 1 : first->count;

@@ -595,6 +595,19 @@ def text_of_libsvm_has_no_columns_to_tell_of(folder):
 
 
 @test
+def names_that_are_not_utf_8_are_found_by_the_job(folder):
+    rows = [f'K{i:04};Müller {i % 3};{i * 7 % 13}.5;{"ja" if i * i % 11 > 4 else "nein"}' for i in range(200)]
+    (folder / 'kunden.csv').write_text('\n'.join(['Schlüssel;Straße;Größe;gekündigt', *rows]) + '\n', 'latin-1')
+    made(folder, 'kunden.csv')
+    text = (folder / 'kunden.conf').read_text()
+    assert 'label = "gekündigt"' in text and 'skip = { "Schlüssel" }' in text, text
+    finished = dml('run', '--quiet', folder / 'kunden.conf')
+    assert finished.status == 0 and 'iconv -f WINDOWS-1252' in finished.stderr, finished
+    scored = dml('predict', folder / 'kunden.state', folder / 'kunden.csv', '--columns', 'Schlüssel,Größe,label')
+    assert scored.status == 0 and scored.stdout.splitlines()[2].startswith('K0002,1.5,'), scored
+
+
+@test
 def what_cannot_be_proposed_is_told_and_nothing_is_written(folder):
     clients(folder / 'clients.csv')
     (folder / 'clients.conf').write_text('mine')
