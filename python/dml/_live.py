@@ -45,15 +45,42 @@ class Comparison(dict):
 
 
 def jobs(state: Path) -> List[Dict[str, Any]]:
-    """The runs of a state folder, oldest first: the list of runs of dml-status(7)."""
+    """List the runs of a state folder, oldest first, as dml-status(7) has them.
+
+    Parameters
+    ----------
+    state : path
+        The state folder.
+
+    Returns
+    -------
+    list of dict
+    """
     return json.loads(answer('jobs', state, '--json'))['folders'][0]['runs']
 
 
 def compare(a: Union[Run, int, Path], b: Union[Run, int, Path], state: Optional[Path] = None) -> Comparison:
-    """Compares two runs: settings, data, figures, and the coefficients that differ most.
+    """Compare two runs: settings, data, figures, and the coefficients that differ most.
 
-    Each is a Run, a state folder, which stands for its live run, the folder of a model, or the number or the tag of
-    a run in the folder `state`."""
+    Parameters
+    ----------
+    a, b : Run, path, int or str
+        A Run, a state folder, which stands for its live run, the folder of a model, or the number or the tag of a run
+        in the folder `state`.
+    state : path, optional
+        The state folder.
+
+    Returns
+    -------
+    Comparison
+
+    Examples
+    --------
+    >>> rows = [{'size': i % 5, 'bought': i % 5 > 2} for i in range(30)]
+    >>> runs = [dml.train(rows, 'bought', l2=l2, state='two.state') for l2 in (0.1, 0.01)]
+    >>> [(setting['key'], setting['values']) for setting in dml.compare(*runs)['settings']]
+    [('l2', [0.1, 0.01])]
+    """
     names = [run.path if isinstance(run, Run) else str(run) if isinstance(run, int) else run for run in (a, b)]
     operands = ['jobs', '--diff', *names, *([state] if state is not None else [])]
     return Comparison(json.loads(answer(*operands, '--json')), answer(*operands))
@@ -62,11 +89,30 @@ def compare(a: Union[Run, int, Path], b: Union[Run, int, Path], state: Optional[
 def publish(run: Union[Run, int, str], state: Optional[Path] = None, *, threshold: Union[None, str, float] = None,
             cost_false_positive: Optional[float] = None, cost_false_negative: Optional[float] = None,
             tag: Optional[str] = None, note: Optional[str] = None, force: bool = False) -> Dict[str, Any]:
-    """Makes the model of a run live: a Run, or the number or the tag of a run in the folder `state`.
+    """Make the model of a run live.
 
-    With `threshold`, a probability or a rule such as 'f1' or 'cost', the model gets that threshold first, without
-    training, as the model of a run of its own. Returns the object that `dml-coordinator publish --json` prints: `run`
-    is the run whose model is live, `previous_run` the one before."""
+    Parameters
+    ----------
+    run : Run, int or str
+        A Run, or the number or the tag of a run in the folder `state`.
+    state : path, optional
+        The state folder; by default that of the Run.
+    threshold : float or str, optional
+        A probability, or a rule such as 'f1' or 'cost'. The model gets that threshold first, without training, as the
+        model of a run of its own.
+    cost_false_positive, cost_false_negative : float, optional
+        The costs for the rule 'cost'.
+    tag, note : str, optional
+        They are stored with the decision.
+    force : bool
+        Whether even a model that the gate refused is made live.
+
+    Returns
+    -------
+    dict
+        What `dml-coordinator publish --json` prints: `run` is the run whose model is live, `previous_run` the one
+        before.
+    """
     if isinstance(run, Run):
         run, state = run.number, run.state if state is None else state
     if state is None:
@@ -80,6 +126,18 @@ def publish(run: Union[Run, int, str], state: Optional[Path] = None, *, threshol
 
 
 def rollback(state: Path, to: Union[None, int, str] = None) -> Dict[str, Any]:
-    """Makes the version before the live one live again, or that of the run `to`, named by number or tag. Returns
-    what publish() returns."""
+    """Make an earlier model live again.
+
+    Parameters
+    ----------
+    state : path
+        The state folder.
+    to : int or str, optional
+        The number or the tag of its run; by default the model that was live before.
+
+    Returns
+    -------
+    dict
+        As of publish().
+    """
     return json.loads(answer('rollback', state, '--json', *(['--to', str(to)] if to is not None else [])))
