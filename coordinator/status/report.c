@@ -269,7 +269,7 @@ json_t *report_live_status(const struct live *live) {
 
 /* ---- the list of runs ---- */
 
-/* The last run that was listed. Zeroed at first. */
+/* The run that another one is compared with. Zeroed: there is none. */
 struct changes {
     char *job, *settings, *data;
 };
@@ -281,8 +281,15 @@ static void changes_release(struct changes *changes) {
     *changes = (struct changes){0};
 }
 
-/* Notes the run, and returns how it differs from the one noted before. */
-static json_t *changes_note(struct changes *changes, const struct store_run *run) {
+static void changes_note(struct changes *changes, const struct store_run *run) {
+    changes_release(changes);
+    *changes = (struct changes){.job = memory_copy_string(run->job),
+                                .settings = memory_copy_string(run->settings),
+                                .data = memory_copy_string(run->data)};
+}
+
+/* How the run differs from the one that was noted. */
+static json_t *changes_json(const struct changes *changes, const struct store_run *run) {
     bool comparable = changes->job && strcmp(changes->job, run->job) == 0;
     json_t *changed = comparable ? json_object() : json_null(), *value;
     json_t *old = comparable ? json_loads(changes->settings, 0, NULL) : NULL;
@@ -300,11 +307,20 @@ static json_t *changes_note(struct changes *changes, const struct store_run *run
     if (comparable && strcmp(changes->data, run->data) && !json_object_get(changed, "data"))
         json_object_set_new(changed, "data",
                             json_pack("{s:s, s:s}", "from", changes->data, "to", run->data));
-    changes_release(changes);
-    *changes = (struct changes){.job = memory_copy_string(run->job),
-                                .settings = memory_copy_string(run->settings),
-                                .data = memory_copy_string(run->data)};
     return changed;
+}
+
+/* What `publish` made differs from the run whose model it is, wherever that stands in the list. */
+static int note_origin(struct store *store, const struct store_run *run, struct changes *changes) {
+    struct store_run origin = {0};
+    bool found;
+    if (strcmp(run->command, "publish") != 0)
+        return 0;
+    int code = store_run_find(store, run->start_run, &origin, &found);
+    if (!code && found)
+        changes_note(changes, &origin);
+    store_run_release(&origin);
+    return code;
 }
 
 struct runs_listed {
@@ -347,9 +363,11 @@ static int report_take_run(void *context, const struct store_run *run) {
         json_object_del(json_object_get(of_run, over[i]), "confusion");
         json_object_del(json_object_get(of_run, over[i]), "curves");
     }
-    json_object_set_new(of_run, "changed", changes_note(&runs->changes, run));
+    code = note_origin(runs->store, run, &runs->changes);
+    json_object_set_new(of_run, "changed", changes_json(&runs->changes, run));
+    changes_note(&runs->changes, run);
     json_array_append_new(runs->list, of_run);
-    return 0;
+    return code;
 }
 
 static json_t *find_numbered(const json_t *list, const char *key, long long number) {

@@ -19,9 +19,9 @@ int report_status(struct store *store, json_t **status);
  * What a run's result says is null until the run has ended. `publication` is "live", "pending" (it
  * goes live with the next command), "published" (it was live), "refused", "kept" (another one
  * stayed live) or null. `why` is the reason of a refusal or a failure, or null. `changed` is how
- * the run differs from the one before: {key: {from, to}} for keys that both have, and {"data":
- * {from, to}} with fingerprints if the same files had another content; null if the run before is of
- * another job, or there is none. */
+ * the run differs from the one before, or from that whose model it has: {key: {from, to}} for keys
+ * that both have, and {"data": {from, to}} with fingerprints if the same files had another content;
+ * null if the run before is of another job, or there is none. */
 int report_runs(struct store *store, json_t **runs);
 
 /* The one of these runs whose model is live; NULL if there is none, or `runs` is. Borrowed. */

@@ -115,6 +115,9 @@ def the_record_says_how_the_model_came_about_and_a_rollback_goes_back(folder):
     twice = publish('wide', state, '--set', 'threshold=auto', '--json').json
     assert twice['run'] == 3 and twice['threshold'] is None, twice
     assert model_of(state, 3) == model_of(state, 1)
+    train(job, '--set', 'l2=0.1')
+    assert publish('1', state, '--set', 'threshold=0.7').status == 0
+    assert listed(state)[-1]['changed'] == {'threshold': {'from': 'auto', 'to': '0.7'}}, 'not against the run before'
 
 
 @test
