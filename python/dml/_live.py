@@ -30,8 +30,8 @@ def answer(*arguments):
 
 
 class Comparison(dict):
-    """What compare() answers: the object that `dml-coordinator jobs --diff --json` prints. Printed, it is the
-    table of that command."""
+    """What compare() answers: the members that `dml-coordinator jobs --diff --json` prints. It is shown as the
+    table of that command, which is its `text`."""
 
     def __init__(self, members, text):
         super().__init__(members)
@@ -45,7 +45,7 @@ class Comparison(dict):
 
 
 def jobs(state: Path) -> List[Dict[str, Any]]:
-    """List the runs of a state folder, oldest first, as dml-status(7) has them.
+    """List the runs of a state folder, oldest first, as the list of runs of dml-status(7).
 
     Parameters
     ----------
@@ -55,6 +55,14 @@ def jobs(state: Path) -> List[Dict[str, Any]]:
     Returns
     -------
     list of dict
+        A dict for each run: its number as `run`, its `reason`, figures, and as `publication` whether it is live.
+
+    Examples
+    --------
+    >>> rows = [{'size': i % 5, 'bought': i % 7 > 2} for i in range(70)]
+    >>> run = dml.train(rows, 'bought', l2=0.01, state='listed.state')
+    >>> [(each['run'], each['publication']) for each in dml.jobs('listed.state')]
+    [(1, 'live')]
     """
     return json.loads(answer('jobs', state, '--json'))['folders'][0]['runs']
 
@@ -64,22 +72,23 @@ def compare(a: Union[Run, int, Path], b: Union[Run, int, Path], state: Optional[
 
     Parameters
     ----------
-    a, b : Run, path, int or str
-        A Run, a state folder, which stands for its live run, the folder of a model, or the number or the tag of a run
-        in the folder `state`.
+    a, b : Run, int, str or path
+        A run, a state folder for its live run, the folder of a model, or the number or tag of a run in `state`.
     state : path, optional
-        The state folder.
+        The state folder of runs that are named by number or tag.
 
     Returns
     -------
     Comparison
+        A dict of the members that ``dml-coordinator jobs --diff --json`` prints, shown as the table of that command.
 
     Examples
     --------
-    >>> rows = [{'size': i % 5, 'bought': i % 5 > 2} for i in range(30)]
-    >>> runs = [dml.train(rows, 'bought', l2=l2, state='two.state') for l2 in (0.1, 0.01)]
-    >>> [(setting['key'], setting['values']) for setting in dml.compare(*runs)['settings']]
-    [('l2', [0.1, 0.01])]
+    >>> rows = [{'size': i % 5, 'bought': i % 7 > 2} for i in range(70)]
+    >>> run = dml.train(rows, 'bought', l2=0.01, state='compared.state')
+    >>> other = dml.train(rows, 'bought', l2=0.1, state='compared.state')
+    >>> [(each['key'], each['values']) for each in dml.compare(run, other)['settings']]
+    [('l2', [0.01, 0.1])]
     """
     names = [run.path if isinstance(run, Run) else str(run) if isinstance(run, int) else run for run in (a, b)]
     operands = ['jobs', '--diff', *names, *([state] if state is not None else [])]
@@ -89,29 +98,38 @@ def compare(a: Union[Run, int, Path], b: Union[Run, int, Path], state: Optional[
 def publish(run: Union[Run, int, str], state: Optional[Path] = None, *, threshold: Union[None, str, float] = None,
             cost_false_positive: Optional[float] = None, cost_false_negative: Optional[float] = None,
             tag: Optional[str] = None, note: Optional[str] = None, force: bool = False) -> Dict[str, Any]:
-    """Make the model of a run live.
+    """Make the model of a run live, with another threshold if one is given.
+
+    A model with another threshold is that of a run of its own. Nothing is trained for it.
 
     Parameters
     ----------
     run : Run, int or str
-        A Run, or the number or the tag of a run in the folder `state`.
+        A run, or the number or tag of one in `state`.
     state : path, optional
         The state folder; by default that of the Run.
     threshold : float or str, optional
-        A probability, or a rule such as 'f1' or 'cost'. The model gets that threshold first, without training, as the
-        model of a run of its own.
+        The probability from which on the positive class is predicted, or a rule such as ``'f1'``, ``'recall >= 0.9'``
+        or ``'cost'``, which finds it on the rows that were held out.
     cost_false_positive, cost_false_negative : float, optional
-        The costs for the rule 'cost'.
+        What the two kinds of wrong answers cost, for ``threshold='cost'``.
     tag, note : str, optional
-        They are stored with the decision.
+        A name for the run, and a note to store with it.
     force : bool
-        Whether even a model that the gate refused is made live.
+        Whether a model that the gate refused goes live, too.
 
     Returns
     -------
     dict
-        What `dml-coordinator publish --json` prints: `run` is the run whose model is live, `previous_run` the one
-        before.
+        The members that ``dml-coordinator publish --json`` prints: `run` is the run whose model is live, and
+        `previous_run` the one before.
+
+    Examples
+    --------
+    >>> rows = [{'size': i % 5, 'bought': i % 7 > 2} for i in range(70)]
+    >>> run = dml.train(rows, 'bought', l2=0.01, holdout=0.3, state='published.state')
+    >>> dml.publish(run, threshold=0.3)['run']
+    2
     """
     if isinstance(run, Run):
         run, state = run.number, run.state if state is None else state
@@ -126,18 +144,25 @@ def publish(run: Union[Run, int, str], state: Optional[Path] = None, *, threshol
 
 
 def rollback(state: Path, to: Union[None, int, str] = None) -> Dict[str, Any]:
-    """Make an earlier model live again.
+    """Make the version before the live one live again.
 
     Parameters
     ----------
     state : path
         The state folder.
     to : int or str, optional
-        The number or the tag of its run; by default the model that was live before.
+        The number or tag of the run whose model becomes live instead.
 
     Returns
     -------
     dict
-        As of publish().
+        As of dml.publish().
+
+    Examples
+    --------
+    >>> rows = [{'size': i % 5, 'bought': i % 7 > 2} for i in range(70)]
+    >>> run = dml.train(rows, 'bought', l2=0.01, holdout=0.3, state='back.state')
+    >>> dml.publish(run, threshold=0.3)['run'], dml.rollback('back.state')['run']
+    (2, 1)
     """
     return json.loads(answer('rollback', state, '--json', *(['--to', str(to)] if to is not None else [])))
