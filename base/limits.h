@@ -44,10 +44,11 @@
 #define LINE_BYTES_MAX (64u << 20) /* one line of text */
 #define CHUNK_BYTES_MIN (16u << 10)
 #define CHUNK_BYTES_MAX (1u << 20)
-#define CHUNKS_AIMED_AT 256  /* chunk bytes = packed bytes / this, clamped */
-#define TILES_MAX (1u << 28) /* of a set: chunks times strips */
-#define SET_BLOCK_ROWS 64    /* of a chunk of a shuffled set, at most; below 256 */
-#define SET_BLOCK_ROWS_MIN 8 /* and at least, but the last */
+#define CHUNKS_AIMED_AT 256            /* chunk bytes = packed bytes / this, clamped */
+#define TILES_MAX (1u << 28)           /* of a set: chunks times strips */
+#define SET_PIECE_BYTES_MAX (1u << 20) /* of a set's file, in one message */
+#define SET_BLOCK_ROWS 64              /* of a chunk of a shuffled set, at most; below 256 */
+#define SET_BLOCK_ROWS_MIN 8           /* and at least, but the last */
 
 /* Optimizer. */
 #define FOLDS_MAX 100   /* of a cross-validation */

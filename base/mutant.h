@@ -72,6 +72,13 @@
     X(HOME_OF_PLACE, "a replica that joins has the home range of a later evaluation")              \
     X(JOINER_UNPROVEN, "a replica that joins need not compute the bits of the others")             \
     X(REPLICA_AWAITED, "a run does not begin without the replicas of lost hosts")                  \
+    X(CHUNK_NOT_VERIFIED, "a replica counts a chunk that came by messages without a look at it")   \
+    X(CHUNK_NOT_AWAITED, "a replica computes chunks before they have come by messages")            \
+    X(WRONG_CHUNK_AWAITED, "a chunk that came with a wrong checksum is not asked for again")       \
+    X(CHUNKS_FORGOTTEN, "in another evaluation a replica asks again for chunks that it has")       \
+    X(SET_NOT_ASKED_AGAIN, "what the last coordinator did not answer is not asked for again")      \
+    X(SET_ANSWER_AWAITED, "an answer that was lost is waited for")                                 \
+    X(SET_ANSWER_OF_ANOTHER, "bytes are taken for those that were asked for first")                \
     X(NEEDS_NOT_LOOKED_AT, "a replica computes chunks with a part of the point for others")        \
     X(MARGINS_NOT_RESTORED, "a shard that goes back restores no margins of its rows")              \
     X(PRODUCTS_NOT_RESTORED, "directions are restored without their products with the rows")       \

@@ -291,6 +291,10 @@ static void carry_out(struct speaker *speaker, const struct action *action) {
     case ACTION_GATHER:
         gather(speaker, action);
         break;
+    case ACTION_COPY_SET: /* all see the set */
+    case ACTION_KEEP:
+    case ACTION_LOOK:
+        break;
     }
 }
 

@@ -84,6 +84,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/level_split.c coordinator/run/level_split.h \
 	coordinator/run/refine.c coordinator/run/refine.h \
 	coordinator/run/host_lookup.c coordinator/run/host_lookup.h \
+	coordinator/run/set_service.c coordinator/run/set_service.h \
 	coordinator/run/sets.c coordinator/run/sets.h \
 	coordinator/run/session.c coordinator/run/session.h \
 	coordinator/run/training_columns.c coordinator/run/session_status.c coordinator/run/training.h \

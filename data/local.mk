@@ -31,7 +31,7 @@ libdata_a_SOURCES = \
 	data/set/chunk_fill.c data/set/chunk_fill.h data/set/column_builder.h data/set/column_stats.c \
 	data/set/columns.h data/set/columns_find.c data/set/cross.c data/set/holdout.c data/set/holdout.h \
 	data/set/inspect.c data/set/labels.c data/set/labels.h data/set/mean_square.c data/set/moments.c \
-	data/set/offsets.c data/set/offsets.h data/set/plan.c data/set/plan.h data/set/prefix.c \
+	data/set/offsets.c data/set/offsets.h data/set/partial.c data/set/plan.c data/set/plan.h data/set/prefix.c \
 	data/set/prepare.c data/set/row_walk.c data/set/row_walk.h data/set/sample.c data/set/set.c \
 	data/set/set.h data/set/set_file.h data/set/set_write.c data/set/split.c data/set/split.h data/set/statistics.h \
 	data/set/tiles.c data/set/tiles.h data/set/weigh_words.c data/set/weights.c data/set/weights.h \

@@ -158,6 +158,9 @@ void replica_on_evaluate(struct replica *replica, const struct message_evaluate 
         return;
     }
     assert(!evaluation->running && !evaluation->accrual.count && !evaluation->portion_count);
+    for (uint32_t i = 0; i < replica->copy.count && mutant(CHUNKS_FORGOTTEN); i++)
+        if (replica->copy.places[i].state == PLACE_HERE)
+            replica->copy.places[i].state = PLACE_MISSING;
     evaluation->running = true;
     evaluation->term = replica->term;
     evaluation->attempt = message->attempt;
@@ -211,6 +214,7 @@ void replica_on_portion(struct replica *replica, const struct message_portion *m
     MEMORY_ROOM(evaluation->portions, evaluation->portion_count, evaluation->portion_capacity);
     evaluation->portions[evaluation->portion_count++] = portion;
     evaluation->resting = false;
+    replica_copy_advance(replica, out);
     replica_advance(replica, now_ns, out);
 }
 
@@ -270,7 +274,6 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
             evaluation->portion_count * sizeof *evaluation->portions);
     bool sums = sums_needed(evaluation) != SUMS_NONE;
     bool upper = replica_is_upper(replica, &replica->computing);
-    uint32_t tiles_below = upper ? evaluation->strip * replica_tiles_of_strip(replica) : 0;
     /* While nothing is accrued, sums that are not zero are void: of an abandoned evaluation, or of
      * portions that exceeded a bound. */
     bool clear = sums && replica->sums_dirty && !evaluation->accrual.count && !mutant(SUMS_KEPT);
@@ -291,7 +294,7 @@ static void start_portion(struct replica *replica, int64_t now_ns, struct outbox
                                                  ? evaluation->fetch.range.first
                                                  : 0,
                              .upper = upper ? replica->upper : NULL,
-                             .tiles_below = tiles_below,
+                             .tiles_below = replica_tiles_below(replica, &replica->computing),
                              .columns = replica_learns(replica)
                                             ? needs_strip(&replica->needs, evaluation->strip)
                                             : NULL,
@@ -351,7 +354,8 @@ int64_t replica_deadline_ns(const struct replica *replica) {
                    replica->ready && !replica->error && !evaluation->starved &&
                    evaluation->fetched == replica->shard_count;
     int64_t flush_ns = waiting ? evaluation->accrual.since_ns + replica->flush_ns : INT64_MAX;
-    int64_t retry_ns = replica_retry_ns(replica);
+    int64_t retry_ns = replica_retry_ns(replica), copy_ns = replica_copy_deadline_ns(replica);
+    retry_ns = copy_ns < retry_ns ? copy_ns : retry_ns;
     return flush_ns < retry_ns ? flush_ns : retry_ns;
 }
 
@@ -527,6 +531,9 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
         return;
     /* Computes the next portion, or gets what that takes. */
     const struct fetch fetch = replica_plan(replica, &evaluation->portions[0]);
+    bool uses_rows = fetch.plan == PLAN_NOTHING || fetch.plan == PLAN_SCAN;
+    if (uses_rows && !replica_copy_has(replica, &evaluation->portions[0]))
+        return;
     if (fetch.plan == PLAN_NOTHING)
         start_portion(replica, now_ns, out);
     else if (fetch.plan == PLAN_SCAN)
@@ -538,5 +545,6 @@ void replica_advance(struct replica *replica, int64_t now_ns, struct outbox *out
 void replica_timer(struct replica *replica, int64_t now_ns, struct outbox *out) {
     replica->now_ns = now_ns;
     replica_retry_shards(replica, out);
+    replica_copy_timer(replica, out);
     replica_advance(replica, now_ns, out);
 }

@@ -2,9 +2,11 @@ noinst_LIBRARIES += libreplica.a
 libreplica_a_SOURCES = \
 	replica/flush.c replica/flush.h \
 	replica/compute.c replica/compute.h \
+	replica/copy.c \
 	replica/evaluation.c replica/point.c replica/state.h \
 	replica/needs.c replica/needs.h \
 	replica/joined.c replica/joined.h \
+	replica/keeper.c replica/keeper.h \
 	replica/links.c replica/setup.c \
 	replica/sum.c replica/sum.h \
 	replica/workers.c replica/workers.h \

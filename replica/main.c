@@ -23,12 +23,18 @@
 #include "objective/shape.h"
 #include "objective/on_device.h"
 #include "plugin/plugin.h"
+#include "replica/keeper.h"
 #include "replica/replica.h"
 #include "replica/workers.h"
 #include "wire/host.h"
 
 struct shell {
     struct host *host;
+    const struct host_options *options;
+    struct keeper *keeper; /* of a set that comes by messages */
+    char *copies;          /* the folder for it; owned */
+    bool temporary;        /* which is the worker's own: it goes with the run */
+    bool dismissed;        /* the run is over, and no other of this coordinator follows */
     struct replica *replica;
     uint64_t proof; /* objective_proof(): takes longer than many an evaluation */
     struct set *set;
@@ -76,6 +82,7 @@ static void wake(void *context) {
 }
 
 static void close_set(struct shell *shell) {
+    keeper_stop(shell->keeper);
     workers_free(shell->workers);
     shell->workers = NULL;
     free(shell->exponents);
@@ -254,13 +261,67 @@ static const int16_t *extra_exponent_bits(struct shell *shell, const struct blob
     return shell->extra_bits;
 }
 
+/* ---- a set that comes by messages ---- */
+
+/* `scratch`, or a folder in the worker's own. What others left there may be of use, and goes when
+ * nobody uses it. NULL: there is none. */
+static char *folder_for_copies(const struct shell *shell, const struct replica_setup *setup) {
+    if (*setup->scratch)
+        return memory_copy_string(setup->scratch);
+    char *own;
+    if (host_own_folder(shell->options, &own)) {
+        log_warning("the set is kept in memory: %s", error_text());
+        error_clear();
+        return NULL;
+    }
+    char *folder = path_join(own, "copies");
+    free(own);
+    return folder;
+}
+
+static void tell_head(struct shell *shell, int code, struct outbox *out) {
+    struct set_range lacks = code ? (struct set_range){0} : keeper_head_lacks(shell->keeper);
+    replica_head_lacks(shell->replica, lacks, code, error_text(), out);
+    error_clear();
+}
+
+static void begin_copy(struct shell *shell, const struct replica_setup *setup, struct outbox *out) {
+    close_set(shell);
+    free(shell->copies);
+    shell->copies = folder_for_copies(shell, setup);
+    shell->temporary = shell->copies && !*setup->scratch;
+    tell_head(shell, keeper_begin(shell->keeper, shell->copies, setup->fingerprint), out);
+}
+
+static int open_copy(struct shell *shell) {
+    int code = keeper_open(shell->keeper, &shell->set);
+    if (code)
+        return code;
+    const struct set_info *info = set_info(shell->set);
+    const uint32_t count = set_places(shell->set);
+    struct set_range *places = memory_new(count, sizeof *places);
+    for (uint32_t i = 0; i < count; i++)
+        places[i].bytes = set_place(shell->set, i, &places[i].offset);
+    replica_set_is_copied(shell->replica, places, count, info->strip_columns ? info->chunks : 0);
+    free(places);
+    log_info("the set comes by messages, into %s", shell->copies ? shell->copies : "memory");
+    return 0;
+}
+
+static void take_looks(struct shell *shell, int64_t now_ns, struct outbox *out) {
+    struct keeper_answer answer;
+    while (keeper_take(shell->keeper, &answer))
+        replica_looked(shell->replica, answer.place, answer.here, answer.error, answer.reason,
+                       now_ns, out);
+}
+
 static int open_set(struct shell *shell, const struct replica_setup *setup) {
     close_set(shell);
-    int code = set_open(setup->set, &shell->set);
+    int code = setup->copied ? open_copy(shell) : set_open(setup->set, &shell->set);
     if (code)
         return code;
     /* Without a copy it works as well. */
-    if (*setup->scratch && set_copy_to(shell->set, setup->scratch))
+    if (!setup->copied && *setup->scratch && set_copy_to(shell->set, setup->scratch))
         log_warning("no copy of the set is kept: %s", error_text());
     error_clear();
     const struct set_info *info = set_info(shell->set);
@@ -319,6 +380,18 @@ static void carry_out(struct shell *shell, const struct action *action, int64_t 
         error_clear();
         break;
     }
+    case ACTION_COPY_SET:
+        begin_copy(shell, &action->setup, out);
+        break;
+    case ACTION_KEEP:
+        keeper_put_aside(shell->keeper, action);
+        break;
+    case ACTION_LOOK:
+        if (action->place == PLACE_HEAD)
+            tell_head(shell, keeper_look_at_head(shell->keeper), out);
+        else
+            keeper_look(shell->keeper, action->place);
+        break;
     case ACTION_CONNECT:
         host_connect(shell->host, action->address, action->shard);
         break;
@@ -386,6 +459,7 @@ static void take_work(struct shell *shell, int64_t now_ns, struct outbox *out) {
 static void on_message(void *state, uint32_t from, const struct message *message, int64_t now_ns,
                        struct outbox *out) {
     struct shell *shell = state;
+    shell->dismissed |= message->type == MESSAGE_BYE && !message->bye.again;
     replica_step(shell->replica, from, message, now_ns, out);
 }
 
@@ -404,6 +478,7 @@ static void after(void *state, int64_t now_ns, struct outbox *out) {
     struct shell *shell = state;
     carry_out_all(shell, now_ns, out);
     take_work(shell, now_ns, out);
+    take_looks(shell, now_ns, out);
     if (now_ns >= replica_deadline_ns(shell->replica))
         replica_timer(shell->replica, now_ns, out);
     carry_out_all(shell, now_ns, out);
@@ -430,6 +505,8 @@ static struct replica *new_replica(uint64_t proof) {
 
 static void report(const struct shell *shell) {
     const struct replica_counters *counters = replica_counters(shell->replica);
+    if (counters->set_bytes)
+        log_info("%" PRIu64 " bytes of the set came by messages", counters->set_bytes);
     log_debug("portions %" PRIu64 ", flushes %" PRIu64 " (accepted %" PRIu64 ", dropped %" PRIu64
               "), stale messages %" PRIu64,
               counters->portions, counters->flushes, counters->accepted, counters->dropped,
@@ -437,9 +514,14 @@ static void report(const struct shell *shell) {
 }
 
 static void release(struct shell *shell) {
+    if (shell->set && shell->temporary && shell->dismissed)
+        set_remove_copy(shell->set);
+    shell->temporary = shell->dismissed = false;
     close_set(shell);
     device_close(shell->device);
     shell->device = NULL;
+    free(shell->copies);
+    shell->copies = NULL;
 }
 
 static void forget(void *state) {
@@ -457,7 +539,8 @@ static int serve(const struct host_options *options) {
         return code;
     const char *shuffle = getenv("DML_SHUFFLE");
     const char *pause = getenv("DML_PAUSE_US");
-    struct shell shell = {.proof = objective_proof(),
+    struct shell shell = {.options = options,
+                          .proof = objective_proof(),
                           .device_option = options->device,
                           .shuffle = shuffle ? strtoull(shuffle, NULL, 10) : 0,
                           .pause_us = pause ? strtoull(pause, NULL, 10) : PAUSE_US};
@@ -468,11 +551,13 @@ static int serve(const struct host_options *options) {
                              .after = after,
                              .forget = forget};
     shell.replica = new_replica(shell.proof);
+    shell.keeper = keeper_new(wake, &shell);
     shell.host = host_new(options, &role, &code);
     if (shell.host)
         code = host_run(shell.host);
     report(&shell);
     release(&shell);
+    keeper_free(shell.keeper);
     host_free(shell.host);
     replica_free(shell.replica);
     return code;

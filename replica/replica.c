@@ -119,8 +119,10 @@ static int shard_of_link(const struct replica *replica, uint32_t link) {
 
 /* Connects to the shard again at once: if only the connection broke, it answers. */
 void replica_gone(struct replica *replica, uint32_t link, struct outbox *out) {
-    if (link == replica->coordinator)
+    if (link == replica->coordinator) {
         replica->coordinator = 0;
+        replica_copy_forget_requests(replica);
+    }
     int index = shard_of_link(replica, link);
     if (index < 0)
         return;
@@ -182,6 +184,9 @@ static void step_coordinator(struct replica *replica, const struct message *mess
         break;
     case MESSAGE_REST:
         replica_on_rest(replica, &message->rest, now_ns, out);
+        break;
+    case MESSAGE_SET_BYTES:
+        replica_on_set_bytes(replica, message, now_ns, out);
         break;
     case MESSAGE_VERDICT:
         replica_on_verdict(replica, &message->verdict, now_ns, out);

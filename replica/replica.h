@@ -17,9 +17,25 @@
 #include "replica/sum.h"
 #include "wire/message.h"
 
+/* Bytes of the file of a set. */
+struct set_range {
+    uint64_t offset, bytes;
+};
+
+/* In place of the number of a place of a copied set: all that is not rows, a part at a time; see
+ * replica_head_lacks(). */
+#define PLACE_HEAD UINT32_MAX
+
 enum action_kind {
-    ACTION_OPEN_SET, /* open `setup`'s data set in place of any other; then call replica_opened(),
-                        or replica_device_failed() */
+    ACTION_COPY_SET, /* make ready to keep a copy of `setup`'s set, in place of any other; then call
+                        replica_head_lacks() */
+    ACTION_OPEN_SET, /* open `setup`'s data set, or its copy, in place of any other; then call
+                        replica_opened(), or replica_device_failed() */
+    ACTION_KEEP,     /* `bytes` of the set, from number `at` of place `place` on, which follow those
+                        before: put them aside. They stay until the next message */
+    ACTION_LOOK,     /* at place `place`: if all its bytes were put aside, verify these and put them
+                        into the copy, or drop them; else see whether the copy has it. Then call
+                        replica_looked(), or for the head replica_head_lacks() */
     ACTION_CONNECT,  /* connect to shard `shard` at `address`; then call replica_connected(). An
                         earlier, unanswered connect for this shard is given up */
     ACTION_CLOSE,    /* close `link` */
@@ -33,7 +49,9 @@ enum action_kind {
 struct replica_setup {
     const char *set, *fingerprint; /* valid until the next REPLICA_SETUP */
     const char *objective; /* the name of the objective; valid until the next REPLICA_SETUP */
-    const char *scratch;   /* valid until the next REPLICA_SETUP; "": keep no copy of the set */
+    bool copied;           /* the set is not seen here: it comes by messages */
+    const char *scratch;   /* valid until the next REPLICA_SETUP; "": keep no copy of the set, or of
+                              a set that comes by messages in the usual folder */
     const char *device;    /* as device/find.h reads it; valid until the next REPLICA_SETUP */
     uint32_t on_host;      /* number of this replica on its host: which device it takes */
     struct blob plugin;    /* plugin_source_encode() made it; empty: none. Valid until the next
@@ -64,6 +82,10 @@ struct action {
     const char *address; /* valid until the next SHARD_AT for the shard */
     uint32_t link;
     struct computation computation;
+    uint32_t place;
+    uint64_t at;
+    const void *bytes;
+    uint64_t byte_count;
     int64_t *into;
     uint64_t first, sums; /* of those that the workers have in the evaluation */
 };
@@ -82,7 +104,8 @@ struct replica_identity {
 /* Counts for the log. */
 struct replica_counters {
     uint64_t portions, flushes, accepted, dropped;
-    uint64_t stale; /* messages of another term, attempt, evaluation or incarnation: ignored */
+    uint64_t set_bytes; /* of the set, that came by messages */
+    uint64_t stale;     /* messages of another term, attempt, evaluation or incarnation: ignored */
 };
 
 struct replica; /* opaque */
@@ -114,6 +137,25 @@ void replica_rows_are_sparse(struct replica *replica, uint64_t chunk_values, uin
  * copied. Shards on other hosts, and for a network all, are then asked for the numbers of a
  * portion's rows, in place of a whole vector of rows. */
 void replica_rows_of_chunks(struct replica *replica, const uint64_t *first, uint32_t chunks);
+
+/* ---- a set that comes by messages ----
+ *
+ * doc/PROTOCOL.md, "Rows by message". A place is what has a checksum of its own: a chunk, or of a
+ * set in tiles first the heads of all chunks and then the tiles. */
+
+/* Which bytes of the file the head of the copy lacks next, of those that are not rows; none: it is
+ * complete. Those that were put aside before are in the copy, or were wrong and are named again. */
+void replica_head_lacks(struct replica *replica, struct set_range range, int error,
+                        const char *reason, struct outbox *out);
+
+/* Before replica_opened() of a copied set: where its places are; copied. The first `heads` are the
+ * heads of the chunks of a set in tiles; else 0. */
+void replica_set_is_copied(struct replica *replica, const struct set_range *places, uint32_t count,
+                           uint32_t heads);
+
+/* Whether the copy has the place, with the set's checksum. */
+void replica_looked(struct replica *replica, uint32_t place, bool here, int error,
+                    const char *reason, int64_t now_ns, struct outbox *out);
 
 /* The device failed, and with it the action that was under way: it is not answered. The replica
  * computes nothing before it is set up anew. `error` has its text in `reason`. */

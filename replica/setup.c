@@ -91,6 +91,7 @@ void replica_release_setup(struct replica *replica) {
     forget_columns(replica);
     release_kronecker(replica);
     replica_forget_shards(replica);
+    replica_copy_release(&replica->copy);
     release_work(replica);
     release_texts(replica);
 }
@@ -183,6 +184,7 @@ void replica_on_hello(struct replica *replica, uint32_t from, const struct messa
         !replica->identity.shares ||
         replica->identity.shares(replica->identity.context, hello->state, hello->holder);
     welcome(replica, out);
+    replica_copy_forget_requests(replica);
     if (another)
         become_another(replica, out);
     else
@@ -225,6 +227,7 @@ void replica_check_ready(struct replica *replica, int64_t now_ns, struct outbox 
     if (replica->returning)
         replica_resume_coordinator(replica, out);
     replica->returning = false;
+    replica_copy_advance(replica, out);
     replica_advance(replica, now_ns, out);
 }
 
@@ -246,7 +249,7 @@ static bool is_open(const struct replica *replica, const struct message_replica_
     return replica->opened && !replica->error && replica->shard_count == message->shards &&
            !strcmp(setup->set, message->set) && !strcmp(setup->fingerprint, message->fingerprint) &&
            !strcmp(setup->objective, message->objective) &&
-           !strcmp(setup->scratch, message->scratch) &&
+           !strcmp(setup->scratch, message->scratch) && setup->copied == !replica->shares &&
            !strcmp(setup->device, message->machine.device) &&
            !memcmp(&setup->loss, message->loss.data, sizeof setup->loss) &&
            layout_equal(&setup->layout, layout) && setup->activation == message->activation &&
@@ -276,6 +279,7 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
         .set = memory_copy_string(message->set),
         .fingerprint = memory_copy_string(message->fingerprint),
         .objective = memory_copy_string(message->objective),
+        .copied = !replica->shares,
         .scratch = memory_copy_string(message->scratch),
         .device = memory_copy_string(message->machine.device),
         .on_host = message->machine.on_host,
@@ -299,7 +303,11 @@ static void open_anew(struct replica *replica, const struct message_replica_setu
     replica->kronecker.used = objective_is_kronecker(layout);
     if (message->coordinates)
         replica->columns = memory_new(columns_of(replica), sizeof *replica->columns);
-    replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});
+    replica_copy_release(&replica->copy);
+    if (replica->setup.copied)
+        replica_copy_begin(replica);
+    else
+        replica_act(replica, &(struct action){.kind = ACTION_OPEN_SET, .setup = replica->setup});
 }
 
 void replica_on_setup(struct replica *replica, const struct message_replica_setup *message) {

@@ -120,6 +120,39 @@ struct scaled_rows {
     struct scaled_point point; /* that was fetched last; zeroed: it was turned into weights */
 };
 
+enum place_state {
+    PLACE_UNKNOWN, /* nobody has looked whether the copy has it */
+    PLACE_LOOKING,
+    PLACE_MISSING, /* to be asked for; perhaps a part of it has come */
+    PLACE_HERE,
+};
+
+/* A part of the set's file that has a checksum. */
+struct copy_place {
+    struct set_range range;
+    uint64_t asked, received; /* of its bytes, from the first on */
+    enum place_state state;
+    uint8_t tries; /* times in a row that it came with a wrong checksum */
+};
+
+#define SET_REQUESTS_MAX 64
+
+struct set_request {
+    uint32_t place;
+    struct set_range range;
+};
+
+/* The copy of a set that comes by messages: which places are here, and which are asked for. */
+struct set_copy {
+    struct copy_place head;    /* its range is the part that is lacking */
+    struct copy_place *places; /* owned */
+    uint32_t count;
+    uint32_t heads; /* of a set in tiles: how many of the places are heads of chunks, else 0 */
+    struct set_request requests[SET_REQUESTS_MAX]; /* unanswered, in their order */
+    uint32_t request_count;
+    int64_t waits_ns; /* since when no answer has come, if there are requests */
+};
+
 struct replica {
     struct replica_identity identity;
     struct replica_counters counters;
@@ -157,6 +190,7 @@ struct replica {
     uint64_t *chunk_row; /* first row of each chunk, and the end of the last; owned. NULL: vectors
                              of rows are fetched whole */
     uint32_t chunk_count;
+    struct set_copy copy; /* zeroed memory, unless the set-up says `copied` */
 
     double *upper; /* parameters of the upper layers of a network, of the evaluation under way */
 
@@ -214,6 +248,32 @@ void replica_shard_missing(struct replica *replica, uint32_t index, int error, c
 
 /* Asks for a connection to the shard; a connection that is still being made is given up. */
 void replica_connect_shard(struct replica *replica, uint32_t index);
+
+/* ---- copy.c: a set that comes by messages ---- */
+
+/* Begins a copy, of which nothing is here. */
+void replica_copy_begin(struct replica *replica);
+void replica_copy_release(struct set_copy *copy);
+
+/* Looks at, and asks for, what the portions in hand lack. */
+void replica_copy_advance(struct replica *replica, struct outbox *out);
+
+/* Whether the rows of a portion are here: always, if they do not come by messages. */
+bool replica_copy_has(const struct replica *replica, const struct portion *portion);
+
+/* No answer comes any more to what was asked for. */
+void replica_copy_forget_requests(struct replica *replica);
+
+/* When what is not answered is asked for again; INT64_MAX: never. */
+int64_t replica_copy_deadline_ns(const struct replica *replica);
+void replica_copy_timer(struct replica *replica, struct outbox *out);
+
+void replica_on_set_bytes(struct replica *replica, const struct message *message, int64_t now_ns,
+                          struct outbox *out);
+
+/* Of what number the first tile of the portion's rows is, if it is of the layers above the first:
+ * numbers of portions are that of chunks or tiles, plus this. */
+uint32_t replica_tiles_below(const struct replica *replica, const struct portion *portion);
 
 /* Makes the retries that are due. */
 void replica_retry_shards(struct replica *replica, struct outbox *out);

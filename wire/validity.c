@@ -601,6 +601,24 @@ FAULT_IN_BODY(holding) {
                   "a list that ends within the id of a flush");
 }
 
+/* rows by message */
+
+FAULT_IN_BODY(read_set) {
+    return FIRST_OF(unless(*body->fingerprint, "a set without a fingerprint"),
+                    unless(body->bytes && body->bytes <= SET_PIECE_BYTES_MAX,
+                           "no bytes of a set, or too many at once"),
+                    unless(body->offset <= UINT64_MAX / 2, "bytes beyond the end of any file"));
+}
+
+/* Which bytes were asked for, the replica knows. */
+FAULT_IN(set_bytes) {
+    return FIRST_OF(unless(*body->fingerprint, "a set without a fingerprint"),
+                    unless(bulk->length <= SET_PIECE_BYTES_MAX, "too many bytes of a set at once"),
+                    unless(body->offset <= UINT64_MAX / 2, "bytes beyond the end of any file"),
+                    unless(!*body->reason == (bulk->length > 0),
+                           "bytes and a reason why there are none, or neither"));
+}
+
 /* ---- the table ---- */
 
 const char *message_fault(const struct message *message) {

@@ -367,10 +367,10 @@ static void report_apart(const struct coordinator *c, const struct member *worke
                  !strcmp(other->host, worker->host);
     }
     if (!known)
-        output_event(out, "worker",
-                     "host %s does not see the state folder %s: files of the run cannot be opened "
-                     "there",
-                     worker->host, c->settings.state ? c->settings.state : "");
+        output_event(
+            out, "worker",
+            "host %s does not see the state folder %s: replicas there get rows by messages",
+            worker->host, c->settings.state ? c->settings.state : "");
 }
 
 int on_welcome(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,

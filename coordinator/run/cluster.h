@@ -24,6 +24,7 @@ struct cluster_options {
     const char **addresses;     /* by link, shards first; changed when a worker is started anew */
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct launch *launch;
+    const struct set *set;   /* for replicas that do not see its file; NULL: all do */
     const struct tls *tls;   /* the key, or NULL if no address needs one */
     double wait_seconds;     /* for workers that someone else starts; 0: they must be there */
     struct hosts *hosts;     /* that workers are started on; NULL: on none */

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/resources.h"
@@ -172,6 +173,7 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
     struct timeval moment = {.tv_usec = LAST_WORDS_MS * 1000};
     assert(peer == link->peer && !link->lost);
     link->peer = NULL;
+    set_service_forget(&link->cluster->sets, link->number);
     if (link->cluster->dismissed)
         return;
     /* A worker of an older version, which does not know how to say so, just closes it. */
@@ -198,12 +200,56 @@ void links_check_missing(struct cluster *cluster) {
 
 /* ---- connecting ---- */
 
+/* ---- a set by messages ---- */
+
+#define ANSWERS_QUEUED_MAX (4 * SET_PIECE_BYTES_MAX) /* bytes of one worker */
+#define SERVE_AGAIN_MS 5 /* where nobody who asks has taken the answers before */
+
+static bool takes_answers(const void *context, uint32_t link) {
+    const struct cluster *cluster = context;
+    const struct peer *peer = cluster->links[link].peer;
+    return peer && peer_queued(peer) < ANSWERS_QUEUED_MAX;
+}
+
+static void on_serve(evutil_socket_t descriptor, short events, void *context) {
+    struct cluster *cluster = context;
+    struct message answer;
+    uint32_t link;
+    (void)descriptor, (void)events;
+    if (set_service_answer(&cluster->sets, takes_answers, cluster, &link, &answer)) {
+        answer.term = coordinator_settings(cluster->coordinator)->term;
+        peer_send(cluster->links[link].peer, &answer);
+    }
+    const struct timeval now = {0}, later = {.tv_usec = SERVE_AGAIN_MS * 1000};
+    bool more = cluster->sets.count > 0, anybody = false;
+    for (uint32_t i = 0; i < cluster->sets.count && !anybody; i++)
+        anybody = takes_answers(cluster, cluster->sets.questions[i].link);
+    if (more)
+        event_add(cluster->server, anybody ? &now : &later);
+}
+
+/* A replica of this term asks; one of another is fenced out, or is about to hear of this one. */
+static void ask_for_set(struct worker_link *link, const struct message *message) {
+    struct cluster *cluster = link->cluster;
+    const struct worker_view worker = coordinator_worker(cluster->coordinator, link->number);
+    if (worker.role != ROLE_REPLICA || !worker.welcomed ||
+        message->term != coordinator_settings(cluster->coordinator)->term)
+        return;
+    set_service_ask(&cluster->sets, link->number, &message->read_set);
+    if (!event_pending(cluster->server, EV_TIMEOUT, NULL))
+        event_add(cluster->server, &(struct timeval){0});
+}
+
 static void on_worker_message(void *context, struct peer *peer, const struct message *message) {
     struct worker_link *link = context;
     struct cluster *cluster = link->cluster;
     (void)peer;
     if (cluster->dismissed)
         return;
+    if (message->type == MESSAGE_READ_SET) {
+        ask_for_set(link, message);
+        return;
+    }
     cluster_after_step(cluster, coordinator_step(cluster->coordinator, link->number, message,
                                                  clock_monotonic_ns(), &cluster->out));
 }
@@ -295,6 +341,7 @@ static void on_start(evutil_socket_t descriptor, short events, void *context) {
     link->lost = NULL;
     peer_free(link->peer);
     link->peer = NULL;
+    set_service_forget(&cluster->sets, link->number);
     dial_free(link->dial);
     link->dial = NULL;
     if (!launched) {
@@ -337,6 +384,8 @@ void links_begin(struct cluster *cluster) {
     uint32_t links = coordinator_links(cluster->coordinator);
     assert(!cluster->links && links > 0);
     cluster->links = memory_new(links, sizeof *cluster->links);
+    set_service_init(&cluster->sets, options->set);
+    cluster->server = evtimer_new(cluster->base, on_serve, cluster);
     for (uint32_t i = 0; i < links; i++) {
         struct worker_link *link = &cluster->links[i];
         *link = (struct worker_link){.cluster = cluster, .number = i};
@@ -365,6 +414,7 @@ void links_begin(struct cluster *cluster) {
 
 void links_rest(struct cluster *cluster) {
     launch_listen(cluster->options.launch, NULL);
+    event_del(cluster->server);
     for (uint32_t i = 0; i < coordinator_links(cluster->coordinator); i++) {
         struct worker_link *link = &cluster->links[i];
         event_del(link->starter);
@@ -383,5 +433,7 @@ void links_free(struct cluster *cluster) {
         peer_free(link->peer);
         free(link->lost);
     }
+    event_free(cluster->server);
+    set_service_release(&cluster->sets);
     free(cluster->links);
 }

@@ -8,6 +8,7 @@
 
 #include "coordinator/run/cluster.h"
 #include "coordinator/run/missing_workers.h"
+#include "coordinator/run/set_service.h"
 #include "wire/address.h"
 #include "wire/peer.h"
 
@@ -32,6 +33,8 @@ struct cluster {
     struct cluster_options options;
     struct worker_link *links;
     struct missing_workers missing; /* workers that someone else starts */
+    struct set_service sets;        /* for replicas that do not see the set's file */
+    struct event *server;           /* answers one of their questions in a turn of the loop */
     struct output out;
     struct event *ticker, *limit;
     int64_t guarded_ns;    /* when guard_check() was asked last */

@@ -293,6 +293,7 @@ static void make_cluster(struct training *run) {
         .addresses = run->addresses,
         .launched = run->launched,
         .launch = &session->launch,
+        .set = run->set,
         .tls = session->tls,
         .wait_seconds = session->options->wait_seconds,
         .hosts = session->hosts.count ? &session->hosts : NULL,

@@ -187,34 +187,61 @@ static int verify_sections(const struct container *container) {
     return 0;
 }
 
+static int verify_container(const struct container *container, const struct container_kind *kind) {
+    const struct container_header *header = container->header;
+    const char *path = container->path;
+    const char *fault = container->length < sizeof *header
+                            ? "it is too short"
+                            : check_header(header, kind, container->length);
+    if (fault && container->length >= sizeof *header && header->version != kind->version &&
+        !memcmp(header->magic, kind->magic, sizeof kind->magic))
+        return error_set(ERROR_UNAVAILABLE,
+                         "%s is a %s of version %" PRIu32 ", but this program reads version "
+                         "%" PRIu32,
+                         path, kind->name, header->version, kind->version);
+    if (fault)
+        return error_set(ERROR_DATA, "%s is no sound %s: %s", path, kind->name, fault);
+    return verify_sections(container);
+}
+
 int container_open(struct container *container, const struct container_kind *kind,
                    const char *path) {
     *container = (struct container){.path = memory_copy_string(path)};
     const void *data = NULL;
     int code = file_map(path, &data, &container->length);
-    const struct container_header *header = container->header = data;
+    container->header = data;
     container->data = data;
-    const char *fault = NULL;
     if (!code)
-        fault = container->length < sizeof *header ? "it is too short"
-                                                   : check_header(header, kind, container->length);
-    if (fault && container->length >= sizeof *header && header->version != kind->version &&
-        !memcmp(header->magic, kind->magic, sizeof kind->magic))
-        code = error_set(ERROR_UNAVAILABLE,
-                         "%s is a %s of version %" PRIu32 ", but this program reads version "
-                         "%" PRIu32,
-                         path, kind->name, header->version, kind->version);
-    else if (fault)
-        code = error_set(ERROR_DATA, "%s is no sound %s: %s", path, kind->name, fault);
-    if (!code)
-        code = verify_sections(container);
+        code = verify_container(container, kind);
     if (code)
         container_close(container);
     return code;
 }
 
+int container_over(struct container *container, const struct container_kind *kind, const char *path,
+                   const void *data, size_t length) {
+    *container = (struct container){.path = memory_copy_string(path),
+                                    .data = data,
+                                    .length = length,
+                                    .header = data,
+                                    .borrowed = true};
+    int code = verify_container(container, kind);
+    if (code)
+        container_close(container);
+    return code;
+}
+
+bool container_header_is_sound(const struct container_header *header,
+                               const struct container_kind *kind) {
+    bool sound = !check_header(header, kind, header->file_bytes);
+    for (unsigned i = 0; i < CONTAINER_SECTIONS && sound; i++)
+        sound = header->section[i].offset <= header->file_bytes &&
+                header->section[i].length <= header->file_bytes - header->section[i].offset;
+    return sound;
+}
+
 void container_close(struct container *container) {
-    if (container->data)
+    if (container->data && !container->borrowed)
         memory_unmap((void *)(uintptr_t)container->data, container->length);
     free(container->path);
     *container = (struct container){0};

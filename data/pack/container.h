@@ -116,6 +116,7 @@ struct container {
     const uint8_t *data; /* mapped */
     size_t length;
     const struct container_header *header;
+    bool borrowed; /* the mapping is another's */
 };
 
 /* Maps a file and verifies header and sections. ERROR_DATA, or ERROR_UNAVAILABLE if it is of
@@ -123,6 +124,14 @@ struct container {
 int container_open(struct container *container, const struct container_kind *kind,
                    const char *path);
 void container_close(struct container *container);
+
+/* As container_open(), over a file that is mapped already and outlives the container. */
+int container_over(struct container *container, const struct container_kind *kind, const char *path,
+                   const void *data, size_t length);
+
+/* Whether a header is one of this kind, whose sections are within the file. */
+bool container_header_is_sound(const struct container_header *header,
+                               const struct container_kind *kind);
 
 /* A section, or NULL if it is not there. */
 const void *container_get(const struct container *container, unsigned number, size_t *length);

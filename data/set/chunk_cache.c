@@ -52,6 +52,14 @@ static void remove_unused(const char *folder, const char *own) {
     names_free(names);
 }
 
+static int map_file(struct chunk_cache *cache) {
+    void *start = mmap(NULL, cache->bytes, PROT_READ, MAP_SHARED, cache->descriptor, 0);
+    if (start == MAP_FAILED)
+        return error_set_errno(ERROR_IO, "cannot map %s", cache->path);
+    cache->data = start;
+    return 0;
+}
+
 /* A folder for temporary files belongs to all: a file that somebody else made could change after
  * its chunks were verified. The file only grows: others may have mapped it. */
 static int open_file(struct chunk_cache *cache) {
@@ -67,23 +75,27 @@ static int open_file(struct chunk_cache *cache) {
     if ((uint64_t)status.st_size < cache->bytes &&
         ftruncate(cache->descriptor, (off_t)cache->bytes))
         return error_set_errno(ERROR_IO, "cannot extend %s", cache->path);
-    void *start = mmap(NULL, cache->bytes, PROT_READ, MAP_SHARED, cache->descriptor, 0);
-    if (start == MAP_FAILED)
-        return error_set_errno(ERROR_IO, "cannot map %s", cache->path);
-    cache->data = start;
-    return 0;
+    return map_file(cache);
+}
+
+static int open_in_memory(struct chunk_cache *cache) {
+    cache->descriptor = memfd_create("dml", MFD_CLOEXEC);
+    if (cache->descriptor < 0 || ftruncate(cache->descriptor, (off_t)cache->bytes))
+        return error_set_errno(ERROR_UNAVAILABLE, "cannot make a file in memory");
+    return map_file(cache);
 }
 
 int chunk_cache_open(const char *folder, const char *fingerprint, uint64_t bytes,
                      struct chunk_cache **opened) {
     struct chunk_cache *cache = memory_new(1, sizeof *cache);
-    cache->path = memory_format("%s/" BEGINNING "%s" ENDING, folder, fingerprint);
+    cache->path = folder ? memory_format("%s/" BEGINNING "%s" ENDING, folder, fingerprint)
+                         : memory_copy_string("memory");
     cache->descriptor = -1;
     cache->bytes = bytes;
-    int code = folder_make(folder, 0700);
-    if (!code)
+    int code = folder ? folder_make(folder, 0700) : open_in_memory(cache);
+    if (!code && folder)
         remove_unused(folder, cache->path);
-    if (!code)
+    if (!code && folder)
         code = open_file(cache);
     if (code)
         chunk_cache_close(cache);
@@ -108,8 +120,28 @@ const uint8_t *chunk_cache_at(const struct chunk_cache *cache, uint64_t offset) 
     return cache->data + offset;
 }
 
+/* A lock that is not granted is lost, so the last of several processes removes the file. */
+void chunk_cache_remove(struct chunk_cache *cache) {
+    if (!flock(cache->descriptor, LOCK_EX | LOCK_NB))
+        unlink(cache->path);
+}
+
+const char *chunk_cache_path(const struct chunk_cache *cache) {
+    return cache->path;
+}
+
+int chunk_cache_descriptor(const struct chunk_cache *cache) {
+    return cache->descriptor;
+}
+
+/* A file system that does not know says that all is data. */
+bool chunk_cache_is_hole(const struct chunk_cache *cache, uint64_t offset, size_t length) {
+    off_t data = lseek(cache->descriptor, (off_t)offset, SEEK_DATA);
+    return data < 0 ? errno == ENXIO : (uint64_t)data >= offset + length;
+}
+
 /* Two processes that write the same chunk write the same bytes. */
-void chunk_cache_put(struct chunk_cache *cache, uint64_t offset, const void *data, size_t length) {
+bool chunk_cache_put(struct chunk_cache *cache, uint64_t offset, const void *data, size_t length) {
     assert(offset <= cache->bytes && length <= cache->bytes - offset);
     const uint8_t *at = data;
     bool failed = atomic_load(&cache->full);
@@ -127,6 +159,6 @@ void chunk_cache_put(struct chunk_cache *cache, uint64_t offset, const void *dat
         length -= (size_t)put;
     }
     if (failed && !atomic_exchange(&cache->full, true))
-        log_warning("%s: %s: chunks that it lacks are read from the set", cache->path,
-                    strerror(errno));
+        log_warning("%s: %s: it keeps no more chunks", cache->path, strerror(errno));
+    return !failed;
 }

@@ -20,6 +20,7 @@
 #include "base/limits.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/resources.h"
 #include "data/set/set_file.h"
 #include "data/pack/pack_file.h"
 
@@ -38,13 +39,16 @@ struct set {
     const char *first_pack;
     struct table *table;
     struct label_lists lists;
-    atomic_uchar *verified;    /* of each chunk, and each tile after them: enum verified */
-    int descriptor;            /* of the file, to see whether it changes */
-    _Atomic uint64_t stamp;    /* of the file as `verified` was found; 0: none yet */
-    bool looked;               /* set_look() is called before rows are used */
-    atomic_bool changed;       /* rows may have been used of which another content was verified */
-    struct chunk_cache *cache; /* or NULL */
-    double *squares;           /* see set_squares() */
+    atomic_uchar *verified;   /* of each chunk, and each tile after them: enum verified */
+    int descriptor;           /* of the file, to see whether it changes */
+    _Atomic uint64_t stamp;   /* of the file as `verified` was found; 0: none yet */
+    bool looked;              /* set_look() is called before rows are used */
+    atomic_bool changed;      /* rows may have been used of which another content was verified */
+    struct chunk_cache *file; /* of a partial set: what is mapped; else NULL */
+    uint32_t used_first, used_end;       /* of a partial set: as set_look() was called last */
+    _Atomic(struct chunk_cache *) cache; /* a copy, or, of a partial set, what its file has no room
+                                            for; or NULL */
+    double *squares;                     /* see set_squares() */
 };
 
 /* Where a chunk was found sound. */
@@ -275,12 +279,8 @@ static int check_bounds(const struct set *set) {
     return set->tile ? check_tiles(set) : 0;
 }
 
-int set_open(const char *path, struct set **opened) {
-    struct set *set = memory_new(1, sizeof *set);
-    set->descriptor = -1;
-    int code = container_open(&set->container, &set_kind, path);
-    if (!code && (set->descriptor = open(path, O_RDONLY | O_CLOEXEC)) < 0)
-        code = error_set_errno(ERROR_IO, "cannot open %s", path);
+/* `code` is what opening the container came to. Frees the set after an error. */
+static int finish_opening(struct set *set, int code, struct set **opened) {
     if (!code)
         code = map_arrays(set);
     if (!code)
@@ -301,6 +301,33 @@ int set_open(const char *path, struct set **opened) {
     return 0;
 }
 
+int set_open(const char *path, struct set **opened) {
+    struct set *set = memory_new(1, sizeof *set);
+    set->descriptor = -1;
+    int code = container_open(&set->container, &set_kind, path);
+    if (!code && (set->descriptor = open(path, O_RDONLY | O_CLOEXEC)) < 0)
+        code = error_set_errno(ERROR_IO, "cannot open %s", path);
+    return finish_opening(set, code, opened);
+}
+
+int set_open_partial(struct chunk_cache *file, uint64_t bytes, struct set **opened) {
+    struct set *set = memory_new(1, sizeof *set);
+    set->file = file;
+    set->descriptor = dup(chunk_cache_descriptor(file));
+    int code = set->descriptor < 0
+                   ? error_set_errno(ERROR_IO, "cannot open %s twice", chunk_cache_path(file))
+                   : 0;
+    if (!code)
+        code = container_over(&set->container, &set_kind, chunk_cache_path(file),
+                              chunk_cache_at(file, 0), bytes);
+    return finish_opening(set, code, opened);
+}
+
+void set_remove_copy(struct set *set) {
+    assert(set->file);
+    chunk_cache_remove(set->file);
+}
+
 void set_close(struct set *set) {
     if (!set)
         return;
@@ -313,12 +340,16 @@ void set_close(struct set *set) {
     if (set->descriptor >= 0)
         close(set->descriptor);
     container_close(&set->container);
+    chunk_cache_close(set->file);
     free(set);
 }
 
 int set_copy_to(struct set *set, const char *folder) {
-    assert(!set->cache); /* before the first chunk is read */
-    return chunk_cache_open(folder, set->info.fingerprint, set->container.length, &set->cache);
+    assert(!set->cache && !set->file); /* before the first chunk is read */
+    struct chunk_cache *cache = NULL;
+    int code = chunk_cache_open(folder, set->info.fingerprint, set->container.length, &cache);
+    set->cache = cache;
+    return code;
 }
 
 const char *set_first_pack(const struct set *set) {
@@ -438,7 +469,17 @@ static bool piece_is_valid(const struct piece *piece, const uint8_t *at) {
     return hash64(at, piece->bytes) == piece->checksum;
 }
 
+/* What was never put into a file is not read: its blocks would be made. */
+static bool partial_has(const struct chunk_cache *cache, const struct piece *piece) {
+    return cache && !chunk_cache_is_hole(cache, piece->offset, piece->bytes) &&
+           piece_is_valid(piece, chunk_cache_at(cache, piece->offset));
+}
+
 static enum verified find_piece(struct set *set, const struct piece *piece) {
+    if (set->file)
+        return partial_has(set->file, piece)    ? VERIFIED_SET
+               : partial_has(set->cache, piece) ? VERIFIED_COPY
+                                                : VERIFIED_NOT;
     const uint8_t *own = set->container.data + piece->offset;
     if (set->cache && piece_is_valid(piece, chunk_cache_at(set->cache, piece->offset)))
         return VERIFIED_COPY;
@@ -491,7 +532,10 @@ static struct piece tile_piece(const struct set *set, uint32_t number) {
 static const uint8_t *verify(struct set *set, struct piece piece, const char *what,
                              uint32_t number) {
     const uint8_t *data = verify_piece(set, &piece);
-    if (!data)
+    if (!data && set->file)
+        error_set(ERROR_UNAVAILABLE, "%s: the copy of %s %u is damaged; it is fetched again",
+                  set->container.path, what, number);
+    else if (!data)
         error_set(ERROR_DATA,
                   "%s: the checksum of %s %u is wrong; give the same command again: it makes the "
                   "file again",
@@ -499,7 +543,13 @@ static const uint8_t *verify(struct set *set, struct piece piece, const char *wh
     return data;
 }
 
+/* Whoever uses a partial set may get the piece again. */
+static int damage_of(const struct set *set) {
+    return set->file ? ERROR_UNAVAILABLE : ERROR_DATA;
+}
+
 int set_verify(struct set *set) {
+    assert(!set->file);
     int code = look_at_file(set);
     if (code)
         return code;
@@ -558,6 +608,8 @@ int set_look(struct set *set, uint32_t first, uint32_t count) {
     if (code || first >= there)
         return code;
     const uint32_t end = count < there - first ? first + count : there;
+    set->used_first = first;
+    set->used_end = end;
     for (uint32_t i = first, next; i < end; i = next) {
         const struct piece begin = piece_numbered(set, i);
         uint64_t stop;
@@ -572,7 +624,24 @@ int set_look(struct set *set, uint32_t first, uint32_t count) {
     return 0;
 }
 
+/* While a partial set grows its file changes all the time. Only what was used must be as it was. */
+static int settle_partial(struct set *set) {
+    const uint64_t before = atomic_load(&set->stamp);
+    int code = look_at_file(set);
+    if (code || (before && before == atomic_load(&set->stamp)))
+        return code;
+    for (uint32_t i = set->used_first; i < set->used_end; i++) {
+        const uint32_t chunk = i % set->info.chunks;
+        if (!verify(set, chunk_piece(set, chunk), "chunk", chunk) ||
+            (set->tile && !verify(set, tile_piece(set, i), "tile", i)))
+            return ERROR_UNAVAILABLE;
+    }
+    return 0;
+}
+
 int set_settle(struct set *set) {
+    if (set->file)
+        return settle_partial(set);
     int code = look_at_file(set);
     if (code || !atomic_exchange(&set->changed, false))
         return code;
@@ -591,7 +660,7 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows) {
     const struct set_chunk *chunk = &set->chunk[number];
     const uint8_t *data = verify(set, chunk_piece(set, number), "chunk", number);
     if (!data)
-        return ERROR_DATA;
+        return damage_of(set);
     struct set_chunk_layout layout = set_chunk_layout(chunk, facts->dense);
     *rows = (struct rows){
         .count = chunk->rows,
@@ -657,10 +726,10 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
     const struct set_tile *tile = &set->tile[number];
     const uint8_t *head = verify(set, chunk_piece(set, of_chunk), "chunk", of_chunk);
     if (!head)
-        return ERROR_DATA;
+        return damage_of(set);
     const uint8_t *data = verify(set, tile_piece(set, number), "tile", number);
     if (!data)
-        return ERROR_DATA;
+        return damage_of(set);
     struct set_head_layout besides = set_head_layout(chunk);
     struct set_tile_layout layout = set_tile_layout(chunk, tile->values);
     *rows = (struct rows){
@@ -679,6 +748,65 @@ int set_tile(struct set *set, uint32_t number, struct rows *rows) {
         .first = first_row_of(set, of_chunk),
     };
     return 0;
+}
+
+/* ---- for copies that come in pieces ---- */
+
+const void *set_bytes(const struct set *set, uint64_t offset, uint64_t bytes) {
+    return within(set, offset, bytes) ? set->container.data + offset : NULL;
+}
+
+uint64_t set_length(const struct set *set) {
+    return set->container.length;
+}
+
+uint32_t set_places(const struct set *set) {
+    return set->info.chunks + set_tiles(&set->info);
+}
+
+static struct piece place_piece(const struct set *set, uint32_t place) {
+    assert(place < set_places(set));
+    return place < set->info.chunks ? chunk_piece(set, place)
+                                    : tile_piece(set, place - set->info.chunks);
+}
+
+uint64_t set_place(const struct set *set, uint32_t place, uint64_t *offset) {
+    const struct piece piece = place_piece(set, place);
+    *offset = piece.offset;
+    return piece.bytes;
+}
+
+bool set_has(struct set *set, uint32_t place) {
+    const struct piece piece = place_piece(set, place);
+    return find_piece(set, &piece) != VERIFIED_NOT;
+}
+
+/* Memory takes what the disk does not, as long as it leaves most of what is free to others. */
+static int put_into_memory(struct set *set, const struct piece *piece, const void *data) {
+    enum { SHARE_OF_MEMORY = 4 };
+    struct chunk_cache *cache = set->cache;
+    int code = 0;
+    if (memory_limit_of_all().bytes / SHARE_OF_MEMORY < (double)piece->bytes)
+        return error_set(
+            ERROR_UNAVAILABLE,
+            "no room for a copy of the rows: the disk of %s is full, and little memory "
+            "is free; start the worker with --folder on a disk that has %s",
+            chunk_cache_path(set->file), memory_words((double)set->container.length));
+    if (!cache)
+        code = chunk_cache_open(NULL, "", set->container.length, &cache);
+    if (!code && !chunk_cache_put(cache, piece->offset, data, piece->bytes))
+        code = error_set(ERROR_UNAVAILABLE, "no memory for a copy of the rows");
+    set->cache = cache;
+    return code;
+}
+
+int set_put(struct set *set, uint32_t place, const void *data) {
+    const struct piece piece = place_piece(set, place);
+    assert(set->file);
+    if (!piece_is_valid(&piece, data) ||
+        chunk_cache_put(set->file, piece.offset, data, piece.bytes))
+        return 0;
+    return put_into_memory(set, &piece, data);
 }
 
 static void hash_packs(struct hash_stream *stream, struct pack *const *packs, uint32_t count) {

@@ -231,6 +231,49 @@ int set_chunk(struct set *set, uint32_t number, struct rows *rows);
  * place. */
 int set_tile(struct set *set, uint32_t number, struct rows *rows);
 
+/* ---- a set that comes in pieces, for a host that does not see its file ----
+ *
+ * Its copy is a sparse file as set_copy_to() makes it, with the head of the set besides: all that
+ * is not rows. The head comes first, and the set is opened over it. Then come places, as they are
+ * needed: a place is what has a checksum of its own, a chunk, or of a set in tiles first the heads
+ * of all chunks and then the tiles. Only bytes with the checksum of the set are put into the file,
+ * which other processes of the host may use at the same time. */
+
+/* The file of a set as it lies, from any set; NULL if there are no such bytes. */
+const void *set_bytes(const struct set *set, uint64_t offset, uint64_t bytes);
+uint64_t set_length(const struct set *set);
+
+struct partial_set; /* opaque: a copy whose head is incomplete */
+
+/* A copy in `folder`, or, without a folder and where that has no room, in memory. */
+struct partial_set *partial_new(const char *folder, const char *fingerprint);
+void partial_free(struct partial_set *partial);
+
+/* Which bytes of the file the head lacks next; 0: none. */
+uint64_t partial_lacks(struct partial_set *partial, uint64_t *offset);
+
+/* Puts the bytes that partial_lacks() named last, or drops them if they are wrong. ERROR_CREATE,
+ * ERROR_IO, ERROR_UNAVAILABLE. */
+int partial_put(struct partial_set *partial, const void *data);
+
+/* Opens the set over the head, which is complete. Its settling, unlike that of other sets, verifies
+ * only what was used since set_look(); the error is ERROR_UNAVAILABLE. */
+int partial_open(struct partial_set *partial, struct set **set);
+
+/* How many places there are, and where one is: its bytes. */
+uint32_t set_places(const struct set *set);
+uint64_t set_place(const struct set *set, uint32_t place, uint64_t *offset);
+
+/* Whether a partial set has the place. From any thread. */
+bool set_has(struct set *set, uint32_t place);
+
+/* Puts a place into a partial set; bytes with a wrong checksum are dropped. From one thread, beside
+ * those that read chunks. ERROR_UNAVAILABLE if neither the disk nor memory has room. */
+int set_put(struct set *set, uint32_t place, const void *data);
+
+/* Removes the file of a partial set, unless another process uses it. */
+void set_remove_copy(struct set *set);
+
 /* Prints what a pack or a set holds, for people or as one JSON object. */
 int inspect_print(const char *path, bool json);
 

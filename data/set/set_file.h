@@ -105,6 +105,11 @@ struct set_tile_layout {
 };
 struct set_tile_layout set_tile_layout(const struct set_chunk *chunk, uint64_t values);
 
+/* Opens a set over the file of a partial one, which it takes over, of so many bytes: see
+ * data/set/partial.c. */
+struct chunk_cache;
+int set_open_partial(struct chunk_cache *file, uint64_t bytes, struct set **set);
+
 /* Merges packs into the new file `path`. As set_of_packs(). */
 int set_write(const char *path, struct pack *const *packs, uint32_t count,
               const struct set_options *options);
@@ -120,7 +125,8 @@ int set_write(const char *path, struct pack *const *packs, uint32_t count,
 struct chunk_cache; /* opaque */
 
 /* Opens or makes FOLDER/dml-FINGERPRINT.scratch for a set of `bytes`, and the folder. Removes the
- * copies of other sets that no process has open. ERROR_CREATE, ERROR_IO, ERROR_PERMISSION. */
+ * copies of other sets that no process has open. Without a folder the file is in memory, for this
+ * process alone. ERROR_CREATE, ERROR_IO, ERROR_PERMISSION, ERROR_UNAVAILABLE. */
 int chunk_cache_open(const char *folder, const char *fingerprint, uint64_t bytes,
                      struct chunk_cache **cache);
 
@@ -130,8 +136,18 @@ void chunk_cache_close(struct chunk_cache *cache);
 /* What the file has at this place: `length` bytes that may be anything. From any thread. */
 const uint8_t *chunk_cache_at(const struct chunk_cache *cache, uint64_t offset);
 
-/* Puts a chunk into the file. After the first failure (a full disk) nothing is written any more;
- * the log has one line. From any thread. */
-void chunk_cache_put(struct chunk_cache *cache, uint64_t offset, const void *data, size_t length);
+/* Removes the file unless another process uses it, and gives up the lock. To be called before
+ * chunk_cache_close(). */
+void chunk_cache_remove(struct chunk_cache *cache);
+
+const char *chunk_cache_path(const struct chunk_cache *cache); /* "memory" */
+int chunk_cache_descriptor(const struct chunk_cache *cache);
+
+/* Whether nothing was ever put there: then it need not be read. From any thread. */
+bool chunk_cache_is_hole(const struct chunk_cache *cache, uint64_t offset, size_t length);
+
+/* Puts a chunk into the file; false after a failure. After the first (a full disk) nothing is
+ * written any more; the log has one line. From any thread. */
+bool chunk_cache_put(struct chunk_cache *cache, uint64_t offset, const void *data, size_t length);
 
 #endif

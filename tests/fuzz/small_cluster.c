@@ -171,6 +171,9 @@ static void carry_out_replica(struct small_cluster *cluster, uint8_t node,
         work->computation = action->computation;
         break;
     case ACTION_STOP:
+    case ACTION_COPY_SET: /* all see the set */
+    case ACTION_KEEP:
+    case ACTION_LOOK:
         break;
     case ACTION_GATHER:
         work->gathering = true;

@@ -118,6 +118,8 @@ void cluster_release(struct cluster *cluster) {
     virtual_store_release(&cluster->store);
     free(cluster->outcome.model);
     free(cluster->outcome.errors);
+    for (int i = 0; i < SIM_REPLICAS_MAX; i++)
+        free(cluster->copies[i]);
 }
 
 /* A worker that was never greeted waits for ever: it is left out. */

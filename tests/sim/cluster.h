@@ -36,6 +36,7 @@ struct cluster_shape {
     bool elastic;   /* replicas join and leave, as a name lists them or not */
     uint32_t fixed; /* with that: so many replicas, from the first on, are there all the time */
     uint32_t odd;   /* with that: a replica by index that computes other bits; UINT32_MAX: none */
+    bool apart;     /* no replica sees the files of the coordinator */
     bool rivals;    /* coordinators take over from others that live and do not know it */
     int64_t delay_ns; /* of a message, usually */
     int64_t disk_ns;  /* to write a checkpoint, usually */
@@ -72,6 +73,7 @@ struct cluster_shape {
     X(errors, "models with errors of their estimates")                                             \
     X(locals, "connections within a host")                                                         \
     X(shut_out, "of them not let in")                                                              \
+    X(pieces, "pieces of sets that were asked for by messages")                                    \
     X(backups, "backup copies")                                                                    \
     X(joined, "replicas that joined")                                                              \
     X(left, "replicas that left")                                                                  \
@@ -98,8 +100,9 @@ struct cluster {
         bool failing;                /* and nobody can tell */
         uint32_t at[SIM_PLACES_MAX]; /* the replica that was last in a place, or SIM_NOBODY */
         uint32_t places;
-    } names;                /* of an elastic cluster; `at` is what the coordinator has recorded */
-    struct outcome outcome; /* of this run */
+    } names; /* of an elastic cluster; `at` is what the coordinator has recorded */
+    uint8_t *copies[SIM_REPLICAS_MAX]; /* of the set, on the host of each replica; owned */
+    struct outcome outcome;            /* of this run */
     struct tally tally;
     uint32_t runs;              /* times that the command was given */
     bool ended;                 /* the coordinator has the model */

@@ -10,6 +10,7 @@
 #include "tests/sim/cluster.h"
 #include "tests/cluster/decoded.h"
 #include "tests/cluster/network.h"
+#include "tests/sim/copies.h"
 #include "tests/sim/outcome.h"
 #include "wire/program.h"
 
@@ -646,6 +647,11 @@ static void message(struct process *process, uint32_t link, const struct message
     uint32_t worker = worker_of(self, link);
     if (taken->type == MESSAGE_FOLDED)
         note_folded(process, worker, taken);
+    if (worker != UINT32_MAX && taken->type == MESSAGE_READ_SET) {
+        if (taken->term == self->term)
+            copies_answer(process, link, taken);
+        return;
+    }
     if (worker != UINT32_MAX)
         finish_step(process, coordinator_step(self->machine, worker, taken, process->world->now_ns,
                                               &self->out));

@@ -10,7 +10,7 @@ libsimulated_a_SOURCES = $(cluster_parts) $(optimizer_parts) wire/evaluation.c \
 	shard/checkpoint.c shard/covariance.c shard/covariance_make.c shard/covariance_rank.c shard/evaluation.c shard/factor.c shard/factor_make.c shard/host.c shard/listed.c \
 	shard/pass_plan.c shard/programs.c shard/registers.c shard/rows.c shard/rows_measure.c shard/rows_second.c \
 	shard/saving.c shard/limits.c shard/scaling.c shard/setup.c shard/shard.c shard/sparse_step.c \
-	replica/compute.c replica/evaluation.c replica/flush.c replica/joined.c replica/needs.c replica/point.c replica/sum.c \
+	replica/compute.c replica/copy.c replica/evaluation.c replica/flush.c replica/joined.c replica/needs.c replica/point.c replica/sum.c \
 	replica/links.c replica/replica.c replica/setup.c
 libsimulated_a_CPPFLAGS = $(AM_CPPFLAGS) -DMUTANTS
 
@@ -18,6 +18,7 @@ check_PROGRAMS += tests/sim/sim
 tests_sim_sim_SOURCES = \
 	tests/sim/cluster.c tests/sim/cluster.h \
 	tests/sim/coordinator_process.c \
+	tests/sim/copies.c tests/sim/copies.h \
 	tests/sim/hosts.c tests/sim/hosts.h \
 	tests/sim/job.c tests/sim/job.h tests/sim/tiles.c tests/sim/tiles.h \
 	tests/sim/ledger.c tests/sim/ledger.h \

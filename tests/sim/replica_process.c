@@ -13,21 +13,47 @@
 #include "replica/compute.h"
 #include "replica/needs.h"
 #include "tests/sim/cluster.h"
+#include "tests/sim/copies.h"
 #include "tests/cluster/decoded.h"
 #include "tests/cluster/host.h"
 #include "tests/cluster/network.h"
 
 enum { ALARM_DEADLINE, ALARM_WORK };
 #define ALARM_UNANSWERED (UINT64_C(1) << 31) /* and the number of the attempt to connect */
+#define ALARM_LOOK (UINT64_C(1) << 28)       /* and the number of the look */
 #define CONNECT_NS (5 * NS_PER_S)
 /* Values of a chunk as the replica is told: no evaluation is one over few, or nearly all are. */
 #define CHUNK_VALUES_MANY (UINT64_C(1) << 24)
 #define CHUNK_VALUES_FEW 1
 
+/* What was put aside of a place, and a look at one. */
+struct aside {
+    uint8_t bytes[COPY_PLACE_BYTES_MAX];
+    uint64_t length;
+};
+
+struct look_at {
+    uint64_t number;
+    uint32_t place;
+};
+
+/* A copy of a set that comes by messages. */
+struct copied {
+    struct set_range places[COPY_PLACES_MAX];
+    struct aside aside[COPY_PLACES_MAX + 1]; /* the last: of the head */
+    bool here[COPY_PLACES_MAX];              /* looked at, in this life */
+    uint32_t count, heads;
+    struct set_range head; /* the part that the head lacks */
+    struct look_at looks[COPY_PLACES_MAX];
+    uint32_t look_count;
+    uint64_t looked; /* looks so far */
+};
+
 struct replica_process {
     char host_name[16];
     struct worker_host host;
     struct replica *replica;
+    struct copied *copied;                            /* NULL: the set is seen; owned */
     struct objective_scratch *scratch, *last_scratch; /* the other one: of the last strip; */
     struct objective_scratch *upper_scratch;          /* of what lies above all strips */
     int64_t *sum;
@@ -55,6 +81,12 @@ static bool is_odd(const struct process *process) {
     return process->index == cluster_of(process)->shape.odd && cluster_of(process)->shape.elastic;
 }
 
+static bool sees_files(void *context, const char *state, const char *holder) {
+    const struct process *process = context;
+    (void)state, (void)holder;
+    return !cluster_of(process)->shape.apart;
+}
+
 /* Processes share memory only within a host. */
 static void begin(struct process *process) {
     static uint64_t proof;
@@ -64,11 +96,17 @@ static void begin(struct process *process) {
     bool one_host = cluster_of(process)->shape.shared_memory;
     snprintf(self->host_name, sizeof self->host_name, "host%u", one_host ? 0 : process->number);
     process->state = self;
+    if (cluster_of(process)->shape.apart)
+        self->copied = memory_new(1, sizeof *self->copied);
+    if (self->copied && world_chance(process->world, 3))
+        copies_damage(process);
     self->replica = replica_new(&(struct replica_identity){.pid = process->life,
                                                            .threads = 1,
                                                            .proof = proof + is_odd(process),
                                                            .host = self->host_name,
-                                                           .description = "simulated"});
+                                                           .description = "simulated",
+                                                           .shares = sees_files,
+                                                           .context = process});
     self->deadline_ns = NEVER_NS;
     worker_host_init(&self->host);
 }
@@ -88,6 +126,7 @@ static void end(struct process *process) {
     struct replica_process *self = process->state;
     drop_set(self);
     replica_free(self->replica);
+    free(self->copied);
     worker_host_release(&self->host);
     free(self);
 }
@@ -143,7 +182,98 @@ static void open_set(struct process *process, const struct replica_setup *setup)
                                 job->data.rows % 2 ? CHUNK_VALUES_MANY : CHUNK_VALUES_FEW,
                                 job->tiles ? set_tiles(&job->data) : job->data.chunks);
     send_rows(self->replica, job);
+    if (self->copied) {
+        struct copied *copied = self->copied;
+        copied->count = copies_places(job, copied->places, &copied->heads);
+        replica_set_is_copied(self->replica, copied->places, copied->count, copied->heads);
+    }
     replica_opened(self->replica, 0, "", process->world->now_ns, &self->host.out);
+}
+
+/* ---- a set that comes by messages ---- */
+
+static struct aside *aside_of(struct copied *copied, uint32_t place) {
+    return &copied->aside[place == PLACE_HEAD ? COPY_PLACES_MAX : place];
+}
+
+static void begin_copy(struct process *process) {
+    struct replica_process *self = process->state;
+    struct copied *copied = self->copied;
+    drop_set(self);
+    *copied = (struct copied){.looked = copied->looked, .head = copies_head_lacks(process)};
+    replica_head_lacks(self->replica, copied->head, 0, "", &self->host.out);
+}
+
+static void keep(struct process *process, const struct action *action) {
+    struct replica_process *self = process->state;
+    struct copied *copied = self->copied;
+    struct aside *aside = aside_of(copied, action->place);
+    if (action->place != PLACE_HEAD && copied->here[action->place])
+        world_fail(process->world, "%s has asked for place %u, which it has", process->name,
+                   action->place);
+    if (!action->at)
+        aside->length = 0;
+    if (action->at != aside->length || action->byte_count > sizeof aside->bytes - aside->length)
+        world_fail(process->world, "%s puts bytes of place %u aside that do not follow",
+                   process->name, action->place);
+    else
+        memcpy(aside->bytes + aside->length, action->bytes, action->byte_count);
+    aside->length += action->byte_count;
+}
+
+static void look_at_head(struct process *process) {
+    struct replica_process *self = process->state;
+    struct copied *copied = self->copied;
+    const struct aside *aside = aside_of(copied, PLACE_HEAD);
+    if (aside->length == copied->head.bytes && copies_sound(aside->bytes, copied->head))
+        memcpy(copies_of(process) + copied->head.offset, aside->bytes, aside->length);
+    copied->head = copies_head_lacks(process);
+    replica_head_lacks(self->replica, copied->head, 0, "", &self->host.out);
+}
+
+static void finish_look(struct process *process, uint64_t number) {
+    struct replica_process *self = process->state;
+    struct copied *copied = self->copied;
+    uint32_t i = 0;
+    while (i < copied->look_count && copied->looks[i].number != number)
+        i++;
+    if (i == copied->look_count)
+        return; /* another set was opened meanwhile */
+    const uint32_t place = copied->looks[i].place;
+    copied->looks[i] = copied->looks[--copied->look_count];
+    struct aside *aside = aside_of(copied, place);
+    const struct set_range range = copied->places[place];
+    uint8_t *kept = copies_of(process) + range.offset;
+    if (aside->length == range.bytes && copies_sound(aside->bytes, range))
+        memcpy(kept, aside->bytes, range.bytes);
+    aside->length = 0;
+    copied->here[place] = copies_sound(kept, range);
+    replica_looked(self->replica, place, copied->here[place], 0, "", process->world->now_ns,
+                   &self->host.out);
+}
+
+static void look(struct process *process, uint32_t place) {
+    struct replica_process *self = process->state;
+    struct copied *copied = self->copied;
+    const uint64_t number = ++copied->looked;
+    if (place == PLACE_HEAD) {
+        look_at_head(process);
+        return;
+    }
+    copied->looks[copied->look_count++] = (struct look_at){number, place};
+    if (world_chance(process->world, 2))
+        finish_look(process, number);
+    else
+        world_alarm(process, process->world->now_ns + world_delay(process->world, NS_PER_MS / 5),
+                    ALARM_LOOK + number);
+}
+
+/* Whether the rows of a chunk or tile are in the copy. */
+static bool has_rows(const struct replica_process *self, uint32_t chunk) {
+    const struct copied *copied = self->copied;
+    return !copied || (copied->heads ? copied->here[chunk % copied->heads] &&
+                                           copied->here[copied->heads + chunk]
+                                     : copied->here[chunk]);
 }
 
 static void compute_chunk(const struct job *job, struct replica_process *self, uint32_t chunk) {
@@ -196,6 +326,10 @@ static void compute(const struct process *process, struct replica_process *self,
         memset(self->sum, 0, self->sums_bytes);
     computed_init(&self->computed, &computation->parts);
     self->computed.stopped = chunks < computation->count;
+    for (uint32_t i = 0; i < chunks; i++)
+        if (!has_rows(self, computation->first + i - computation->tiles_below))
+            world_fail(process->world, "%s computes chunk %u, which is not here", process->name,
+                       computation->first + i);
     for (uint32_t i = 0; i < chunks && !self->computed.error; i++)
         compute_chunk(job, self, computation->first + i);
     if (is_odd(process) && computation->sums)
@@ -346,6 +480,15 @@ static void carry_out(struct process *process, const struct action *action) {
     case ACTION_OPEN_SET:
         open_set(process, &action->setup);
         break;
+    case ACTION_COPY_SET:
+        begin_copy(process);
+        break;
+    case ACTION_KEEP:
+        keep(process, action);
+        break;
+    case ACTION_LOOK:
+        look(process, action->place);
+        break;
     case ACTION_CONNECT:
         connect_shard(process, action);
         break;
@@ -465,6 +608,8 @@ static void alarm(struct process *process, uint64_t which) {
         fail_device(process);
     else if (which >= ALARM_UNANSWERED)
         give_up(process, which - ALARM_UNANSWERED);
+    else if (which >= ALARM_LOOK && self->copied)
+        finish_look(process, which - ALARM_LOOK);
     else if (which == ALARM_DEADLINE)
         self->deadline_ns = NEVER_NS;
     else if (self->working && which == ALARM_WORK + self->work)

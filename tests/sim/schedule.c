@@ -46,6 +46,7 @@ struct cluster_shape schedule_shape(uint64_t seed) {
         .dies = seed % 16 == 11,
         .devices = seed % 8 == 6,
         .ahead = seed % 32 == 24,
+        .apart = seed % 32 == 26 || seed % 64 == 28 || seed % 64 == 9,
         .rivals = seed % 4 == 1,
         .elastic = seed % 32 == 4 || seed % 32 == 29,
         .odd = UINT32_MAX,

@@ -3,7 +3,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/replica_tests
 TESTS += tests/unit/replica_tests
 tests_unit_replica_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
-	tests/unit/test_replica.c tests/unit/test_replica_scaling.c \
+	tests/unit/test_replica.c tests/unit/test_replica_copy.c tests/unit/test_replica_scaling.c \
 	tests/unit/test_replica_curvature.c tests/unit/test_replica_evaluation.c \
 	tests/unit/test_replica_needs.c tests/unit/test_replica_program.c tests/unit/test_replica_return.c \
 	tests/unit/test_replica_network.c tests/unit/test_replica_rows.c tests/unit/test_replica_tiles.c \

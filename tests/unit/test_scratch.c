@@ -26,7 +26,7 @@ static void what_one_replica_puts_another_finds_and_the_rest_are_holes(void **st
     (void)state;
     struct chunk_cache *one = opened("aa"), *other = opened("aa");
     struct stat status;
-    chunk_cache_put(one, 200000, "chunk", 6);
+    assert_true(chunk_cache_put(one, 200000, "chunk", 6));
     assert_string_equal((const char *)chunk_cache_at(other, 200000), "chunk");
     assert_int_equal(*chunk_cache_at(other, 0), 0);
     assert_int_equal(stat(inside("copies/dml-aa.scratch"), &status), 0);

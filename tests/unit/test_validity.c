@@ -176,6 +176,10 @@ static const struct message samples[] = {
     {.type = MESSAGE_RESTORED, .restored = {.attempt = 1, .status = 65, .reason = "damaged"}},
     {.type = MESSAGE_RETAIN, .retain = {3, 3}},
     {.type = MESSAGE_HOLDING, .holding = {.folded = {ids, sizeof ids}}},
+    {.type = MESSAGE_READ_SET, .read_set = {"0123", .bytes = SET_PIECE_BYTES_MAX}},
+    {.type = MESSAGE_SET_BYTES,
+     .set_bytes = {"0123", .reason = ""},
+     .bulk = {.data = elements, .length = sizeof elements}},
 };
 
 static struct message sound(enum message_type type) {
