@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "data/set/column_builder.h"
 #include "data/text/number.h"
@@ -186,6 +187,45 @@ static void merge_rare(struct columns *columns, struct column_builder *builder, 
     free(to);
 }
 
+/* Whether a feature says that its column is missing. */
+static bool says_missing(const struct columns *columns, const struct pack *pack, uint32_t feature) {
+    const struct table_column *column = &columns->table->column[pack->column[feature]];
+    return (column->kind == COLUMN_NUMBER || column->kind == COLUMN_CATEGORY) && !column->is_part &&
+           pack->id[feature] == missing_feature(pack->column[feature]);
+}
+
+/* A column that lost its cells on the way here teaches nothing, and later rows that have some are
+ * scored without them. */
+static void warn_of_empty(const struct columns *columns, const struct column_builder *builder) {
+    const struct split *split = builder->split;
+    uint64_t rows = 0;
+    for (uint32_t p = 0; p < split->trained; p++)
+        rows += split_count_trained(split, p);
+    bool *seen = memory_new(columns->table->columns, sizeof *seen);
+    uint32_t empty = 0;
+    char name[COLUMN_TEXT], first[COLUMN_TEXT] = "";
+    for (uint32_t p = 0; p < columns->packs; p++) {
+        const struct pack *pack = split->packs[p];
+        for (uint32_t i = 0; pack->table && i < pack->facts->features; i++) {
+            if (!columns_has(columns, p, i) || !says_missing(columns, pack, i) ||
+                seen[pack->column[i]] || builder->values[columns->of_pack[p].narrow[i]] < rows)
+                continue;
+            seen[pack->column[i]] = true;
+            if (!empty++)
+                snprintf(first, sizeof first, "%s",
+                         table_describe(columns->table, pack->column[i], name));
+        }
+    }
+    free(seen);
+    if (empty == 1)
+        log_warning("%s: %s is empty in all rows that are trained on; csv.skip leaves it out",
+                    pack_source(split->packs[0]), first);
+    else if (empty)
+        log_warning("%s: %u columns are empty in all rows that are trained on, such as %s; "
+                    "csv.skip leaves them out",
+                    pack_source(split->packs[0]), empty, first);
+}
+
 int columns_prepare(struct columns *columns, struct column_builder *builder,
                     const struct set_options *options) {
     const struct split *split = builder->split;
@@ -241,6 +281,7 @@ int columns_prepare(struct columns *columns, struct column_builder *builder,
         }
     free(counted);
     columns_find_absent(columns, builder);
+    warn_of_empty(columns, builder);
     return columns_cross(columns, builder, options);
 }
 

@@ -435,6 +435,19 @@ def a_column_with_missing_cells_alone_does_no_harm(folder):
 
 
 @test
+def a_column_that_is_empty_in_all_training_rows_is_warned_of(folder):
+    cells = {'no': lambda i: '', 'words': lambda i: '?', 'some': lambda i: '' if i % 9 else '3', 'zero': lambda i: '0'}
+    for wanted, warned in (['some', 'zero'], None), (['no', 'some'], 'rows.csv: column 2 (no) is empty in all rows'), \
+            (['no', 'zero', 'words'], 'rows.csv: 2 columns are empty in all rows that are trained on, such as column 2 (no)'):
+        rows = [','.join([str(i), *(cells[name](i) for name in wanted), str(int(i * i % 11 > 4))]) for i in range(120)]
+        (folder / 'rows.csv').write_text('\n'.join([','.join(['size', *wanted, 'label']), *rows]) + '\n')
+        for settings in {}, {'holdout': 0.3}, {'csv': {'categories': wanted}}:
+            finished = dml('run', '--fresh', write_job(folder, data=['rows.csv'], l2=1e-2, **settings))
+            assert finished.status == 0, finished
+            assert warned in finished.stderr if warned else 'empty in all' not in finished.stderr, (settings, finished)
+
+
+@test
 def a_text_that_is_too_long_is_named(folder):
     rows = table(60)
     rows[30][1] = 'x' * 1000000
