@@ -262,10 +262,11 @@ def run(folder, options, progress):
             for line in call.lines():
                 lines.append(line)
                 told = _programs.LOG_LINE.match(line)
+                text = told and told[2].replace(f'{folder.own}/', '').replace(f'{folder.path}/', '')
                 if told and told[1] == 'warning':
-                    warned.append(told[2].replace(f'{folder.own}/', ''))
+                    warned.append(text)
                 elif told:
-                    shown.show(told[2])
+                    shown.show(text)
                     del lines[-1]
         output = call.output()
     except BaseException as error:

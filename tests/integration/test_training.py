@@ -269,6 +269,7 @@ def progress_is_one_line_that_is_written_over(folder):
         finally:
             sys.stderr = kept
         assert bool(text) == shown and text.count('\n') == shown, text
+        assert str(folder) not in text and ('data.parquet: columns of texts' in text) == shown, text
 
 
 LONG = '''
