@@ -1,6 +1,7 @@
 #include "coordinator/publish/derive.h"
 
 #include <assert.h>
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -176,19 +177,44 @@ static bool is_source(const struct deriving *work, const char *name) {
     return false;
 }
 
-/* A holdout in a file of its own has a pack that the record does not name. */
-static struct holdout *find_file(const struct deriving *work) {
+static const char *last_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/* Whether a key `holdout` may name this file: by its name, or by that of its folder. The rows are
+ * compared all the same, so a file too many does no harm but that none is found. */
+static bool is_named(const json_t *held_out, const char *source) {
+    char *folder = path_folder(source);
+    bool named = false;
+    size_t i;
+    const json_t *pattern;
+    json_array_foreach(held_out, i, pattern) {
+        const char *name = last_name(json_string_value(pattern));
+        named |= !fnmatch(name, last_name(source), 0) || !strcmp(name, last_name(folder));
+    }
+    free(folder);
+    return named;
+}
+
+/* A holdout in files of its own has packs that the record does not name. */
+static struct holdout *find_files(const struct deriving *work, const json_t *held_out) {
     char *folder = path_join(work->derivation->state, "packs"), **names = NULL;
-    struct holdout *holdout = NULL;
     if (folder_names(folder, &names))
         error_clear();
-    for (char **name = names; name && *name && !holdout; name++) {
+    struct pack **packs = memory_new(names_count(names) + 1, sizeof(struct pack *));
+    uint32_t count = 0;
+    for (char **name = names; name && *name; name++) {
         struct pack *pack = name_ends(*name, ".pack") && !is_source(work, *name)
                                 ? open_pack(work->derivation->state, *name, "")
                                 : NULL;
-        if (pack)
-            holdout = check_rows(work, &pack, 1, NULL);
+        if (pack && is_named(held_out, pack_source(pack)))
+            packs[count++] = pack;
+        else
+            pack_close(pack);
     }
+    struct holdout *holdout = count ? check_rows(work, packs, count, NULL) : NULL;
+    free(packs);
     names_free(names);
     free(folder);
     return holdout;
@@ -201,7 +227,7 @@ static struct holdout *find_holdout(const struct deriving *work) {
     double share;
     if (!first || !json_is_object(json_object_get(work->result, "holdout")))
         return NULL;
-    return key_number(first, &share) ? find_share(work, share) : find_file(work);
+    return key_number(first, &share) ? find_share(work, share) : find_files(work, held_out);
 }
 
 /* ---- the new threshold ---- */
@@ -219,8 +245,8 @@ static int fit(const struct deriving *work, struct model *model, const struct ho
     if (needs_rows && !holdout)
         return error_set(ERROR_UNAVAILABLE,
                          "threshold = %s is found on the rows that run %lld has held out, and "
-                         "%s/packs does not have them as one file or share any more; set a "
-                         "probability, or train with `run JOBFILE --set threshold=...`",
+                         "%s/packs does not have them any more; set a probability, or train with "
+                         "`run JOBFILE --set threshold=...`",
                          wanted->rule, (long long)work->derivation->from, work->derivation->state);
     int code = needs_rows ? holdout_margins(holdout, model, &margins) : 0;
     if (code)

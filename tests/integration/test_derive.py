@@ -38,7 +38,7 @@ def publish(*arguments, **environment):
 
 @test
 def the_model_is_the_one_that_a_training_with_this_threshold_makes(folder):
-    for name, holdout in ('file', ['held']), ('share', 0.3):
+    for name, holdout in ('file', ['held']), ('files', ['held', 'n?w']), ('share', 0.3):
         job = made_job(folder, name, holdout=holdout, cost={'false_positive': 1, 'false_negative': 5},
                        class_weight=['1 = 2'])
         state = folder / f'{name}.state'
