@@ -19,7 +19,7 @@ ALL_FAULT_TESTS = $(FAULT_TESTS) tests/fault/test_upgrades.py tests/integration/
 	tests/integration/test_precondition.py tests/integration/test_devices.py \
 	tests/integration/test_crosses.py tests/integration/test_downpour.py \
 	tests/integration/test_single_errors.py tests/integration/test_offsets.py \
-	tests/integration/test_http.py
+	tests/integration/test_http.py tests/browser/test_page.py tests/browser/test_runs.py
 
 # All of it, and a last line that counts.
 check-faults: all

@@ -18,7 +18,7 @@ from faults import ALL, check_nothing_left, kill, name_of, run_of, say, seed_of_
 from harness import AGAIN, BAD_DATA, CONFIG, dml, main, test, words, write_job
 
 SEED = seed_of_arguments()
-JOBS = 200 if ALL else 6
+JOBS = 200 if ALL else 4
 DISTURBANCES_MAX = 4
 ROWS, MORE_ROWS = 300, 150
 

@@ -11,7 +11,7 @@ from divided import (by_turns, check_stop, goes_on_from_its_limit, has_one_path,
                      has_the_bits_of_a_device, on_hosts, one_model, one_model_however_handed_out,
                      steps_like_whole_rows, stops_early, survives, survives_its_coordinators,
                      write_weights)
-from harness import dml, main, test, train, write_job
+from harness import dml, main, some, test, train, write_job
 from sweeps import rows_of
 
 ROWS, COLUMNS = 600, 6000
@@ -146,7 +146,7 @@ def sums_of(folder, job, *arguments):
     return result, rows_of(state, 'SELECT loss, gradient_max FROM steps ORDER BY step')
 
 
-for loss, layers, l1 in ('logistic', (3,), 1e-3), ('squared', (3, 2), 0), ('softmax', (4,), 0):
+for loss, layers, l1 in some([('logistic', (3,), 1e-3), ('squared', (3, 2), 0), ('softmax', (4,), 0)], 2):
     def behaviour(folder, loss=loss, layers=layers, l1=l1):
         job = job_of(folder, loss, layers, l1=l1, l2=1e-2, max_steps=4000,
                      gradient_tolerance=1e-6)
