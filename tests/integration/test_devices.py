@@ -106,7 +106,7 @@ def workers(folder, **lists):
 
 @test
 def the_model_is_the_same_whatever_computes_it(folder):
-    for name, (kind, settings) in JOBS.items():
+    for name, (kind, settings) in some([*JOBS.items()], 2):
         job = make_job(folder, kind, name)
         expected = trained(job, settings, 'cpu')
         assert used(expected).keys() == {'cpu'}, expected['devices']
