@@ -14,9 +14,10 @@ import tempfile
 import warnings
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, is_classifier
 from sklearn.exceptions import ConvergenceWarning as NotConverged
 from sklearn.metrics import d2_pinball_score, d2_tweedie_score
+from sklearn.model_selection import check_cv
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
@@ -37,11 +38,31 @@ def first_given(alias, value):
     return value if alias is None else alias
 
 
-def number_of_folds(estimator):
+ROWS_OF_A_FOLD = 20  # with fewer, chance may put all rows of a class into one fold: they are dealt out by class
+
+# By which figures splits may choose; 1: lower values are better.
+BETTER = {'loss': 1, 'rmse': 1, 'mae': 1, 'deviance': 1, 'accuracy': -1, 'auc': -1, 'r2': -1}
+
+
+def can_choose(estimator):
+    return estimator.choose == 'best' and (estimator.choose_by or 'loss') in BETTER
+
+
+def splits_of(estimator, X, labels):
+    """The pairs of rows to train on and to hold out that cv names; None: the program makes the folds, by hashes."""
     folds = first_given(estimator.cv, estimator.folds)
-    if not isinstance(folds, (int, np.integer)):
-        raise ValueError(f'cv is a {type(folds).__name__}, and the programs make the folds themselves: give their number')
-    return int(folds)
+    if isinstance(folds, (int, np.integer)):
+        few = is_classifier(estimator) and len(labels) < ROWS_OF_A_FOLD * folds
+        if not few or min(np.unique(labels, return_counts=True)[1]) < folds or not can_choose(estimator):
+            return None
+    if not can_choose(estimator):
+        raise ValueError(f"with splits as cv choose is 'best', and choose_by is one of {', '.join(BETTER)}")
+    return list(check_cv(folds, labels, classifier=is_classifier(estimator)).split(X, labels))
+
+
+def some(rows, places):
+    """These rows of an array, a matrix or a DataFrame; None: there are no numbers of that kind."""
+    return None if rows is None else rows.iloc[places] if is_frame(rows) else rows[places]
 
 
 def is_table(rows):
@@ -80,6 +101,12 @@ class ModelFiles:
         return self.opened
 
 
+def folds_job(estimator):
+    folds = first_given(estimator.cv, estimator.folds)
+    return {'folds': int(folds) if isinstance(folds, (int, np.integer)) else None, 'choose': estimator.choose,
+            'choose_by': estimator.choose_by}
+
+
 class Estimator(BaseEstimator):
     """What all have in common. A fit has a folder of its own, which is removed when it ends: the estimator holds the
     files of the model, so that it can be pickled and copied as others are."""
@@ -98,6 +125,14 @@ class Estimator(BaseEstimator):
         """Trains on rows that were checked, with these numbers as labels."""
         total = float(len(labels) if weights is None else np.sum(weights))
         job = {**self.settings(), **self.job(total), **(self.keys or {})}
+        splits = splits_of(self, X, labels) if hasattr(self, 'folds') else None
+        if splits:
+            beside = {'weights': weights, 'offsets': offset, 'exposures': exposure}
+            job = self.job_of_the_best(job, splits, X, labels, beside)
+        if isinstance(self, LinearModel) and not job['l2'] and not job['l1'] and not self.is_table_ and \
+                X.shape[0] <= X.shape[1]:
+            # Many weights fit all rows. These are those that the rows alone lead to, whatever rows of weight 0 say.
+            job.setdefault('precondition', 'diagonal')
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter('always')
             run = _train.train(X, labels, weights=weights, offsets=offset, exposures=exposure,
@@ -111,6 +146,21 @@ class Estimator(BaseEstimator):
         self.take_weights(run, read_tensors(self.files_.content['model.safetensors']))
         run.folder.end()
         return self
+
+    def job_of_the_best(self, job, splits, X, labels, beside):
+        """The job with the one of several penalties that is best over the splits."""
+        figure, sums = self.choose_by or 'loss', 0.0
+        job = {name: value for name, value in job.items() if name not in ('folds', 'choose', 'choose_by')}
+        for trained, held in splits:
+            numbers = [{name: some(values, places) for name, values in beside.items()} for places in (trained, held)]
+            with warnings.catch_warnings():
+                warnings.simplefilter('ignore')
+                run = _train.train(some(X, trained), labels[trained], holdout=(some(X, held), labels[held], numbers[1]),
+                                   **numbers[0], state=_train.SHORT_LIVED, progress=False, **job)
+            sums += np.array([part['holdout'][figure] for part in run.result.get('path', [run.result])],
+                             dtype=float)
+            run.folder.end()
+        return {**job, self.chosen: job[self.chosen][int(np.argmin(BETTER[figure] * sums))]}
 
     def take_weights(self, run, tensors):
         """Columns whose weights are not there, as they had no values, weigh 0."""
@@ -273,6 +323,8 @@ class LogisticRegressionCV(LogisticRegression):
     `l2_` and `C_` are what was chosen.
     """
 
+    chosen = 'l2'
+
     def __init__(self, l2=10, l1=0.0, *, folds=5, choose='best', choose_by=None, intercept=True, standardise=False,
                  class_weight=None, max_steps=1000, gradient_tolerance=1e-10, keys=None, Cs=None, cv=None,
                  fit_intercept=None, max_iter=None, tol=None):
@@ -286,8 +338,7 @@ class LogisticRegressionCV(LogisticRegression):
         else:
             path = (np.logspace(4, -4, self.l2) / total).tolist() if np.ndim(self.l2) == 0 else list(self.l2)
         return {'objective': self.loss_of_classes(), 'l1': self.l1,
-                'l2': sorted(path, reverse=True), 'folds': number_of_folds(self), 'choose': self.choose,
-                'choose_by': self.choose_by}
+                'l2': sorted(path, reverse=True), **folds_job(self)}
 
     def fit(self, X, y, sample_weight=None, offset=None, exposure=None):
         super().fit(X, y, sample_weight, offset, exposure)
@@ -447,9 +498,6 @@ class Path:
             scale = 1.0
         return sorted((float(value) / scale for value in values), reverse=True)
 
-    def folds_job(self):
-        return {'folds': number_of_folds(self), 'choose': self.choose, 'choose_by': self.choose_by}
-
     def fit(self, X, y, sample_weight=None, offset=None, exposure=None):
         super().fit(X, y, sample_weight, offset, exposure)
         setattr(self, f'{self.chosen}_', self.result_[self.chosen])
@@ -471,7 +519,7 @@ class RidgeCV(Path, Regressor):
     def job(self, total):
         self.scale_ = total
         return {'objective': 'squared', 'l2': self.path('l2', total, total if self.alphas is not None else 1.0),
-                **self.folds_job()}
+                **folds_job(self)}
 
 
 class LassoCV(Path, Regressor):
@@ -488,7 +536,7 @@ class LassoCV(Path, Regressor):
         keep(self, locals())
 
     def job(self, total):
-        return {'objective': 'squared', 'l2': 0.0, 'l1': self.path('l1', total), **self.folds_job()}
+        return {'objective': 'squared', 'l2': 0.0, 'l1': self.path('l1', total), **folds_job(self)}
 
 
 class PoissonRegressor(LinearModel):
@@ -598,7 +646,8 @@ PARAMETERS = {
     'tol': ('float, optional', "scikit-learn's name of `gradient_tolerance`."),
     'Cs': ('int or list of float, optional', 'As in scikit-learn.'),
     'alphas': ('int or list of float, optional', 'As in scikit-learn.'),
-    'cv': ('int, optional', "scikit-learn's name of `folds`."),
+    'cv': ('int, splitter or list of splits, optional',
+           'The folds. The program draws a number of them by hashes of rows; a classifier with few rows deals them out.'),
     'hidden_layer_sizes': ('int or sequence of int, optional', "scikit-learn's name of `layers`."),
     'quantile': ('float, optional', "scikit-learn's name of `tau`."),
 }

@@ -156,8 +156,9 @@ def train(data: Any, label: Union[str, Sequence, None] = None, *, test: Any = No
         dicts of cells; an array of numbers or a sparse matrix; or paths and patterns of files as in dml.conf(5).
     label : str or sequence
         The column of a table or of files that is the label, or a label for each row. By default it is the last column.
-    test, holdout : as `data`, or a pair of it and its labels
-        `holdout` may be a share of the rows, such as 0.2.
+    test, holdout : as `data`, or a tuple of it and its labels
+        The tuple may have a third part, a dict with the weights, offsets and exposures of these rows. `holdout` may be
+        a share of the rows, such as 0.2.
     weights, offsets, exposures : sequences of numbers, optional
         A number for each row. Columns of a table are named by csv_weight, offset and exposure.
     state : path, optional
@@ -245,9 +246,9 @@ def spooled(folder, data, label, test, holdout, beside, job):
         if isinstance(given, (int, float)) or isinstance(given, (list, tuple)) and not given:  # a share, or none
             keys[name] = given
         elif given is not None:
-            rows, labels = given if isinstance(given, tuple) and len(given) == 2 else (given, label)
+            rows, labels, *numbers = given if isinstance(given, tuple) and len(given) in (2, 3) else (given, label)
             part = Part(folder.own, name)
-            part.put(rows, None if _job.is_paths(rows) and labels is label else labels)
+            part.put(rows, None if _job.is_paths(rows) and labels is label else labels, **(numbers[0] if numbers else {}))
             keys.update(part.keys)
     return keys
 

@@ -386,6 +386,56 @@ def an_interrupted_call_is_resumed_at_the_prompt_that_keeps_its_exception(folder
             assert not left_in(cache), kept  # although a private folder was resumed by its name
 
 
+def kernel_with(code):
+    """A notebook's kernel that has run this code, and its client."""
+    from jupyter_client import KernelManager
+    manager = KernelManager()
+    manager.start_kernel()
+    client = manager.client()
+    client.start_channels()
+    client.wait_for_ready(timeout=60)
+    return manager, client, answer_of(client, code)
+
+
+def answer_of(client, code):
+    """What a cell prints, and the exception that ends it; None: it has none."""
+    printed = []
+    reply = client.execute_interactive(code, timeout=120, output_hook=lambda message: printed.append(message['content']))
+    return ''.join(part.get('text', '') for part in printed if part.get('name') == 'stdout'), reply['content'].get('ename')
+
+
+@long_test
+def a_notebook_that_is_interrupted_or_killed_leaves_nothing(folder):
+    needs('numpy', 'ipykernel', 'jupyter_client')
+    cache = cached(folder)
+    os.environ.update(IPYTHONDIR=str(folder / 'ipython'), JUPYTER_RUNTIME_DIR=str(folder / 'jupyter'))
+    code = LONG.format(source=str(SOURCE / 'python'), more='').replace('run = dml', 'def fit(): return dml').split('print(run')[0]
+    shown = 'print(run.model_sha256, run.result["restarts"]["coordinator"])'
+    manager, client, _ = kernel_with(code)
+    quiet, _ = answer_of(client, f'run = fit()\n{shown}\ndel run')
+    for end in 'interrupt', 'kill', 'restart':
+        answer_of(client, f'os.environ["DML_FAILPOINT"] = {HELD_UP["DML_FAILPOINT"]!r}')
+        asked = client.execute('run = fit()')
+        state = steps_begun(folder, manager.provisioner.process)
+        if end == 'interrupt':
+            manager.interrupt_kernel()
+            while client.get_shell_msg(timeout=60)['parent_header'].get('msg_id') != asked:
+                pass
+            no_coordinator_works_in(state)
+            answer_of(client, 'del os.environ["DML_FAILPOINT"]')
+            printed = answer_of(client, f'run = dml.resume({str(state)!r})\n{shown}\ndel run')
+        else:
+            client.stop_channels()
+            manager.shutdown_kernel(now=True) if end == 'restart' else manager.signal_kernel(signal.SIGKILL)
+            no_coordinator_works_in(state)
+            manager, client, _ = kernel_with(code)
+            printed = answer_of(client, f'run = fit()\n{shown}\ndel run')
+        assert printed == (quiet.replace(' 0', ' 1'), None), (end, quiet, printed)
+        assert not left_in(cache), (end, left_in(cache))
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+
+
 @test
 def calls_in_threads_and_in_forks_are_apart(folder):
     numpy, = needs('numpy')
@@ -518,19 +568,8 @@ def estimators_keep_the_contract_of_scikit_learn(folder):
 
 
 WEIGHTED = 'check_sample_weight_equivalence_on_'
-UNIQUE = 'without a penalty the minimum is not unique in rows of weight 0, which the check looks at'
-FOLDS = 'the programs make the folds themselves, and take no list of rows as cv'
-DRAWN = 'folds are drawn by hashes of rows: of ten rows all of one class may be in one fold'
-EXPECTED = {
-    'LinearRegression': {f'{WEIGHTED}dense_data': UNIQUE, f'{WEIGHTED}sparse_data': UNIQUE},
-    'QuantileRegressor': {f'{WEIGHTED}dense_data': UNIQUE, f'{WEIGHTED}sparse_data': UNIQUE},
-    'MLPRegressor': {f'{WEIGHTED}{kind}': 'a network ends within the default tolerance, 1e-5 of the gradient'
-                     for kind in ('dense_data', 'sparse_data')},
-    'RidgeCV': {f'{WEIGHTED}dense_data': FOLDS, f'{WEIGHTED}sparse_data': FOLDS},
-    'LassoCV': {f'{WEIGHTED}dense_data': FOLDS, f'{WEIGHTED}sparse_data': FOLDS},
-    'LogisticRegressionCV': {f'{WEIGHTED}dense_data': FOLDS, f'{WEIGHTED}sparse_data': FOLDS,
-                             **dict.fromkeys(('check_sample_weights_shape', 'check_sample_weights_not_overwritten',
-                                              'check_fit2d_1feature'), DRAWN)}}
+EXPECTED = {'MLPRegressor': {f'{WEIGHTED}{kind}': 'a network ends within the default tolerance, 1e-5 of the gradient'
+                             for kind in ('dense_data', 'sparse_data')}}
 
 
 @long_test
@@ -547,6 +586,37 @@ def check_estimator_fails_only_where_a_reason_is_named(folder):
             results = check_estimator(estimator, expected_failed_checks=expected, on_fail=None, on_skip=None)
         assert not [result for result in results if result['status'] == 'failed'], (name, results)
         assert {result['check_name'] for result in results if result['status'] == 'xfail'} == set(expected), name
+
+
+@test
+def penalties_are_chosen_by_the_splits_that_cv_names(folder):
+    numpy, sklearn = needs('numpy', 'sklearn')
+    from sklearn import linear_model, model_selection
+    cached(folder)
+    x, y = numbers(numpy)
+    alphas, splits = [0.01, 1, 100], model_selection.KFold(4, shuffle=True, random_state=1)
+    ours = dml.RidgeCV(alphas=alphas, cv=splits).fit(x, x[:, 1] + y)
+    theirs = linear_model.RidgeCV(alphas=alphas, cv=splits).fit(x, x[:, 1] + y)
+    assert abs(ours.alpha_ - theirs.alpha_) < 1e-9 and numpy.allclose(ours.coef_, theirs.coef_, atol=1e-6)
+    for choose_by, cv in ('auc', splits), ('accuracy', list(splits.split(x, y))):
+        assert dml.LogisticRegressionCV(l2=3, cv=cv, choose_by=choose_by).fit(x, y).score(x, y) > 0.7
+    assert 'choose_by is one of' in str(exception_of(ValueError, dml.LassoCV(cv=splits, choose_by='f1').fit, x, x[:, 1]))
+    few = dml.LogisticRegressionCV(l2=3).fit(x[:30], numpy.repeat(['a', 'b'], [25, 5]))  # five rows of a class in five folds
+    assert few.classes_.tolist() == ['a', 'b'] and few.l2_ > 0
+
+
+@test
+def without_a_penalty_rows_of_weight_0_choose_no_minimum(folder):
+    numpy, sklearn = needs('numpy', 'sklearn')
+    cached(folder)
+    generator = numpy.random.default_rng(4)
+    x, y = generator.normal(size=(12, 30)) + 2, generator.normal(size=12)
+    weights = (numpy.arange(12) % 4 > 0).astype(float)
+    for kind in dml.LinearRegression, dml.QuantileRegressor:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            weighted, fewer = kind().fit(x, y, sample_weight=weights), kind().fit(x[weights > 0], y[weights > 0])
+        assert numpy.allclose(weighted.predict(x), fewer.predict(x), rtol=1e-7), kind
 
 
 @test
