@@ -8,7 +8,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "model/family.h"
-#include "numeric/special.h"
+#include "objective/shape.h"
 
 /* The features of a table that no column's name fits, as those of texts that are kept in no name.
  */
@@ -154,33 +154,16 @@ static void begin_network(struct explainer *explainer) {
                                        sizeof *explainer->multiplier);
 }
 
-static void activate(const struct explainer *explainer, size_t n, double *out, const double *x) {
-    switch (explainer->model->layout.network.activation) {
-    case ACTIVATION_TANH:
-        activation_tanh(n, out, x);
-        break;
-    case ACTIVATION_RELU:
-        activation_relu(n, out, x);
-        break;
-    default:
-        activation_gelu(n, out, x);
-    }
+/* The network's. */
+static const struct activation_row *activation_of(const struct explainer *explainer) {
+    return &activation_rows[explainer->model->layout.network.activation];
 }
 
-static double slope_at(enum activation activation, double x) {
+static double slope_at(const struct activation_row *activation, double x) {
     const double one = 1;
     double y, slope;
-    switch (activation) {
-    case ACTIVATION_TANH:
-        activation_tanh(1, &y, &x);
-        activation_tanh_back(1, &slope, &one, &y);
-        break;
-    case ACTIVATION_RELU:
-        activation_relu_back(1, &slope, &one, &x);
-        break;
-    default:
-        activation_gelu_back(1, &slope, &one, &x);
-    }
+    activation->forward(1, &y, &x);
+    activation->back(1, &slope, &one, activation->back_takes_sums ? &x : &y);
     return slope;
 }
 
@@ -190,7 +173,8 @@ static void forward(const struct explainer *explainer, double share, int end) {
     double *sums = explainer->sums[end][1];
     for (uint32_t u = 0; u < explainer->width; u++)
         sums[u] = explainer->means[u] + share * explainer->first[u];
-    activate(explainer, explainer->width, explainer->activated[end][1], sums);
+    const struct activation_row *activation = activation_of(explainer);
+    activation->forward(explainer->width, explainer->activated[end][1], sums);
     for (uint32_t l = 2; l < explainer->layers; l++) {
         const uint32_t units = explainer->units[l];
         sums = explainer->sums[end][l];
@@ -198,7 +182,7 @@ static void forward(const struct explainer *explainer, double share, int end) {
         for (uint32_t i = 0; i < explainer->units[l - 1]; i++)
             for (uint32_t u = 0; u < units; u++)
                 sums[u] += explainer->activated[end][l - 1][i] * explainer->layer[l][i * units + u];
-        activate(explainer, units, explainer->activated[end][l], sums);
+        activation->forward(units, explainer->activated[end][l], sums);
     }
 }
 
@@ -214,9 +198,10 @@ static double output_of(const struct explainer *explainer, uint32_t output, int 
 
 /* The slopes of all units over a step, whose ends are known. */
 static void find_slopes(const struct explainer *explainer) {
-    const enum activation activation = explainer->model->layout.network.activation;
+    const struct activation_row *activation = activation_of(explainer);
     /* What relu gains between two sums has no rounding of its own. */
-    const double least = activation == ACTIVATION_RELU ? 0 : SECANT_LEAST;
+    const bool is_relu = activation == &activation_rows[ACTIVATION_RELU];
+    const double least = is_relu ? 0 : SECANT_LEAST;
     for (uint32_t l = 1; l < explainer->layers; l++)
         for (uint32_t u = 0; u < explainer->units[l]; u++) {
             const double from = explainer->sums[0][l][u], way = explainer->sums[1][l][u] - from;

@@ -90,7 +90,7 @@ static int network_open(struct device *device, const struct objective_shape *sha
 /* ---- memory ---- */
 
 static bool keeps_sums(const struct device_network *network) {
-    return network->shape.network.activation == ACTIVATION_GELU;
+    return activation_rows[network->shape.network.activation].back_takes_sums;
 }
 
 /* The first element of a chunk's gradient that is in `gradient`. */

@@ -8,7 +8,6 @@
 
 #include "base/memory.h"
 #include "numeric/dense.h"
-#include "numeric/special.h"
 #include "objective/parts.h"
 
 /* Eigenvalues that are kept of a side of n elements. */
@@ -292,12 +291,7 @@ static void forward(struct kronecker_sample *sample, const double *point) {
         for (uint32_t i = 0; l + 1 < sample->layers && i < sample->rows; i++) {
             double *next = sample->in[l + 1] + i * (out + 1);
             const double *x = sample->sums[l] + i * out;
-            if (sample->shape.network.activation == ACTIVATION_TANH)
-                activation_tanh(out, next, x);
-            else if (sample->shape.network.activation == ACTIVATION_RELU)
-                activation_relu(out, next, x);
-            else
-                activation_gelu(out, next, x);
+            activation_rows[sample->shape.network.activation].forward(out, next, x);
             next[out] = 1;
         }
     }
@@ -322,6 +316,7 @@ static void find_derivatives(struct kronecker_sample *sample) {
 }
 
 static void backward(struct kronecker_sample *sample, const double *point) {
+    const struct activation_row *activation = &activation_rows[sample->shape.network.activation];
     find_derivatives(sample);
     for (uint32_t l = sample->layers - 1; l > 0; l--) {
         const struct layout_tensor *tensor = &sample->layout.tensor[l];
@@ -332,14 +327,9 @@ static void backward(struct kronecker_sample *sample, const double *point) {
         size_t n = sample->rows * tensor->rows;
         double *gradient = sample->derivative[l - 1];
         double *x = sample->sums[l - 1];
-        if (sample->shape.network.activation == ACTIVATION_TANH) {
-            activation_tanh(n, x, x);
-            activation_tanh_back(n, gradient, gradient, x);
-        } else if (sample->shape.network.activation == ACTIVATION_RELU) {
-            activation_relu_back(n, gradient, gradient, x);
-        } else {
-            activation_gelu_back(n, gradient, gradient, x);
-        }
+        if (!activation->back_takes_sums)
+            activation->forward(n, x, x);
+        activation->back(n, gradient, gradient, x);
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/memory.h"
 #include "numeric/fixed.h"
+#include "numeric/special.h"
 #include "objective/kronecker.h"
 
 /* Units and margins of a batch: with their derivatives they fill a share of the last cache.
@@ -19,7 +20,16 @@
 
 /* ---- the shape ---- */
 
-static const char *const activations[ACTIVATIONS] = {"tanh", "relu", "gelu"};
+#define ACTIVATION(name, takes_sums)                                                               \
+    {                                                                                              \
+#name, takes_sums, activation_##name, activation_##name##_back, activation_##name##_float, \
+            activation_##name##_back_float                                                         \
+    }
+const struct activation_row activation_rows[ACTIVATIONS] = {
+    [ACTIVATION_TANH] = ACTIVATION(tanh, false),
+    [ACTIVATION_RELU] = ACTIVATION(relu, false),
+    [ACTIVATION_GELU] = ACTIVATION(gelu, true),
+};
 static const char *const precisions[PRECISIONS] = {"double", "float"};
 
 static int find(const char *const *names, int count, const char *name) {
@@ -30,11 +40,14 @@ static int find(const char *const *names, int count, const char *name) {
 }
 
 const char *activation_name(enum activation activation) {
-    return activations[activation];
+    return activation_rows[activation].name;
 }
 
 int activation_from_name(const char *name) {
-    return find(activations, ACTIVATIONS, name);
+    for (int i = 0; i < ACTIVATIONS; i++)
+        if (strcmp(activation_rows[i].name, name) == 0)
+            return i;
+    return -1;
 }
 
 const char *precision_name(enum precision precision) {
@@ -200,7 +213,7 @@ static void make_layers(struct network_scratch *scratch) {
     for (uint32_t l = 1; l <= scratch->layers; l++) {
         size_t width = scratch->width[l];
         scratch->units[l - 1] = memory_new(rows * width, size);
-        if (scratch->activation == ACTIVATION_GELU && l < scratch->layers)
+        if (activation_rows[scratch->activation].back_takes_sums && l < scratch->layers)
             scratch->sums[l - 1] = memory_new(rows * width, size);
         widest = width > widest ? width : widest;
     }

@@ -69,6 +69,19 @@ static inline uint32_t objective_columns(const struct objective_shape *shape) {
     return (uint32_t)shape->features;
 }
 
+/* An activation, in one precision and the other. `back` takes gradients by units to gradients by
+ * sums, given the units or, where slopes do not follow from these, the sums; `out` may be
+ * `gradient`. */
+struct activation_row {
+    const char *name;
+    bool back_takes_sums;
+    void (*forward)(size_t n, double *units, const double *sums);
+    void (*back)(size_t n, double *out, const double *gradient, const double *at);
+    void (*forward_float)(size_t n, float *units, const float *sums);
+    void (*back_float)(size_t n, float *out, const float *gradient, const float *at);
+};
+extern const struct activation_row activation_rows[ACTIVATIONS];
+
 /* Names, in job files and models; and back, or −1. */
 const char *activation_name(enum activation activation);
 int activation_from_name(const char *name);

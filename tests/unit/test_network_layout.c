@@ -193,6 +193,28 @@ static void first_bounds_are_one_a_tensor_and_have_room_for_a_chunk(void **state
     assert_int_equal(bounds.exponent[0], 0);
 }
 
+static void slopes_of_activations_are_those_of_their_functions_in_both_precisions(void **state) {
+    (void)state;
+    const double step = 1e-6, one = 1;
+    for (int a = 0; a < ACTIVATIONS; a++) {
+        const struct activation_row *row = &activation_rows[a];
+        for (double x = -3.05; x < 3; x += .1) {
+            const double ends[2] = {x - step, x + step};
+            const float x_float = (float)x, one_float = 1;
+            double y, slope, values[2];
+            float y_float, slope_float;
+            row->forward(2, values, ends);
+            row->forward(1, &y, &x);
+            row->back(1, &slope, &one, row->back_takes_sums ? &x : &y);
+            row->forward_float(1, &y_float, &x_float);
+            row->back_float(1, &slope_float, &one_float,
+                            row->back_takes_sums ? &x_float : &y_float);
+            assert_true(fabs((values[1] - values[0]) / (2 * step) - slope) < 1e-8);
+            assert_true(fabs(slope_float - slope) < 1e-5 && fabs(y_float - y) < 1e-5);
+        }
+    }
+}
+
 static void activations_are_found_by_their_names(void **state) {
     (void)state;
     for (int a = 0; a < ACTIVATIONS; a++)
@@ -212,6 +234,7 @@ SUITE(network_layout) {
         cmocka_unit_test(terms_of_all_chunks_together_stay_within_64_bits),
         cmocka_unit_test(a_linear_model_keeps_the_exponents_of_its_columns),
         cmocka_unit_test(first_bounds_are_one_a_tensor_and_have_room_for_a_chunk),
+        cmocka_unit_test(slopes_of_activations_are_those_of_their_functions_in_both_precisions),
         cmocka_unit_test(activations_are_found_by_their_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
