@@ -159,6 +159,7 @@ bool chunk_cache_put(struct chunk_cache *cache, uint64_t offset, const void *dat
         length -= (size_t)put;
     }
     if (failed && !atomic_exchange(&cache->full, true))
-        log_warning("%s: %s: it keeps no more chunks", cache->path, strerror(errno));
+        log_warning("%s: %s: chunks that it lacks come from elsewhere", cache->path,
+                    strerror(errno));
     return !failed;
 }

@@ -204,9 +204,12 @@ LETTERS = {'C': 'coordinator', 'S': 'shard', 'R': 'replica'}
 # Walked elsewhere: only retrain comes to the first (test_retrain.py), only prune to the second
 # (test_prune.py), only workers that someone else started under the name of a host to the third
 # (test_loop.py), only replicas with scratch to the fourth (test_scratch.py), only `publish` with
-# another threshold to the last two (test_derive.py).
+# another threshold to the next two (test_derive.py), only replicas that do not see the state folder to
+# the messages at the end (test_rows_by_message.py).
 WALKED_ELSEWHERE = {'coordinator.model_remove', 'coordinator.prune_remove', 'coordinator.name_lookup',
-                    'replica.scratch_write', 'coordinator.derived_model', 'coordinator.derived_run'}
+                    'replica.scratch_write', 'coordinator.derived_model', 'coordinator.derived_run',
+                    'replica.send_READ_SET', 'coordinator.receive_READ_SET', 'coordinator.send_SET_BYTES',
+                    'replica.receive_SET_BYTES'}
 
 # Visited as a rule: a coordinator that was replaced is told so by a worker, unless its own look at the
 # lock file comes first. test_host.c holds that a worker tells it.

@@ -134,6 +134,22 @@ def a_killed_replica_uses_what_its_host_has_and_fetches_what_is_damaged(folder):
 
 
 @test
+def a_replica_may_be_killed_between_the_messages(folder):
+    for place in 'send_READ_SET:1', 'send_READ_SET:9', 'receive_SET_BYTES:5':
+        inner = folder / place.partition(':')[0] / place[-1]
+        inner.mkdir(parents=True)
+        with apart(inner, environment={'DML_FAILPOINT': f'replica.{place}:kill'}) as made:
+            run = Process(COORDINATOR, 'run', made.job, '--json')
+            try:
+                former = made.replicas[0]
+                assert former.wait().status == -signal.SIGKILL
+                Worker(REPLICA, made, former.own, listen=former.address)
+                made.ended(run.wait())
+            finally:
+                run.end()
+
+
+@test
 def a_copy_that_is_damaged_while_it_is_used_changes_no_bit(folder):
     with apart(folder) as made:
         run = Process(COORDINATOR, 'run', made.job, '--json',
