@@ -4,6 +4,7 @@ libbase_a_SOURCES = \
 	base/bytes.c base/bytes.h \
 	base/clock.c base/clock.h \
 	base/codec.h \
+	base/disk.c base/disk.h \
 	base/error.c base/error.h \
 	base/exhausted.c \
 	base/failpoint.c base/failpoint.def base/failpoint.h \
@@ -19,6 +20,7 @@ libbase_a_SOURCES = \
 	base/random.c base/random.h \
 	base/resources.c base/resources.h \
 	base/rows.h \
+	base/step_files.c base/step_files.h \
 	base/text.c base/text.h \
 	base/touched.c base/touched.h
 libbase_a_CFLAGS = $(AM_CFLAGS) $(LIBRARY_CFLAGS) $(XXHASH_CFLAGS) $(CRYPTO_CFLAGS) $(JANSSON_CFLAGS)

@@ -66,6 +66,12 @@
     X(HOLDOUT_SKIPPED, "a run that goes back between epochs does not measure the holdout")         \
     X(SUMS_KEPT, "sums of an abandoned evaluation are added to the next one")                      \
     X(HOST_KEPT, "a shard whose host is lost is started there again and again")                    \
+    X(COPIES_NOT_AWAITED, "a step is durable before the coordinator has read its files")           \
+    X(FIRST_COPY_ENOUGH, "a step is durable when the first of several files was read")             \
+    X(EARLIER_FILES_LEFT, "files of checkpoints that failed are not read with the next one")       \
+    X(COPIES_REMOVED_EARLY, "the coordinator removes copies that hold pairs of a durable step")    \
+    X(EARLIER_FILES_NOT_BROUGHT, "a shard loads a step before all files of it were brought")       \
+    X(OWN_DISK_BELIEVED, "a shard whose own files are damaged does not ask for copies")            \
     X(LOCAL_KEPT, "a replica that is not let in within its host goes on trying there")             \
     X(LEFT_INCARNATION_KEPT, "the next replica in a place has the incarnation of the last one")    \
     X(LEFT_PORTIONS_LOST, "what a replica that left had in hand does not go back")                 \

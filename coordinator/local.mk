@@ -12,6 +12,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/dispatch/portions.c \
 	coordinator/dispatch/round.c coordinator/dispatch/round.h \
 	coordinator/machine/coordinator.h \
+	coordinator/machine/copies.c coordinator/machine/copies.h \
 	coordinator/machine/hosts.c coordinator/machine/hosts.h \
 	coordinator/machine/machine.h \
 	coordinator/machine/membership.c \
@@ -60,6 +61,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/cluster_loop.c coordinator/run/cluster.h coordinator/run/cluster_links.c \
 	coordinator/run/cluster_parts.h \
 	coordinator/run/conclude.c \
+	coordinator/run/copier.c coordinator/run/copier.h \
 	coordinator/run/respond.c \
 	coordinator/run/summary.c coordinator/run/summary.h \
 	coordinator/run/summary_columns.c coordinator/run/summary_parts.h \

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/mutant.h"
+#include "base/step_files.h"
 #include "shard/factor.h"
 
 enum { ALIGNMENT = 64 };
@@ -47,10 +48,6 @@ void checkpoint_header_init(struct checkpoint_header *header, const char *run, u
     memcpy(header->magic, magic, sizeof magic);
     size_t length = strcspn(run, "~"); /* a copy of the state goes on from the same checkpoints */
     memcpy(header->run, run, length < sizeof header->run ? length : sizeof header->run);
-}
-
-char *checkpoint_path(const char *folder, uint64_t step) {
-    return memory_format("%s/step-%" PRIu64, folder, step);
 }
 
 /* ---- lengths ---- */
@@ -267,7 +264,7 @@ int checkpoint_write(struct checkpoint_job *job, const struct disk *disk) {
     size_t sections = gather_sections(job, pieces + 1);
     assert(sections < sizeof pieces / sizeof *pieces);
     pieces[0] = complete_header(&job->checkpoint);
-    char *path = checkpoint_path(job->folder, job->checkpoint.header.step);
+    char *path = step_path(job->folder, job->checkpoint.header.step);
     const struct disk_taken taken = {report_taken, job};
     int code = disk->write(disk->context, path, pieces, 1 + sections, &taken);
     free(path);
@@ -421,7 +418,7 @@ static int is_missing(const struct checkpoint_reader *reader, const char *folder
 static int reader_open(struct checkpoint_reader *reader, const struct disk *disk,
                        const char *folder, uint64_t step,
                        const struct checkpoint_header *expected) {
-    *reader = (struct checkpoint_reader){.disk = disk, .path = checkpoint_path(folder, step)};
+    *reader = (struct checkpoint_reader){.disk = disk, .path = step_path(folder, step)};
     int code = disk->open(disk->context, reader->path, &reader->file, &reader->length);
     if (code == ERROR_UNAVAILABLE) {
         error_clear();
@@ -604,4 +601,28 @@ int checkpoint_load(const struct disk *disk, const char *folder,
     }
     reader_close(&reader);
     return code;
+}
+
+bool checkpoint_lacks(const struct disk *disk, const char *folder,
+                      const struct checkpoint_header *expected, uint64_t digest, uint64_t *step) {
+    struct checkpoint_reader reader;
+    int code = reader_open(&reader, disk, folder, expected->step, expected);
+    bool lacks = code || reader.checkpoint.digest != digest;
+    *step = expected->step;
+    const struct checkpoint *checkpoint = &reader.checkpoint;
+    for (uint32_t i = 0; !lacks && i < checkpoint_entries(&checkpoint->header); i++) {
+        if (mutant(EARLIER_FILES_NOT_BROUGHT))
+            break;
+        char *path = step_path(folder, checkpoint->pairs[i].file);
+        void *file;
+        uint64_t length;
+        *step = checkpoint->pairs[i].file;
+        lacks = disk->open(disk->context, path, &file, &length) != 0;
+        if (!lacks)
+            disk->close(disk->context, file);
+        free(path);
+    }
+    reader_close(&reader);
+    error_clear(); /* a file that cannot be read is brought like one that is not there */
+    return lacks;
 }

@@ -8,7 +8,7 @@
  *
  * The life of a checkpoint, from the coordinator's decision to the disk:
  * coordinator/machine/recovery.c (CHECKPOINT), shard/saving.c (what is written), here (bytes),
- * shard/writer.c (the thread), shard/disk.c (a file of a folder), base/file.c (whole or not at
+ * shard/writer.c (the thread), base/disk.c (a file of a folder), base/file.c (whole or not at
  * all).
  */
 #ifndef DML_SHARD_CHECKPOINT_H
@@ -18,7 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "shard/disk.h"
+#include "base/disk.h"
 #include "shard/registers.h"
 
 /* Raised whenever this program would misread a file of the former version. Files of another version
@@ -98,9 +98,6 @@ void checkpoint_release(struct checkpoint *checkpoint);
 void checkpoint_header_init(struct checkpoint_header *header, const char *run, uint32_t shard,
                             const struct registers *registers, uint64_t step);
 
-/* FOLDER/step-STEP; free the result. */
-char *checkpoint_path(const char *folder, uint64_t step);
-
 /* ---- writing ---- */
 
 /* The registers as they were when the job was made. */
@@ -143,5 +140,10 @@ int checkpoint_write(struct checkpoint_job *job, const struct disk *disk);
 int checkpoint_load(const struct disk *disk, const char *folder,
                     const struct checkpoint_header *expected, uint64_t digest,
                     struct registers *registers, struct checkpoint *loaded);
+
+/* Whether the folder lacks a file that checkpoint_load() would read, or has the checkpoint
+ * otherwise. Then *step is the step of that file. Sections are not looked at. */
+bool checkpoint_lacks(const struct disk *disk, const char *folder,
+                      const struct checkpoint_header *expected, uint64_t digest, uint64_t *step);
 
 #endif

@@ -1,10 +1,11 @@
 noinst_LIBRARIES += libshard.a
 libshard_a_SOURCES = \
+	shard/apart.c \
 	shard/checkpoint.c shard/checkpoint.h \
+	shard/confined.c shard/confined.h \
 	shard/covariance.c shard/covariance_make.c shard/covariance.h \
 	shard/covariance_rank.c shard/covariance_rank.h \
 	shard/device.c shard/kernels.def shard/pass_kernel.h \
-	shard/disk.c shard/disk.h \
 	shard/evaluation.c \
 	shard/factor.c shard/factor_make.c shard/factor.h \
 	shard/host.c \

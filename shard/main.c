@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "numeric/setup.h"
-#include "shard/disk.h"
+#include "shard/confined.h"
 #include "shard/placing.h"
 #include "shard/rows.h"
 #include "shard/shard.h"
@@ -17,6 +17,7 @@
 
 struct shell {
     struct host *host;
+    const struct host_options *options;
     struct shard_self self;
     struct shard_placing placing;
     struct shard *shard;
@@ -80,6 +81,21 @@ static void forget(void *state) {
     shell->writer = writer_new(shell->disk, wake, shell);
 }
 
+/* ---- what the shard asks ---- */
+
+static int place_on(void *context, const struct message_shard_setup *setup,
+                    struct shard_place *place) {
+    struct shell *shell = context;
+    return shard_placing_find(&shell->placing, setup, place);
+}
+
+static int own_folder(void *context, char **path) {
+    const struct shell *shell = context;
+    return host_own_folder(shell->options, path);
+}
+
+/* ---- life ---- */
+
 static int choose_disk(struct shell *shell, const struct host_options *options) {
     shell->disk = &files_disk;
     if (!options->folder)
@@ -104,9 +120,11 @@ static int serve(const struct host_options *options) {
     const struct host_role role = {
         .state = &shell, .message = on_message, .gone = on_gone, .after = after, .forget = forget};
     shell.placing.own = options->device;
-    shell.self.place = shard_placing_find;
+    shell.options = options;
+    shell.self.place = place_on;
     shell.self.shares = host_sees_state;
-    shell.self.context = &shell.placing;
+    shell.self.own_folder = own_folder;
+    shell.self.context = &shell;
     shell.shard = shard_new(&shell.self);
     int code = choose_disk(&shell, options);
     if (!code)

@@ -12,7 +12,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/mutant.h"
-#include "shard/disk.h"
+#include "base/step_files.h"
 #include "shard/state.h"
 
 /* ---- the folder: the term that keeps older coordinators out ---- */
@@ -85,71 +85,27 @@ static int folder_fence(const struct disk *disk, const char *folder, uint64_t te
     return code;
 }
 
-/* ---- the folder: files that are not needed any more ---- */
-
-struct cleanup {
-    const uint64_t *steps;
-    size_t count;
-    uint64_t before;
-    struct bytes names; /* to remove, each with a 0 behind it */
-};
-
-static bool is_needed(const struct cleanup *cleanup, const char *name) {
-    uint64_t step = 0;
-    int end = 0;
-    if (!strncmp(name, "epoch.tmp.", 10))
-        return false;
-    if (sscanf(name, "step-%" SCNu64 "%n", &step, &end) != 1)
-        return true;
-    if (step >= cleanup->before)
-        return true;
-    if (name[end])
-        return strncmp(name + end, ".tmp.", 5);
-    for (size_t i = 0; i < cleanup->count; i++)
-        if (cleanup->steps[i] == step)
-            return true;
-    return false;
-}
-
-static void note_file(void *visitor, const char *name) {
-    struct cleanup *cleanup = visitor;
-    if (!is_needed(cleanup, name))
-        bytes_append(&cleanup->names, name, strlen(name) + 1);
-}
-
-/* Removes the checkpoints of steps before `before` except `steps` [count], and temporary files of
- * such steps. Later steps stay, even if the run went back behind them: a process that was replaced
- * and does not know it yet must not remove what its successor wrote. Files with other names stay.
- */
-static int folder_keep(const struct disk *disk, const char *folder, const uint64_t *steps,
-                       size_t count, uint64_t before) {
-    struct cleanup cleanup = {.steps = steps, .count = count, .before = before};
-    bytes_init(&cleanup.names);
-    int code = disk->list(disk->context, folder, note_file, &cleanup);
-    for (size_t at = 0; !code && at < cleanup.names.length;) {
-        const char *name = (const char *)cleanup.names.data + at;
-        char *path = memory_format("%s/%s", folder, name);
-        failpoint(FAILPOINT_retain_delete);
-        code = disk->remove(disk->context, path);
-        at += strlen(name) + 1;
-        free(path);
-    }
-    bytes_release(&cleanup.names);
-    return code;
+static void folder_clear(const struct disk *disk, const char *folder) {
+    char *path = memory_format("%s/epoch", folder);
+    if (step_files_keep(disk, folder, NULL, 0, UINT64_MAX) || disk->remove(disk->context, path) ||
+        disk->remove(disk->context, folder))
+        log_debug("%s stays: %s", folder, error_text());
+    free(path);
 }
 
 /* ---- actions ---- */
 
 /* At most one action of a kind is queued. A second one replaces the first: a FENCE of a higher term
  * or a KEEP of a later step makes the earlier one needless. */
-static void add_action(struct saving *saving, struct shard_action action) {
+void saving_act(struct saving *saving, struct shard_action action) {
     size_t place = 0;
     while (place < saving->action_count && saving->actions[place].kind != action.kind)
         place++;
     if (place == saving->action_count) {
         assert(place < sizeof saving->actions / sizeof *saving->actions);
         saving->action_count++;
-        saving->unanswered += action.kind == SHARD_FENCE || action.kind == SHARD_LOAD;
+        saving->unanswered +=
+            action.kind == SHARD_FENCE || action.kind == SHARD_LOAD || action.kind == SHARD_LOOK;
     }
     assert(saving->folder);
     action.folder = saving->folder;
@@ -166,8 +122,18 @@ bool shard_next_action(struct shard *shard, struct shard_action *action) {
     return true;
 }
 
+static void look(struct shard *shard, const struct disk *disk, const struct shard_action *action,
+                 struct outbox *out) {
+    uint64_t lacking;
+    int code = action->anew ? step_files_keep(disk, action->folder, NULL, 0, UINT64_MAX) : 0;
+    bool lacks = !code && checkpoint_lacks(disk, action->folder, &action->expected, action->digest,
+                                           &lacking);
+    shard_looked(shard, code, error_text(), lacks ? &lacking : NULL, out);
+}
+
 void shard_carry_out(struct shard *shard, const struct disk *disk,
                      const struct shard_action *action, struct outbox *out) {
+    struct file_piece piece;
     int code;
     switch (action->kind) {
     case SHARD_WRITE:
@@ -182,8 +148,24 @@ void shard_carry_out(struct shard *shard, const struct disk *disk,
         shard_loaded(shard, code, error_text(), out);
         break;
     case SHARD_KEEP:
-        if (folder_keep(disk, action->folder, action->steps, action->count, action->before))
+        if (step_files_keep(disk, action->folder, action->steps, action->count, action->before))
             log_warning("%s", error_text());
+        shard_kept(shard, action, out);
+        break;
+    case SHARD_LOOK:
+        look(shard, disk, action, out);
+        break;
+    case SHARD_CLEAR:
+        folder_clear(disk, action->folder);
+        break;
+    case SHARD_READ:
+        piece = action->piece;
+        code = step_file_read(disk, action->folder, action->bytes, &piece);
+        shard_read(shard, &piece, code, error_text(), out);
+        break;
+    case SHARD_PUT:
+        code = step_file_put(disk, action->folder, action->number, &action->piece);
+        shard_put(shard, code, error_text(), action->piece.length, out);
         break;
     case SHARD_FENCE:
         code = folder_fence(disk, action->folder, action->term);
@@ -221,9 +203,11 @@ static bool knows(const struct saving *saving, uint64_t step) {
     return false;
 }
 
-void saving_begin(struct saving *saving, const char *folder) {
+void saving_begin(struct saving *saving, const char *folder, bool apart) {
     while (saving->kept_count)
         forget_kept(saving, saving->kept_count - 1);
+    assert(!saving->apart.bringing);
+    saving->apart = (struct apart){.used = apart && *folder};
     if (saving->folder && !strcmp(saving->folder, folder))
         return;
     free(saving->folder);
@@ -250,7 +234,7 @@ bool fence_folder(struct shard *shard) {
     struct saving *saving = &shard->saving;
     if (!saving->folder || saving->fenced >= shard->term)
         return false;
-    add_action(saving, (struct shard_action){.kind = SHARD_FENCE, .term = shard->term});
+    saving_act(saving, (struct shard_action){.kind = SHARD_FENCE, .term = shard->term});
     return true;
 }
 
@@ -284,13 +268,14 @@ void shard_fenced(struct shard *shard, int code, const char *reason, struct outb
 
 static void send_checkpointed(const struct shard *shard, uint32_t to, uint32_t attempt,
                               uint64_t step, uint64_t digest, int code, const char *reason,
-                              struct outbox *out) {
+                              struct u64_list files, struct outbox *out) {
     struct message message = {.type = MESSAGE_CHECKPOINTED};
     message.checkpointed = (struct message_checkpointed){.attempt = attempt,
                                                          .step = step,
                                                          .digest = digest,
                                                          .status = (uint32_t)-code,
-                                                         .reason = reason};
+                                                         .reason = reason,
+                                                         .files = files};
     shard_answer(shard, to, message, out);
 }
 
@@ -396,7 +381,8 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
     }
     int code = check_wanted(shard, wanted);
     if (code) {
-        send_checkpointed(shard, from, wanted->attempt, wanted->step, 0, code, error_text(), out);
+        send_checkpointed(shard, from, wanted->attempt, wanted->step, 0, code, error_text(),
+                          (struct u64_list){0}, out);
         error_clear();
         return;
     }
@@ -413,7 +399,7 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
     }
     shard->saving.job = job;
     shard->saving.asked_by = from;
-    add_action(&shard->saving, (struct shard_action){.kind = SHARD_WRITE, .job = job});
+    saving_act(&shard->saving, (struct shard_action){.kind = SHARD_WRITE, .job = job});
 }
 
 void shard_taken(struct shard *shard, struct outbox *out) {
@@ -424,11 +410,14 @@ void shard_written(struct shard *shard, int code, const char *reason, struct out
     struct saving *saving = &shard->saving;
     assert(saving->job);
     struct checkpoint *checkpoint = &saving->job->checkpoint;
+    uint64_t files[APART_FILES_MAX];
+    const struct u64_list apart = {.items = files,
+                                   .length = code ? 0 : apart_files(shard, checkpoint, files)};
     /* A coordinator that came meanwhile has not asked for this checkpoint, so it is not told. The
      * file is kept in any case: a later checkpoint may refer to its pairs. */
     if (saving->asked_by == shard->coordinator)
         send_checkpointed(shard, saving->asked_by, checkpoint->header.attempt,
-                          checkpoint->header.step, checkpoint->digest, code, reason, out);
+                          checkpoint->header.step, checkpoint->digest, code, reason, apart, out);
     if (!code)
         note_kept(saving, checkpoint);
     checkpoint_job_free(saving->job);
@@ -438,8 +427,8 @@ void shard_written(struct shard *shard, int code, const char *reason, struct out
 
 /* ---- loading ---- */
 
-static void send_restored(const struct shard *shard, uint64_t step, int code, const char *reason,
-                          struct outbox *out) {
+void send_restored(const struct shard *shard, uint64_t step, int code, const char *reason,
+                   struct outbox *out) {
     struct message message = {.type = MESSAGE_RESTORED};
     message.restored = (struct message_restored){
         .attempt = shard->attempt, .step = step, .status = (uint32_t)-code, .reason = reason};
@@ -464,14 +453,28 @@ void on_restore(struct shard *shard, uint32_t from, const struct message *messag
         error_clear();
         return;
     }
-    struct shard_action action = {.kind = SHARD_LOAD,
-                                  .digest = wanted->digest,
-                                  .registers = &shard->registers,
-                                  .loaded = &saving->loading};
-    checkpoint_header_init(&action.expected, shard->run, shard->index, &shard->registers,
+    saving->load = (struct shard_action){
+        .digest = wanted->digest, .registers = &shard->registers, .loaded = &saving->loading};
+    checkpoint_header_init(&saving->load.expected, shard->run, shard->index, &shard->registers,
                            wanted->step);
     saving->restoring = wanted->step;
-    add_action(saving, action);
+    if (saving->apart.used)
+        saving_look(saving, false);
+    else
+        saving_load(saving);
+}
+
+void saving_load(struct saving *saving) {
+    saving->load.kind = SHARD_LOAD;
+    saving_act(saving, saving->load);
+}
+
+void saving_look(struct saving *saving, bool anew) {
+    saving->load.kind = SHARD_LOOK;
+    saving->load.anew = anew;
+    if (anew)
+        saving->apart.brought = false;
+    saving_act(saving, saving->load);
 }
 
 /* RESTORED with an error makes the coordinator try an older step. So a device that fails while the
@@ -480,6 +483,17 @@ void shard_loaded(struct shard *shard, int code, const char *reason, struct outb
     struct saving *saving = &shard->saving;
     assert(saving->unanswered && !saving->job);
     saving->unanswered--;
+    /* What lies on this host's disk may be damaged, or of an attempt that this shard made
+     * elsewhere: then all of it comes from the coordinator, once. */
+    if (code == ERROR_DATA && saving->apart.used && !saving->apart.anew &&
+        !mutant(OWN_DISK_BELIEVED)) {
+        log_warning("asks the coordinator for its copy: %s", reason);
+        saving->apart.anew = true;
+        saving_look(saving, true);
+        return;
+    }
+    if (!code)
+        saving->apart.durable = saving->restoring;
     /* What was loaded into vectors of the host goes to where programs run. */
     struct registers *registers = &shard->registers;
     const struct checkpoint *loaded = &saving->loading;
@@ -531,8 +545,9 @@ void on_retain(struct shard *shard, uint32_t from, const struct message *message
         if (saving->kept[i].header.step < retain->newer &&
             saving->kept[i].header.step != retain->older)
             forget_kept(saving, i);
+    saving->apart.durable = retain->newer;
     size_t count = list_needed(saving);
-    add_action(saving, (struct shard_action){.kind = SHARD_KEEP,
+    saving_act(saving, (struct shard_action){.kind = SHARD_KEEP,
                                              .steps = saving->steps,
                                              .count = count,
                                              .before = retain->newer});

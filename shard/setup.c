@@ -48,6 +48,7 @@ void on_hello(struct shard *shard, uint32_t from, const struct message *message,
     shard->shares =
         !shard->self.shares ||
         shard->self.shares(shard->self.context, message->hello.state, message->hello.holder);
+    apart_give_up(&shard->saving);
     forget_waiting(shard);
     if (fence_folder(shard))
         shard->saving.welcoming = true;
@@ -187,7 +188,18 @@ void on_shard_setup(struct shard *shard, uint32_t from, const struct message *me
         return;
     }
     shard->set_up = true;
-    saving_begin(&shard->saving, setup->folder);
+    if (shard->shares || !*setup->folder) {
+        saving_begin(&shard->saving, setup->folder, false);
+    } else {
+        char *own;
+        code = apart_folder(shard, &own);
+        if (code) {
+            shard_fail(shard, code, out);
+            return;
+        }
+        saving_begin(&shard->saving, own, true);
+        free(own);
+    }
     if (!fence_folder(shard))
         send_if_ready(shard, out);
 }

@@ -195,9 +195,18 @@ static const struct handler handlers[] = {
     [MESSAGE_CHECKPOINT] = {COORDINATOR, on_checkpoint},
     [MESSAGE_RESTORE] = {COORDINATOR, on_restore},
     [MESSAGE_RETAIN] = {COORDINATOR, on_retain},
+    [MESSAGE_READ_FILE] = {COORDINATOR, on_read_file},
+    [MESSAGE_FILE_BYTES] = {COORDINATOR, on_file_bytes},
+    [MESSAGE_BYE] = {COORDINATOR, on_bye},
     [MESSAGE_FETCH] = {REPLICA, on_fetch},
     [MESSAGE_STAGE] = {REPLICA, on_stage},
 };
+
+/* Pieces of files go to and fro beside all else, as a shard that waits for one waits for no other
+ * message. After BYE nothing is waited for. */
+static bool is_at_once(enum message_type type) {
+    return type == MESSAGE_READ_FILE || type == MESSAGE_FILE_BYTES || type == MESSAGE_BYE;
+}
 
 /* What a shard whose device failed still takes. */
 static bool begins_anew(enum message_type type) {
@@ -226,7 +235,7 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
     bool known = message->type < sizeof handlers / sizeof *handlers;
     const struct handler *handler = known ? &handlers[message->type] : NULL;
     if (!handler || !handler->call)
-        return; /* BYE, REFUSED and FAILED ask for no answer: the I/O shell ends or reports */
+        return; /* REFUSED and FAILED ask for no answer: the I/O shell ends or reports */
     bool may_say = handler->sender == ANYBODY ||
                    (handler->sender == COORDINATOR ? from == shard->coordinator
                                                    : shard_replica(shard, from) != NULL);
@@ -237,7 +246,7 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
     else if (shard->device_failed && !begins_anew(message->type))
         shard->counters.stale++;
     /* Once one message waits, all later ones wait behind it: order is part of the protocol. */
-    else if (handler->sender == COORDINATOR &&
+    else if (handler->sender == COORDINATOR && !is_at_once(message->type) &&
              (shard->waiting.count || is_hindered(shard, message)))
         keep_waiting(shard, message);
     else
@@ -268,6 +277,7 @@ void shard_peer_gone(struct shard *shard, uint32_t link) {
     struct replica_link *replica = shard_replica(shard, link);
     if (link == shard->coordinator) {
         shard->coordinator = 0;
+        apart_give_up(&shard->saving);
         forget_waiting(shard);
     }
     if (!replica)

@@ -13,7 +13,8 @@
 #include <stdint.h>
 
 #include "shard/checkpoint.h"
-#include "shard/disk.h"
+#include "base/disk.h"
+#include "base/step_files.h"
 #include "wire/message.h"
 
 struct shard; /* opaque */
@@ -38,6 +39,8 @@ struct shard_self {
     int (*place)(void *context, const struct message_shard_setup *setup, struct shard_place *place);
     /* Whether it sees the coordinator's state folder, as host_sees_state(). NULL: it does. */
     bool (*shares)(void *context, const char *state, const char *holder);
+    /* The folder of its own, below which it keeps files if it does not. Free *path. */
+    int (*own_folder)(void *context, char **path);
     void *context;
 };
 
@@ -53,16 +56,20 @@ enum shard_action_kind {
     SHARD_WRITE, /* checkpoint_write(job), in the background; answer shard_written() */
     SHARD_LOAD,  /* checkpoint_load(); answer shard_loaded() */
     SHARD_KEEP,  /* remove older files except these; a failure is only logged */
+    SHARD_LOOK,  /* checkpoint_lacks(), after removing all files if `anew`; answer shard_looked() */
+    SHARD_READ,  /* step_file_read(); answer shard_read() */
+    SHARD_PUT,   /* step_file_put(); answer shard_put() */
+    SHARD_CLEAR, /* remove all files and the folder; what cannot be removed stays */
     SHARD_FENCE, /* write the term into the folder; answer shard_fenced() */
 };
 
-/* The pointers belong to the shard. They are valid until the action is answered; for KEEP, which
- * has no answer, until the next call of the shard. */
+/* The pointers belong to the shard. They are valid until the action is answered; for KEEP, LOOK
+ * and PUT until the next call of the shard. */
 struct shard_action {
     enum shard_action_kind kind;
     const char *folder;
     struct checkpoint_job *job;        /* WRITE */
-    struct checkpoint_header expected; /* LOAD: which checkpoint, */
+    struct checkpoint_header expected; /* LOAD, LOOK: which checkpoint, */
     uint64_t digest;
     struct registers *registers; /* the registers it goes to, */
     struct checkpoint *loaded;   /* and where its header and pairs go */
@@ -70,6 +77,10 @@ struct shard_action {
     size_t count;
     uint64_t before; /* KEEP: later steps stay as well */
     uint64_t term;   /* FENCE */
+    bool anew;       /* LOOK */
+    struct file_piece piece;
+    uint64_t bytes;  /* READ: how many at most */
+    uint64_t number; /* PUT: of the writer */
 };
 
 struct shard *shard_new(const struct shard_self *self);
@@ -93,6 +104,14 @@ void shard_carry_out(struct shard *shard, const struct disk *disk,
 void shard_written(struct shard *shard, int code, const char *reason, struct outbox *out);
 void shard_loaded(struct shard *shard, int code, const char *reason, struct outbox *out);
 void shard_fenced(struct shard *shard, int code, const char *reason, struct outbox *out);
+/* `lacking`: the step of a file that is not there or not as it should be; NULL: all are there. */
+void shard_looked(struct shard *shard, int code, const char *reason, const uint64_t *lacking,
+                  struct outbox *out);
+/* Takes the piece's data over. */
+void shard_read(struct shard *shard, const struct file_piece *piece, int code, const char *reason,
+                struct outbox *out);
+void shard_put(struct shard *shard, int code, const char *reason, uint64_t bytes,
+               struct outbox *out);
 
 /* The job of a WRITE has read the registers (checkpoint_job.taken): messages that waited only for
  * that are handled now. */

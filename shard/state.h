@@ -67,24 +67,40 @@ struct waiting {
     size_t count, capacity;
 };
 
+#define APART_FILES_MAX (SLOTS_MAX + WINDOW_MAX + 1)
+
+/* How the files of a shard go to the coordinator and come back, if its host does not see the state
+ * folder (shard/apart.c). */
+struct apart {
+    bool used;        /* the folder is on this host alone */
+    uint64_t durable; /* the newest step that the coordinator has all files of; 0: none is known */
+    bool anew;        /* all files were removed since RESTORE, as they could not be loaded */
+    bool brought;     /* some file was brought since then, the last one is that of `step` */
+    bool bringing;    /* it is on its way */
+    uint64_t step, length, asked, got; /* bytes of the file */
+};
+
 /* The checkpoints of the shard: those on disk, and the one that is being written or loaded. */
 struct saving {
-    char *folder;                   /* owned; NULL: no checkpoints */
-    uint64_t fenced;                /* the term that the folder holds; 0: not known */
-    bool welcoming;                 /* WELCOME is sent once the folder holds the term */
-    uint32_t former;                /* the link of the coordinator before; 0: none */
-    uint64_t former_term;           /* and its term */
-    unsigned unanswered;            /* FENCE and LOAD actions without an answer yet */
-    struct shard_action actions[4]; /* queued; one of a kind at most */
+    char *folder;         /* owned; NULL: no checkpoints */
+    uint64_t fenced;      /* the term that the folder holds; 0: not known */
+    bool welcoming;       /* WELCOME is sent once the folder holds the term */
+    uint32_t former;      /* the link of the coordinator before; 0: none */
+    uint64_t former_term; /* and its term */
+    unsigned unanswered;  /* FENCE, LOAD and LOOK actions without an answer yet, and a file
+                             on its way */
+    struct shard_action actions[8]; /* queued; one of a kind at most */
     size_t action_count;
 
     struct checkpoint *kept; /* what this process wrote or loaded, by rising step; owned */
     size_t kept_count, kept_capacity;
     uint64_t restoring;         /* the step that LOAD is about, */
+    struct shard_action load;   /* how it is asked for, */
     struct checkpoint loading;  /* and its header and pairs */
     struct checkpoint_job *job; /* being written, or NULL; owned */
     uint32_t asked_by;          /* the link that asked for it */
     uint64_t *steps;            /* of the last KEEP; owned */
+    struct apart apart;
 };
 
 struct shard {
@@ -166,6 +182,11 @@ void on_checkpoint(struct shard *shard, uint32_t from, const struct message *mes
                    struct outbox *out);
 void on_restore(struct shard *shard, uint32_t from, const struct message *message,
                 struct outbox *out);
+void on_read_file(struct shard *shard, uint32_t from, const struct message *message,
+                  struct outbox *out);
+void on_file_bytes(struct shard *shard, uint32_t from, const struct message *message,
+                   struct outbox *out);
+void on_bye(struct shard *shard, uint32_t from, const struct message *message, struct outbox *out);
 void on_retain(struct shard *shard, uint32_t from, const struct message *message,
                struct outbox *out);
 
@@ -176,8 +197,26 @@ void forget_waiting(struct shard *shard);
 
 /* Queues the action that makes the folder hold the term; false if there is nothing to do. */
 bool fence_folder(struct shard *shard);
-/* A new attempt, whose checkpoints go to this folder; "": there are none. */
-void saving_begin(struct saving *saving, const char *folder);
+/* A new attempt, whose checkpoints go to this folder; "": there are none. `apart`: it is on this
+ * host alone. */
+void saving_begin(struct saving *saving, const char *folder, bool apart);
+void saving_act(struct saving *saving, struct shard_action action); /* queues an action */
+/* Asks to load what RESTORE named, and whether the files of that are there; `anew`: after removing
+ * all files. */
+void saving_load(struct saving *saving);
+void saving_look(struct saving *saving, bool anew);
+void send_restored(const struct shard *shard, uint64_t step, int code, const char *reason,
+                   struct outbox *out);
+
+/* The folder of a shard whose host does not see the state folder. Free *path. */
+int apart_folder(const struct shard *shard, char **path);
+/* The steps of the files that the coordinator is to read before this checkpoint is durable. */
+uint32_t apart_files(const struct shard *shard, const struct checkpoint *checkpoint,
+                     uint64_t steps[APART_FILES_MAX]);
+/* The coordinator that was to send a file is gone or replaced. */
+void apart_give_up(struct saving *saving);
+/* Says which files are needed, after a KEEP. */
+void shard_kept(struct shard *shard, const struct shard_action *action, struct outbox *out);
 void saving_release(struct saving *saving);
 
 /* Sends WELCOME and HOLDING, once the folder holds the term. */

@@ -8,6 +8,7 @@
 #include "base/hash.h"
 #include "base/layout.h"
 #include "base/limits.h"
+#include "base/step_files.h"
 #include "device/find.h"
 #include "wire/address.h"
 #include "wire/evaluation.h"
@@ -593,6 +594,22 @@ FAULT_IN_BODY(restored) {
 FAULT_IN_BODY(retain) {
     return unless(body->older <= body->newer, "an older step that is newer");
 }
+
+FAULT_IN_BODY(read_file) {
+    return FIRST_OF(fault_of_attempt(body->attempt),
+                    unless(body->bytes && body->bytes <= FILE_PIECE_BYTES,
+                           "a piece of no bytes, or of too many"));
+}
+
+FAULT_IN(file_bytes) {
+    const bool fits = body->offset <= body->length && bulk->length <= FILE_PIECE_BYTES &&
+                      bulk->length <= body->length - body->offset;
+    return FIRST_OF(fault_of_attempt(body->attempt),
+                    body->status ? fault_of_status(body->status) : NULL,
+                    unless(fits || body->status, "a piece beyond the end of its file"));
+}
+
+NOTHING_TO_CHECK(needed)
 
 /* Attempt 0: this shard was never set up. */
 FAULT_IN_BODY(holding) {

@@ -108,6 +108,8 @@ static void lose(struct worker_link *link, const char *why, enum process_end end
     struct output *out = &link->cluster->out;
     int64_t now = clock_monotonic_ns();
     bool refused = end == ENDED_REFUSED_MEMORY;
+    if (link->cluster->copier)
+        copier_lost(link->cluster->copier, link->number);
     if (!coordinator_worker(c, link->number).welcomed) {
         link->ungreeted++;
         if (!link->cluster->options.launched[link->number])
@@ -250,8 +252,12 @@ static void on_worker_message(void *context, struct peer *peer, const struct mes
         ask_for_set(link, message);
         return;
     }
-    cluster_after_step(cluster, coordinator_step(cluster->coordinator, link->number, message,
-                                                 clock_monotonic_ns(), &cluster->out));
+    if (cluster->copier)
+        message = copier_take(cluster->copier, link->number, message);
+    cluster_after_step(cluster, message
+                                    ? coordinator_step(cluster->coordinator, link->number, message,
+                                                       clock_monotonic_ns(), &cluster->out)
+                                    : 0);
 }
 
 /* A worker of our own that does not answer has died: the machine has it started anew. A wrong key

@@ -122,6 +122,16 @@ void cluster_after_step(struct cluster *cluster, int code) {
         cluster_end(cluster, code);
 }
 
+/* Something of a copy was done: messages are to be sent, and perhaps the machine is to be told. */
+static void on_copied(void *context, uint32_t worker, const struct message *message) {
+    struct cluster *cluster = context;
+    if (cluster->dismissed)
+        return;
+    cluster_after_step(cluster, message ? coordinator_step(cluster->coordinator, worker, message,
+                                                           clock_monotonic_ns(), &cluster->out)
+                                        : 0);
+}
+
 /* ---- timers and signals ---- */
 
 /* A cancelled run stays cancelled: the time limit may pass while the last step is made durable. If
@@ -172,6 +182,11 @@ struct cluster *cluster_new(struct event_base *base, struct coordinator *coordin
     output_init(&c->out);
     missing_init(&c->missing, options->addresses, coordinator_settings(coordinator)->shards,
                  coordinator_settings(coordinator)->replicas);
+    const struct coordinator_settings *settings = coordinator_settings(coordinator);
+    if (*settings->shards_folder)
+        c->copier = copier_new(base, settings->shards_folder, settings->term, settings->shards,
+                               &c->out.messages,
+                               &(struct copier_callbacks){.passed = on_copied, .context = c});
     coordinator_begin(coordinator, clock_monotonic_ns(), &c->out);
     links_begin(c);
     c->drainer = evtimer_new(base, on_drain, c);
@@ -232,6 +247,7 @@ void cluster_free(struct cluster *cluster) {
     if (cluster->limit)
         event_free(cluster->limit);
     links_free(cluster);
+    copier_free(cluster->copier);
     missing_release(&cluster->missing);
     output_release(&cluster->out);
     free(cluster);

@@ -7,6 +7,7 @@
 #define DML_COORDINATOR_RUN_CLUSTER_PARTS_H
 
 #include "coordinator/run/cluster.h"
+#include "coordinator/run/copier.h"
 #include "coordinator/run/missing_workers.h"
 #include "coordinator/run/set_service.h"
 #include "wire/address.h"
@@ -36,6 +37,7 @@ struct cluster {
     struct set_service sets;        /* for replicas that do not see the set's file */
     struct event *server;           /* answers one of their questions in a turn of the loop */
     struct output out;
+    struct copier *copier; /* NULL: there are no checkpoints */
     struct event *ticker, *limit;
     int64_t guarded_ns;    /* when guard_check() was asked last */
     struct event *drainer; /* carries out what may wait at the end of this turn of the loop */

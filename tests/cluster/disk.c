@@ -69,6 +69,36 @@ static int write_beside(void *context, const char *path, const struct disk_piece
     return code;
 }
 
+static int put_piece(void *context, const char *path, uint64_t offset, const void *data,
+                     size_t length) {
+    struct virtual_disk *disk = context;
+    if (disk->full)
+        return error_set(ERROR_IO, "cannot write %s: the disk is full", path);
+    struct virtual_file *file = make(disk, path, false);
+    file->length = offset ? file->length : 0;
+    if (file->length < offset)
+        return error_set(ERROR_IO, "%s has a hole", path);
+    file->data = memory_resize(file->data, offset + length, 1);
+    memcpy(file->data + offset, data, length);
+    file->length = offset + length;
+    file->removed = false;
+    file->unsynced = true;
+    return 0;
+}
+
+static int publish_file(void *context, const char *from, const char *to) {
+    struct virtual_disk *disk = context;
+    struct virtual_file *file = find(disk, from, false);
+    if (!file || file->removed)
+        return error_set(ERROR_IO, "there is no %s", from);
+    const struct disk_piece whole = {memory_new(file->length, 1), file->length};
+    memcpy((void *)whole.data, file->data, file->length);
+    file->removed = true;
+    int code = put(disk, to, &whole, 1, false);
+    free((void *)whole.data);
+    return code;
+}
+
 int virtual_disk_publish(struct virtual_disk *disk, const char *path) {
     const struct virtual_file *file = find(disk, path, true);
     if (!file)
@@ -123,6 +153,8 @@ static int remove_file(void *context, const char *path) {
 void virtual_disk_init(struct virtual_disk *disk) {
     *disk = (struct virtual_disk){.disk = {.context = disk,
                                            .write = write_file,
+                                           .put = put_piece,
+                                           .publish = publish_file,
                                            .open = open_file,
                                            .read = read_file,
                                            .close = close_file,
@@ -132,11 +164,16 @@ void virtual_disk_init(struct virtual_disk *disk) {
     disk->slow.write = write_beside;
 }
 
-void virtual_disk_release(struct virtual_disk *disk) {
+void virtual_disk_clear(struct virtual_disk *disk) {
     for (size_t i = 0; i < disk->count; i++) {
         free(disk->files[i].path);
         free(disk->files[i].data);
     }
+    disk->count = 0;
+}
+
+void virtual_disk_release(struct virtual_disk *disk) {
+    virtual_disk_clear(disk);
     free(disk->files);
 }
 
@@ -155,6 +192,21 @@ void virtual_disk_power_cut(struct virtual_disk *disk, struct random *random) {
             file->length = random_below(random, file->length + 1);
         file->unsynced = false;
     }
+}
+
+bool virtual_disk_has_all(const struct virtual_disk *disk, const char *folder,
+                          const struct virtual_disk *other) {
+    for (size_t i = 0; i < other->count; i++) {
+        const struct virtual_file *file = &other->files[i];
+        char *path = memory_format("%s%s", folder, strrchr(file->path, '/'));
+        bool there = file->removed || file->beside;
+        for (size_t k = 0; k < disk->count; k++)
+            there |= !disk->files[k].removed && !strcmp(disk->files[k].path, path);
+        free(path);
+        if (!there)
+            return false;
+    }
+    return true;
 }
 
 bool virtual_disk_damage(struct virtual_disk *disk, const char *prefix, struct random *random) {

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 
 #include "base/random.h"
-#include "shard/disk.h"
+#include "base/disk.h"
 
 struct virtual_file; /* opaque */
 
@@ -23,6 +23,9 @@ struct virtual_disk {
 void virtual_disk_init(struct virtual_disk *disk);
 void virtual_disk_release(struct virtual_disk *disk);
 
+/* The disk is lost, and there is an empty one in its place. */
+void virtual_disk_clear(struct virtual_disk *disk);
+
 /* Puts into place what was written beside it. */
 int virtual_disk_publish(struct virtual_disk *disk, const char *path);
 
@@ -30,6 +33,10 @@ int virtual_disk_publish(struct virtual_disk *disk, const char *path);
 void virtual_disk_litter(struct virtual_disk *disk, const char *path);
 
 void virtual_disk_power_cut(struct virtual_disk *disk, struct random *random);
+
+/* Whether for each file of the other disk there is one of that name in `folder` of this one. */
+bool virtual_disk_has_all(const struct virtual_disk *disk, const char *folder,
+                          const struct virtual_disk *other);
 
 /* Flips a bit of the newest file whose path begins with `prefix`; false if there is none. */
 bool virtual_disk_damage(struct virtual_disk *disk, const char *prefix, struct random *random);

@@ -22,6 +22,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_text.py \
 	tests/integration/test_epochs.py \
 	tests/integration/test_loop.py \
+	tests/integration/test_hosts_apart.py \
 	tests/integration/test_links.py \
 	tests/integration/test_network_models.py \
 	tests/integration/test_network.py \

@@ -96,12 +96,15 @@ void cluster_init(struct cluster *cluster, const struct job *job, const struct c
     network_set(cluster->world.network, shape->delay_ns, shape->shared_memory);
     ledger_init(&cluster->ledger, &cluster->world, job->to_count);
     virtual_disk_init(&cluster->disk);
+    for (uint32_t i = 0; i < SIM_HOSTS_MAX; i++)
+        virtual_disk_init(&cluster->own[i]);
     cluster->outcome.model = memory_new(job->parameters, sizeof *cluster->outcome.model);
     cluster->outcome.errors = memory_new(3 * job->parameters, sizeof *cluster->outcome.errors);
     set_up(cluster_coordinator(cluster), ROLE_COORDINATOR, 0);
     set_up(cluster_rival(cluster), ROLE_COORDINATOR, 1);
-    for (uint32_t i = 0; i < shape->shards + shape->replicas && shape->hosts; i++)
-        cluster->hosts.at[i] = (i < shape->shards ? i : i - shape->shards) % shape->hosts;
+    const uint32_t hosts = shape->hosts ? shape->hosts : SIM_HOSTS_MAX;
+    for (uint32_t i = 0; i < shape->shards + shape->replicas; i++)
+        cluster->hosts.at[i] = (i < shape->shards ? i : i - shape->shards) % hosts;
     for (uint32_t i = 0; i < shape->shards; i++)
         set_up(cluster_shard(cluster, i), ROLE_SHARD, i);
     for (uint32_t i = 0; i < SIM_PLACES_MAX; i++)
@@ -115,6 +118,8 @@ void cluster_release(struct cluster *cluster) {
     world_release(&cluster->world);
     ledger_release(&cluster->ledger);
     virtual_disk_release(&cluster->disk);
+    for (uint32_t i = 0; i < SIM_HOSTS_MAX; i++)
+        virtual_disk_release(&cluster->own[i]);
     virtual_store_release(&cluster->store);
     free(cluster->outcome.model);
     free(cluster->outcome.errors);

@@ -26,6 +26,7 @@ struct cluster_shape {
     int64_t checkpoint_ns;
     uint32_t hosts; /* that the coordinator starts workers on; 0: on its own */
     bool launched;  /* the coordinator starts workers; else a supervisor does */
+    bool apart;     /* workers' hosts do not see the coordinator's disk, but have their own */
     bool shared_memory;
     bool local;     /* replicas with an even number are on the host of the shards, among others; */
     bool shut;      /* that lets none of them in, as if they were not of that host */
@@ -36,7 +37,6 @@ struct cluster_shape {
     bool elastic;   /* replicas join and leave, as a name lists them or not */
     uint32_t fixed; /* with that: so many replicas, from the first on, are there all the time */
     uint32_t odd;   /* with that: a replica by index that computes other bits; UINT32_MAX: none */
-    bool apart;     /* no replica sees the files of the coordinator */
     bool rivals;    /* coordinators take over from others that live and do not know it */
     int64_t delay_ns; /* of a message, usually */
     int64_t disk_ns;  /* to write a checkpoint, usually */
@@ -53,6 +53,9 @@ struct cluster_shape {
     X(restarts, "workers started anew")                                                            \
     X(hosts_failed, "hosts that failed")                                                           \
     X(moves, "shards started on another host")                                                     \
+    X(disks_lost, "disks lost with a host")                                                        \
+    X(delivered, "checkpoints delivered from other hosts' disks")                                  \
+    X(brought, "checkpoints brought to other hosts' disks")                                        \
     X(takeovers, "locks lost to another coordinator")                                              \
     X(early_ends, "runs that ended early and were given again")                                    \
     X(refusals, "runs refused because checkpoints were damaged")                                   \
@@ -92,7 +95,8 @@ struct cluster {
     const struct job *job;
     struct cluster_shape shape;
     struct ledger ledger;
-    struct virtual_disk disk;
+    struct virtual_disk disk;               /* of the coordinator's host */
+    struct virtual_disk own[SIM_HOSTS_MAX]; /* of the hosts, where they are apart */
     struct virtual_store store;
     struct virtual_hosts hosts;
     struct {

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/memory.h"
 #include "coordinator/machine/coordinator.h"
+#include "coordinator/machine/copies.h"
 #include "coordinator/machine/hosts.h"
 #include "tests/sim/cluster.h"
 #include "tests/cluster/decoded.h"
@@ -14,7 +15,7 @@
 #include "tests/sim/outcome.h"
 #include "wire/program.h"
 
-enum { ALARM_TICK, ALARM_TURN, ALARM_START };
+enum { ALARM_TICK, ALARM_TURN, ALARM_COPY, ALARM_START };
 
 #define TICK_NS (100 * NS_PER_MS)
 #define TURN_NS NS_PER_MS
@@ -33,6 +34,9 @@ struct worker_link {
 struct coordinator_process {
     uint64_t term;
     struct coordinator *machine;
+    struct copies *copies;
+    struct copies_action copying; /* the action that is under way on the disk */
+    bool copies_now;
     struct output out;
     struct hosts hosts; /* none: workers are started on its own */
     struct worker_link links[SIM_WORKERS_MAX];
@@ -123,6 +127,7 @@ static int restart_worker(struct process *process, const struct record *record) 
     uint32_t number = record->start.link;
     int64_t now_ns = process->world->now_ns;
     cluster_of(process)->tally.restarts++;
+    copies_lost(self->copies, number);
     self->links[number].give_up_ns = 0;
     self->links[number].hangs = false;
     int64_t when_ns =
@@ -347,6 +352,47 @@ static void finish_step(struct process *process, int code) {
     else if (coordinator_phase(self->machine) == PHASE_READ ||
              coordinator_phase(self->machine) == PHASE_STOPPED)
         conclude(process);
+}
+
+/* ---- copies of checkpoints ---- */
+
+/* One action at a time, as in the thread of the real one. */
+static void copy_next(struct process *process) {
+    struct coordinator_process *self = process->state;
+    if (process->dying || !self->copies || self->copies_now ||
+        !copies_next_action(self->copies, &self->copying))
+        return;
+    self->copies_now = true;
+    int64_t usual_ns = cluster_of(process)->shape.disk_ns / 8;
+    world_alarm(process, process->world->now_ns + world_delay(process->world, usual_ns),
+                ALARM_COPY);
+}
+
+/* Gives the machine a message that the copies have let through, or nothing. */
+static void pass_on(struct process *process, uint32_t worker, const struct message *message) {
+    struct coordinator_process *self = process->state;
+    finish_step(process, message ? coordinator_step(self->machine, worker, message,
+                                                    process->world->now_ns, &self->out)
+                                 : 0);
+    if (process->alive)
+        copy_next(process);
+}
+
+/* A coordinator that was replaced changes nothing more on the disk. */
+static void end_copying(struct process *process) {
+    struct coordinator_process *self = process->state;
+    struct copies_action *action = &self->copying;
+    const uint32_t shard = action->shard;
+    if (!process_acts(process))
+        return;
+    if (owns_store(process) || action->kind == COPIES_READ)
+        copies_carry_out(&cluster_of(process)->disk.disk, action);
+    else
+        action->code = ERROR_AGAIN;
+    const struct message *passed = copies_done(self->copies, action, &self->out.messages);
+    self->copies_now = false;
+    cluster_of(process)->tally.delivered += passed && !passed->checkpointed.status;
+    pass_on(process, shard, passed);
 }
 
 /* ---- workers ---- */
@@ -606,6 +652,7 @@ static void begin(struct process *process) {
     output_init(&self->out);
     find_hosts(process);
     self->machine = new_machine(process);
+    self->copies = copies_new("shards", self->term, cluster_of(process)->shape.shards);
     world_alarm(process, process->world->now_ns + TICK_NS, ALARM_TICK);
     coordinator_begin(self->machine, process->world->now_ns, &self->out);
     int code = find_workers(process);
@@ -620,6 +667,8 @@ static void end(struct process *process) {
     cluster_of(process)->tally.backups += view.backup_copies;
     cluster_of(process)->tally.minibatches += view.downpour.done;
     coordinator_free(self->machine);
+    copies_free(self->copies);
+    copies_action_release(&self->copying);
     hosts_release(&self->hosts);
     output_release(&self->out);
     free(self);
@@ -647,14 +696,14 @@ static void message(struct process *process, uint32_t link, const struct message
     uint32_t worker = worker_of(self, link);
     if (taken->type == MESSAGE_FOLDED)
         note_folded(process, worker, taken);
-    if (worker != UINT32_MAX && taken->type == MESSAGE_READ_SET) {
+    if (worker == UINT32_MAX)
+        return;
+    if (taken->type == MESSAGE_READ_SET) {
         if (taken->term == self->term)
             copies_answer(process, link, taken);
         return;
     }
-    if (worker != UINT32_MAX)
-        finish_step(process, coordinator_step(self->machine, worker, taken, process->world->now_ns,
-                                              &self->out));
+    pass_on(process, worker, copies_take(self->copies, worker, taken, &self->out.messages));
 }
 
 static void gone(struct process *process, uint32_t link) {
@@ -663,6 +712,7 @@ static void gone(struct process *process, uint32_t link) {
     if (worker == UINT32_MAX)
         return;
     self->links[worker].connection = 0;
+    copies_lost(self->copies, worker);
     finish_step(process, coordinator_lost(self->machine, worker, "its connection closed",
                                           process->world->now_ns, &self->out));
 }
@@ -682,6 +732,9 @@ static void alarm(struct process *process, uint64_t which) {
             code = coordinator_tick(self->machine, process->world->now_ns, &self->out);
     } else if (which == ALARM_TURN) {
         code = 0;
+    } else if (which == ALARM_COPY) {
+        end_copying(process);
+        return;
     } else if (which == ALARM_CANCEL) {
         self->cancelled = true;
         code = 0;

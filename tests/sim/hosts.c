@@ -12,6 +12,20 @@ static int64_t until(struct world *world) {
     return world->now_ns + (delay_ns < 100 * NS_PER_S ? delay_ns : 100 * NS_PER_S);
 }
 
+/* A host that comes back may have lost its disk, or what was not safe on it yet. */
+static void lose_disk(struct cluster *cluster, uint32_t host, bool stands_still) {
+    struct world *world = &cluster->world;
+    if (!cluster->shape.apart || stands_still)
+        return;
+    if (world_chance(world, 2)) {
+        virtual_disk_power_cut(&cluster->own[host], &world->random);
+        return;
+    }
+    virtual_disk_clear(&cluster->own[host]);
+    cluster->tally.disks_lost++;
+    world_say(world, "and its disk is lost");
+}
+
 void virtual_host_fail(struct world *world, uint64_t what) {
     (void)what;
     struct cluster *cluster = world->context;
@@ -26,6 +40,7 @@ void virtual_host_fail(struct world *world, uint64_t what) {
     cluster->tally.hosts_failed++;
     world_say(world, "host %u is %s%s", host, hosts->items[host].mute ? "mute" : "down",
               for_good ? " for good" : "");
+    lose_disk(cluster, host, hosts->items[host].mute && !for_good);
     for (uint32_t i = 0; i < cluster->shape.shards + cluster->shape.replicas; i++) {
         if (hosts->at[i] != host)
             continue;

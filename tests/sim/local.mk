@@ -4,10 +4,10 @@ libsimulated_a_SOURCES = $(cluster_parts) $(optimizer_parts) wire/evaluation.c \
 	coordinator/dispatch/backup.c coordinator/dispatch/commit.c coordinator/dispatch/evaluation.c \
 	coordinator/dispatch/output.c coordinator/dispatch/plan.c coordinator/dispatch/portions.c \
 	coordinator/dispatch/round.c \
-	coordinator/machine/hosts.c coordinator/machine/membership.c coordinator/machine/recovery.c \
+	coordinator/machine/copies.c coordinator/machine/hosts.c coordinator/machine/membership.c coordinator/machine/recovery.c \
 	coordinator/machine/setup.c coordinator/machine/state.c coordinator/machine/step.c \
 	coordinator/machine/view.c coordinator/driver.c coordinator/driver_read.c \
-	shard/checkpoint.c shard/covariance.c shard/covariance_make.c shard/covariance_rank.c shard/evaluation.c shard/factor.c shard/factor_make.c shard/host.c shard/listed.c \
+	shard/apart.c shard/checkpoint.c shard/covariance.c shard/covariance_make.c shard/covariance_rank.c shard/evaluation.c shard/factor.c shard/factor_make.c shard/host.c shard/listed.c \
 	shard/pass_plan.c shard/programs.c shard/registers.c shard/rows.c shard/rows_measure.c shard/rows_second.c \
 	shard/saving.c shard/limits.c shard/scaling.c shard/setup.c shard/shard.c shard/sparse_step.c \
 	replica/compute.c replica/copy.c replica/evaluation.c replica/flush.c replica/joined.c replica/needs.c replica/point.c replica/sum.c \

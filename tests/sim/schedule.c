@@ -70,6 +70,7 @@ struct cluster_shape schedule_shape(uint64_t seed) {
         shape.shared_memory = false;
         shape.hosts = 0;
     }
+    shape.apart |= seed % 8 == 5 || (shape.hosts && seed % 2 == 0);
     if (shape.rivals)
         shape.launched = false; /* so that a worker outlives what one coordinator does to it */
     if (seed % 4 == 2) {        /* what is being written is to be overwritten */
@@ -163,8 +164,10 @@ static void cut_power(struct world *world, uint64_t what) {
         if (all || world->processes[i].role == ROLE_COORDINATOR)
             sim_process_end(&world->processes[i], false);
     virtual_store_power_cut(&cluster->store, &world->random);
-    if (all)
+    if (all || cluster->shape.apart)
         virtual_disk_power_cut(&cluster->disk, &world->random);
+    for (uint32_t i = 0; i < SIM_HOSTS_MAX && all; i++)
+        virtual_disk_power_cut(&cluster->own[i], &world->random);
     world_say(world, "the power was cut");
 }
 
@@ -172,6 +175,8 @@ static void empty_disks(struct world *world, uint64_t what) {
     (void)what;
     struct cluster *cluster = world->context;
     cluster->disk.full = cluster->store.full = false;
+    for (uint32_t i = 0; i < SIM_HOSTS_MAX; i++)
+        cluster->own[i].full = false;
     world_say(world, "the disks have room again");
 }
 
@@ -179,6 +184,8 @@ static void fill_disk(struct world *world, uint64_t what) {
     (void)what;
     struct cluster *cluster = world->context;
     bool *full = world_chance(world, 2) ? &cluster->disk.full : &cluster->store.full;
+    if (cluster->shape.apart && world_chance(world, 2))
+        full = &cluster->own[random_below(&world->random, SIM_HOSTS_MAX)].full;
     *full = cluster->was_full = true;
     world_say(world, "a disk is full");
     world_call(world, world->now_ns + world_delay(world, 500 * NS_PER_MS), empty_disks, 0);
@@ -236,6 +243,46 @@ static void damage(struct world *world, uint64_t what) {
         cluster->was_damaged = true;
         world_say(world, "the newest %s* is damaged", prefix);
     }
+}
+
+/* A shard ends, and so does what lay on its host's disk. Nobody has damaged the coordinator's
+ * copies: the run needs no other step. */
+static void lose_own_disk(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    const uint32_t shard = (uint32_t)random_below(&world->random, cluster->shape.shards);
+    virtual_disk_clear(&cluster->own[cluster->hosts.at[shard]]);
+    cluster->tally.disks_lost++;
+    world_say(world, "the disk of shard %u is lost", shard);
+    sim_process_end(cluster_shard(cluster, shard), false);
+}
+
+/* A file of a shard is damaged on the disk of its host, after the coordinator has read it. */
+static void damage_own_disk(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    const uint32_t shard = (uint32_t)random_below(&world->random, cluster->shape.shards);
+    struct virtual_disk *own = &cluster->own[cluster->hosts.at[shard]];
+    char copies[32];
+    snprintf(copies, sizeof copies, "shards/%u", (unsigned)shard);
+    if (!virtual_disk_has_all(&cluster->disk, copies, own))
+        return;
+    virtual_disk_damage(own, "own/shards/", &world->random);
+    world_say(world, "a file of shard %u is damaged on its host", shard);
+    sim_process_end(cluster_shard(cluster, shard), false);
+}
+
+/* The coordinator's disk is full while a checkpoint or two are delivered, so that these fail there
+ * alone. The next ones refer to their files, and the shard's disk is lost when two were durable. */
+static void fill_copies(struct world *world, uint64_t what) {
+    (void)what;
+    struct cluster *cluster = world->context;
+    const int64_t full_ns = cluster->shape.disk_ns * (int64_t)world_between(world, 1, 4);
+    const int64_t lost_ns = full_ns + cluster->shape.disk_ns * (int64_t)world_between(world, 4, 16);
+    cluster->disk.full = cluster->was_full = true;
+    world_say(world, "the coordinator's disk is full");
+    world_call(world, world->now_ns + full_ns, empty_disks, 0);
+    world_call(world, world->now_ns + lost_ns, lose_own_disk, 0);
 }
 
 typedef void fault(struct world *world, uint64_t what);
@@ -398,6 +445,11 @@ int64_t schedule_faults(struct cluster *cluster, int64_t usual_ns) {
         last_ns = later(last_ns, schedule_scale(cluster, horizon_ns));
     if (cluster->shape.hosts)
         last_ns = later(last_ns, schedule_hosts(cluster, horizon_ns));
+    if (cluster->shape.apart) {
+        last_ns = later(last_ns, schedule_some(cluster, horizon_ns, 6, lose_own_disk));
+        last_ns = later(last_ns, schedule_some(cluster, horizon_ns, 4, damage_own_disk));
+        last_ns = later(last_ns, schedule_some(cluster, horizon_ns, 4, fill_copies));
+    }
     if (cluster->shape.devices)
         last_ns = later(last_ns, schedule_some(cluster, horizon_ns, 6, fail_device));
     if (cluster->shape.cancels && (cluster->job->optimizer.directions || cluster->shape.dies))

@@ -24,6 +24,23 @@ struct shard_process {
     uint64_t written; /* hash of what is to be written */
 };
 
+/* The disk that the shard's folder is on. */
+static struct virtual_disk *disk_of(const struct process *process) {
+    struct cluster *cluster = cluster_of(process);
+    return cluster->shape.apart ? &cluster->own[cluster->hosts.at[process->index]] : &cluster->disk;
+}
+
+static bool shares(void *context, const char *state, const char *holder) {
+    (void)state, (void)holder;
+    return !cluster_of(context)->shape.apart;
+}
+
+static int own_folder(void *context, char **path) {
+    (void)context;
+    *path = memory_copy_string("own");
+    return 0;
+}
+
 static void begin(struct process *process) {
     static uint64_t proof;
     if (!proof)
@@ -36,6 +53,9 @@ static void begin(struct process *process) {
                              .host = "here",
                              .description = "simulated",
                              .proof = proof,
+                             .own_folder = own_folder,
+                             .shares = shares,
+                             .context = process,
                              .local = cluster_of(process)->shape.local ? self->secret.digits : ""});
     worker_host_init(&self->host);
 }
@@ -111,7 +131,8 @@ static void carry_out(struct process *process, const struct shard_action *action
     struct shard_process *self = process->state;
     struct cluster *cluster = cluster_of(process);
     if (action->kind != SHARD_WRITE) {
-        shard_carry_out(self->shard, &cluster->disk.disk, action, &self->host.out);
+        cluster->tally.brought += action->kind == SHARD_LOAD && self->shard->saving.apart.brought;
+        shard_carry_out(self->shard, &disk_of(process)->disk, action, &self->host.out);
         return;
     }
     self->writing = *action;
@@ -124,7 +145,7 @@ static void carry_out(struct process *process, const struct shard_action *action
 
 static char *path_of_job(const struct shard_process *self) {
     const struct checkpoint_job *job = self->writing.job;
-    return checkpoint_path(job->folder, job->checkpoint.header.step);
+    return step_path(job->folder, job->checkpoint.header.step);
 }
 
 static void answer_written(struct shard_process *self, int code) {
@@ -136,10 +157,10 @@ static void answer_written(struct shard_process *self, int code) {
 /* The file is written, but not safe. */
 static void take(struct process *process) {
     struct shard_process *self = process->state;
-    struct cluster *cluster = cluster_of(process);
+    const struct cluster *cluster = cluster_of(process);
     if (hash_of_job(process) != self->written)
         world_fail(process->world, "%s changed vectors that it was writing", process->name);
-    int code = checkpoint_write(self->writing.job, &cluster->disk.slow);
+    int code = checkpoint_write(self->writing.job, &disk_of(process)->slow);
     if (code) {
         answer_written(self, code);
         return;
@@ -153,14 +174,14 @@ static void take(struct process *process) {
 static void finish_writing(struct process *process) {
     struct shard_process *self = process->state;
     char *path = path_of_job(self);
-    answer_written(self, virtual_disk_publish(&cluster_of(process)->disk, path));
+    answer_written(self, virtual_disk_publish(disk_of(process), path));
     free(path);
 }
 
 /* The process dies while a file is written: it is there, or half of it, or nothing. */
 static void break_off(struct process *process) {
     const struct shard_process *self = process->state;
-    struct virtual_disk *disk = &cluster_of(process)->disk;
+    struct virtual_disk *disk = disk_of(process);
     char *path = path_of_job(self);
     if (atomic_load(&self->writing.job->taken) && world_chance(process->world, 3))
         virtual_disk_publish(disk, path);

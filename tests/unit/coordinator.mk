@@ -3,7 +3,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/coordinator_tests
 TESTS += tests/unit/coordinator_tests
 tests_unit_coordinator_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
-	tests/unit/test_api.c tests/unit/test_host_check.c \
+	tests/unit/test_api.c tests/unit/test_copies.c tests/unit/test_host_check.c \
 	tests/unit/test_coordinator.c tests/unit/test_device_failures.c tests/unit/test_diagonal.c \
 	tests/unit/test_downpour.c tests/unit/test_downpour_keys.c tests/unit/test_early_stopping.c \
 	tests/unit/test_epochs.c tests/unit/test_figure_table.c \

@@ -3,7 +3,7 @@ if HAVE_CMOCKA
 check_PROGRAMS += tests/unit/shard_tests
 TESTS += tests/unit/shard_tests
 tests_unit_shard_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
-	tests/unit/test_adagrad_programs.c tests/unit/test_checkpoint.c \
+	tests/unit/test_adagrad_programs.c tests/unit/test_apart.c tests/unit/test_checkpoint.c \
 	tests/unit/test_checkpoint_damage.c tests/unit/test_checkpoint_factor.c tests/unit/test_checkpoint_rows.c \
 	tests/unit/test_confined.c tests/unit/test_covariance_rank.c tests/unit/test_factor.c tests/unit/test_factor_leading.c tests/unit/test_listed.c \
 	tests/unit/test_interpreter.c tests/unit/test_network_rows.c \

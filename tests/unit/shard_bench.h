@@ -9,6 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
+#include "base/memory.h"
 #include "numeric/exact.h"
 #include "numeric/vector.h"
 #include "shard/registers.h"
@@ -33,6 +34,7 @@ struct bench {
 struct bench_place {
     struct device *device; /* or NULL */
     bool optional;
+    const char *own_folder; /* not NULL: the shard does not see the coordinator's state folder */
 };
 
 /* Those of a test that says nothing are on the device that DML_TEST_DEVICE names, or on the CPU. */
@@ -52,6 +54,18 @@ static inline int bench_find(void *context, const struct message_shard_setup *se
                                       .device = to->device,
                                       .name = device_name(to->device),
                                       .optional = to->optional};
+    return 0;
+}
+
+static inline bool bench_shares(void *context, const char *state, const char *holder) {
+    const struct bench_place *to = context;
+    (void)state, (void)holder;
+    return !to || !to->own_folder;
+}
+
+static inline int bench_own_folder(void *context, char **path) {
+    const struct bench_place *to = context;
+    *path = memory_copy_string(to->own_folder);
     return 0;
 }
 
@@ -121,8 +135,13 @@ static inline struct message setup(uint64_t parameters, uint64_t first, uint64_t
 /* NULL: where all shards of the test are. `place` must outlive the bench. */
 static inline void bench_init_at(struct bench *bench, struct message with,
                                  struct bench_place *place) {
-    const struct shard_self self = {
-        .host = "here", .description = "test", .proof = 9, .place = bench_find, .context = place};
+    const struct shard_self self = {.host = "here",
+                                    .description = "test",
+                                    .proof = 9,
+                                    .place = bench_find,
+                                    .shares = bench_shares,
+                                    .own_folder = bench_own_folder,
+                                    .context = place};
     *bench = (struct bench){.shard = shard_new(&self)};
     outbox_init(&bench->out);
     tell(bench, COORDINATOR_LINK, hello());

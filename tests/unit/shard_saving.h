@@ -10,7 +10,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "shard/disk.h"
+#include "base/disk.h"
 #include "shard/state.h"
 #include "tests/unit/shard_bench.h"
 

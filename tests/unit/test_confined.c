@@ -11,7 +11,7 @@
 
 #include "tests/unit/suites.h"
 #include "base/error.h"
-#include "shard/disk.h"
+#include "shard/confined.h"
 #include "tests/unit/folder_fixture.h"
 
 static int put(struct confined *confined, const char *path) {

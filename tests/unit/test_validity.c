@@ -9,6 +9,7 @@
 #include "tests/unit/suites.h"
 #include "base/layout.h"
 #include "tests/unit/layout_fixture.h"
+#include "base/step_files.h"
 #include "wire/evaluation.h"
 #include "wire/message.h"
 #include "wire/program.h"
@@ -175,6 +176,11 @@ static const struct message samples[] = {
     {.type = MESSAGE_RESTORE, .restore = {.attempt = 1}},
     {.type = MESSAGE_RESTORED, .restored = {.attempt = 1, .status = 65, .reason = "damaged"}},
     {.type = MESSAGE_RETAIN, .retain = {3, 3}},
+    {.type = MESSAGE_READ_FILE, .read_file = {.attempt = 1, .bytes = 1}},
+    {.type = MESSAGE_FILE_BYTES,
+     .file_bytes = {.attempt = 1, .offset = 8, .length = 8 + sizeof elements, .reason = ""},
+     .bulk = {.data = elements, .length = sizeof elements}},
+    {.type = MESSAGE_NEEDED, .needed = {.steps = {slots, 2}}},
     {.type = MESSAGE_HOLDING, .holding = {.folded = {ids, sizeof ids}}},
     {.type = MESSAGE_READ_SET, .read_set = {"0123", .bytes = SET_PIECE_BYTES_MAX}},
     {.type = MESSAGE_SET_BYTES,
@@ -274,6 +280,12 @@ static void numbers_that_nobody_is_given_are_refused(void **state) {
     REFUSES(CHECKPOINTED, checkpointed.status = 1, "exit status");
     REFUSES(RESTORED, restored.status = 79, "exit status");
     REFUSES(RETAIN, retain.older = 4, "older");
+    REFUSES(READ_FILE, read_file.bytes = 0, "no bytes");
+    REFUSES(READ_FILE, read_file.bytes = FILE_PIECE_BYTES + 1, "too many");
+    REFUSES(READ_FILE, read_file.attempt = 0, "attempts");
+    REFUSES(FILE_BYTES, file_bytes.offset = 9, "beyond");
+    REFUSES(FILE_BYTES, file_bytes.offset = UINT64_MAX, "beyond");
+    REFUSES(FILE_BYTES, file_bytes.status = 1, "exit status");
 }
 
 static void a_set_up_that_makes_no_sense_is_refused(void **state) {

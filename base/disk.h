@@ -1,11 +1,10 @@
 /* The disk as the code that writes and reads checkpoints sees it: a table of functions. There is
- * the real one, and one that is confined to a folder; tests and the simulator bring their own.
- * Beside checkpoints (shard/checkpoint.h) a shard's folder holds a term that keeps older
- * coordinators out.
+ * the real one, and one that is confined to a folder (shard/confined.h); tests and the simulator
+ * bring their own.
  *
- * Every function of the table answers 0 or an error code, with a text that names the path. */
-#ifndef DML_SHARD_DISK_H
-#define DML_SHARD_DISK_H
+ * Every function of the table returns 0 or an error code, with a text that names the path. */
+#ifndef DML_BASE_DISK_H
+#define DML_BASE_DISK_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,6 +31,13 @@ struct disk {
     int (*write)(void *context, const char *path, const struct disk_piece *pieces, size_t count,
                  const struct disk_taken *taken);
 
+    /* Writes a file piece by piece, beside the place that it is for. Makes the folder if it is
+     * missing. A piece at offset 0 begins the file anew. Nothing is safe before publish(). */
+    int (*put)(void *context, const char *path, uint64_t offset, const void *data, size_t length);
+    /* Gives a file that put() has written its name. After 0 the whole file is there, also after a
+     * power cut, and the one that had the name is gone. */
+    int (*publish)(void *context, const char *from, const char *to);
+
     /* Opens a file for reading, until close(). ERROR_UNAVAILABLE if there is none. */
     int (*open)(void *context, const char *path, void **file, uint64_t *length);
     /* Exactly `length` bytes from `offset` on. ERROR_IO. */
@@ -41,22 +47,10 @@ struct disk {
     /* Names each file of a folder, in any order; a folder that is missing has none. */
     int (*list)(void *context, const char *folder, void (*visit)(void *visitor, const char *name),
                 void *visitor);
-    int (*remove)(void *context, const char *path);
+    int (*remove)(void *context, const char *path); /* a file, or a folder that has none */
 };
 
-/* The disk of a shard that runs as a process: files in folders, through base/file.h. */
+/* The disk of a process: files in folders, through base/file.h. */
 extern const struct disk files_disk;
-
-/* A disk that gives access below one folder only, whatever path the coordinator names. */
-struct confined {
-    struct disk disk;         /* to be used; refers to the struct, which must not move */
-    const struct disk *below; /* the disk that does the work */
-    char *root;               /* owned, without links */
-};
-
-/* Confines `below` to `folder`, which is made if it is missing. ERROR_CREATE or ERROR_PERMISSION.
- */
-int confined_init(struct confined *confined, const struct disk *below, const char *folder);
-void confined_release(struct confined *confined);
 
 #endif
