@@ -289,9 +289,9 @@ static size_t list_values(const struct objective_shape *shape, const struct rows
  * products of scores have the same. */
 static double pair_of(const struct objective_shape *shape, double label,
                       const double *derivatives) {
-    size_t own = (size_t)label;
     bool acts = objective_of(shape->kind)->second_sums && shape->intercept;
-    bool between = acts && own > 0 && own < shape->outputs;
+    size_t own = acts ? (size_t)label : 0; /* other labels are no outputs, and may be below 0 */
+    bool between = own > 0 && own < shape->outputs;
     return between ? fabs(derivatives[own - 1] * derivatives[own]) : 0;
 }
 

@@ -6,12 +6,18 @@
 #ifndef DML_TESTS_UNIT_SUITES_H
 #define DML_TESTS_UNIT_SUITES_H
 
-/* Whether a sanitizer watches. It is slow, and looks for what few cases show: a test may do less
- * then, for it does the whole in another build. */
+/* Whether a sanitizer watches, which gcc and clang say in different ways. It is slow, and looks for
+ * what few cases show: a test may do less then, for it does the whole in another build. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { SANITIZED = 1 };
-#else
-enum { SANITIZED = 0 };
+#define SANITIZED 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ||                         \
+    __has_feature(memory_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#ifndef SANITIZED
+#define SANITIZED 0
 #endif
 
 /* Called before main(). `run` answers what cmocka_run_group_tests() answers. */

@@ -452,7 +452,7 @@ static size_t resident_bytes(pid_t pid) {
 }
 
 /* Of a stranger; a sanitizer keeps what is freed. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if SANITIZED
 #define STRANGER_BYTES (32u << 10)
 #else
 #define STRANGER_BYTES (6u << 10)

@@ -91,7 +91,7 @@ static void a_tensor_that_is_larger_than_any_file_is_refused(void **state) {
 #define COLUMNS (1 << 22)
 
 /* A sanitizer needs memory of its own, and ends the process without. */
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !SANITIZED
 static void want_of_memory_is_an_error(void **state) {
     (void)state;
     struct dml_model *model = opened_numbers();
@@ -117,7 +117,7 @@ SUITE(library_damage) {
         cmocka_unit_test(a_byte_that_is_changed_never_harms),
         cmocka_unit_test(what_is_no_model_is_refused),
         cmocka_unit_test(a_tensor_that_is_larger_than_any_file_is_refused),
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#if !SANITIZED
         cmocka_unit_test(want_of_memory_is_an_error),
 #endif
     };
