@@ -181,7 +181,7 @@ static void the_pack_is_that_of_libsvm_text(void **state) {
     const struct source_options plain = {0}, beside = {.label.file = fixture_bytes("l", array.data,
                                                                                    array.length)};
     bytes_release(&array);
-    struct pack *a, *b;
+    struct pack *a = NULL, *b = NULL;
     bool made;
     const char *path = write_archive("x", archive_with(NULL, true, false));
     if (pack_of_source(fixture_path("packs"), text, &plain, 2, &a, &made) ||
