@@ -29,7 +29,10 @@
 static void limit_this_process(void) {
     (void)setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     (void)setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_SECONDS, CPU_SECONDS});
+    /* A sanitizer needs memory of its own. */
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
     (void)setrlimit(RLIMIT_DATA, &(struct rlimit){MEMORY_BYTES, MEMORY_BYTES});
+#endif
     (void)setpriority(PRIO_PROCESS, 0, NICENESS);
 }
 
