@@ -18,6 +18,12 @@ void set_service_release(struct set_service *service) {
 
 void set_service_ask(struct set_service *service, uint32_t link,
                      const struct message_read_set *question) {
+    for (uint32_t i = 0; i < service->count; i++) {
+        const struct set_question *waits = &service->questions[i];
+        if (waits->link == link && waits->offset == question->offset &&
+            waits->bytes == question->bytes)
+            return;
+    }
     MEMORY_ROOM(service->questions, service->count, service->capacity);
     service->questions[service->count++] = (struct set_question){
         .link = link,

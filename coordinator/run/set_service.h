@@ -27,7 +27,8 @@ struct set_service {
 void set_service_init(struct set_service *service, const struct set *set);
 void set_service_release(struct set_service *service);
 
-/* Puts a question of this link into the line. */
+/* Puts a question of this link into the line, unless it waits there: who has waited for long asks
+ * again, which must not make the line longer. */
 void set_service_ask(struct set_service *service, uint32_t link,
                      const struct message_read_set *question);
 
