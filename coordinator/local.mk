@@ -59,6 +59,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/active_bounds.c coordinator/run/active_bounds.h \
 	coordinator/run/begin.c \
 	coordinator/run/cluster_loop.c coordinator/run/cluster.h coordinator/run/cluster_links.c \
+	coordinator/run/cluster_names.c \
 	coordinator/run/cluster_parts.h \
 	coordinator/run/conclude.c \
 	coordinator/run/copier.c coordinator/run/copier.h \
@@ -79,6 +80,7 @@ libcoordinator_a_SOURCES = \
 	coordinator/run/launch_local.c coordinator/run/launch_remote.c \
 	coordinator/run/launch_ways.h \
 	coordinator/run/model_removal.c coordinator/run/model_removal.h \
+	coordinator/run/name_watch.c coordinator/run/name_watch.h \
 	coordinator/run/state_folder.c coordinator/run/state_folder.h \
 	coordinator/run/loop.c coordinator/run/loop.h \
 	coordinator/run/shape.c \

@@ -114,7 +114,7 @@ LIBRARIES = {
     r'(cuda|cublas|cusparse).*\.h': r'cuda/backend\.cu|bench/',
     r'(event2/.*|event|evhttp|evdns)\.h':
         r'wire/(peer|host|host_run|dial)\.c|(coordinator|shard|replica)/main\.c'
-        r'|coordinator/run/(launch_processes|cluster_loop|cluster_links|copier|loop|row_explainer)\.c|coordinator/status/(control|http)\.c',
+        r'|coordinator/run/(launch_processes|cluster_loop|cluster_links|copier|loop|name_watch|row_explainer)\.c|coordinator/status/(control|http)\.c',
     r'xxhash\.h': r'base/hash\.c',
     r'openssl/.*\.h': r'base/hash\.c|wire/tls\.c',
     r'(zlib|zstd)\.h': r'data/(source|parquet)/',

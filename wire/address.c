@@ -96,6 +96,10 @@ int endpoint_socket(const struct endpoint *endpoint) {
     return socket(endpoint->address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 }
 
+bool address_is_name(const char *address) {
+    return !strncmp(address, ADDRESS_NAME_MARK, strlen(ADDRESS_NAME_MARK));
+}
+
 /* ---- listening ---- */
 
 /* A word, since the shells that a command passes through would expand a wildcard like `*`. */

@@ -26,6 +26,11 @@ int address_accept(int listener);
 /* Whether it is the address of a Unix socket, which only its owner (and root) can reach. */
 bool address_is_unix(const char *address);
 
+/* Whether it is "dns:NAME:PORT": all addresses of a name, whose number may change. Nobody listens
+ * there or connects to it: coordinator/run/name_watch.h resolves it. */
+#define ADDRESS_NAME_MARK "dns:"
+bool address_is_name(const char *address);
+
 /* Whether only this machine can reach a listening TCP socket. */
 bool address_is_loopback(int listener);
 

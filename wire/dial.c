@@ -4,40 +4,18 @@
 #include <assert.h>
 #include <errno.h>
 #include <event2/event.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/failpoint.h"
 #include "base/memory.h"
-#include "base/process.h"
 #include "wire/channel.h"
+#include "wire/lookup.h"
 
 enum {
     ENDPOINTS_MAX = 8, /* of one name: those behind are not tried */
     RETRY_MS = 10,     /* while the backlog of a Unix socket is full */
-};
-
-/* A name that is being resolved.
- *
- * getaddrinfo() has no time limit and cannot be interrupted; with a dead name server it may take
- * minutes. So it runs in a detached thread that nobody joins: to wait for it would block the loop,
- * or the exit. (pthread_cancel() is no way out: it may leave locks and memory of the C library
- * behind.)
- *
- * The thread and the loop share this struct, each with one reference. Whichever lets go last frees
- * it: the loop when it gives up at the deadline, or the thread when getaddrinfo() returns at last.
- * The thread knows nothing else of the attempt: its struct dial may be gone by then. */
-struct lookup {
-    atomic_int holders;
-    int ready; /* an eventfd: readable once `settled` */
-    char host[ENDPOINT_HOST_BYTES], port[ENDPOINT_PORT_BYTES];
-    int failed; /* of getaddrinfo() */
-    struct addrinfo *found;
-    atomic_bool settled; /* `failed` and `found` are set */
 };
 
 struct dial {
@@ -57,57 +35,6 @@ struct dial {
     int error;      /* errno of the last attempt */
     int timeout_ms;
 };
-
-/* ---- names ---- */
-
-static void lookup_drop(struct lookup *lookup) {
-    int before = lookup ? atomic_fetch_sub(&lookup->holders, 1) : 0;
-    assert(before >= (lookup != NULL));
-    if (before != 1)
-        return;
-    if (lookup->found)
-        freeaddrinfo(lookup->found);
-    close(lookup->ready);
-    free(lookup);
-}
-
-static void *look_up(void *context) {
-    const uint64_t once = 1;
-    struct lookup *lookup = context;
-    struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
-    failpoint(FAILPOINT_name_lookup);
-    lookup->failed = getaddrinfo(lookup->host, lookup->port, &hints, &lookup->found);
-    if (lookup->failed)
-        lookup->found = NULL;
-    /* Before the wake-up: the loop, once it has read `settled`, sees both fields. */
-    atomic_store(&lookup->settled, true);
-    if (write(lookup->ready, &once, sizeof once) < 0)
-        abort(); /* the first write to an eventfd cannot fail */
-    lookup_drop(lookup);
-    return NULL;
-}
-
-static int lookup_new(const char *host, const char *port, struct lookup **lookup) {
-    pthread_t thread;
-    assert(!*lookup && strlen(host) < ENDPOINT_HOST_BYTES && strlen(port) < ENDPOINT_PORT_BYTES);
-    int ready = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    if (ready < 0)
-        return error_set_errno(ERROR_UNAVAILABLE, "cannot look up %s", host);
-    struct lookup *l = memory_new(1, sizeof *l);
-    l->ready = ready;
-    atomic_init(&l->holders, 2);
-    strcpy(l->host, host);
-    strcpy(l->port, port);
-    int code = thread_start(&thread, look_up, l);
-    if (code) {
-        atomic_store(&l->holders, 1); /* there is no thread to hold the other */
-        lookup_drop(l);
-        return code;
-    }
-    pthread_detach(thread);
-    *lookup = l;
-    return 0;
-}
 
 /* ---- the end ---- */
 

@@ -14,6 +14,7 @@ libwire_a_SOURCES = \
 	wire/key.c wire/key.h \
 	wire/kinds.def \
 	wire/listed.c wire/listed.h \
+	wire/lookup.c wire/lookup.h \
 	wire/message.c wire/message.h \
 	wire/messages.def \
 	wire/peer.c wire/peer.h \

@@ -14,6 +14,7 @@
 #include "coordinator/job/key.h"
 #include "coordinator/job/tiling.h"
 #include "data/set/set.h"
+#include "wire/address.h"
 
 /* A key for another objective or optimizer than the job's has no effect: perhaps the one that it is
  * for was forgotten. */
@@ -99,6 +100,17 @@ static int check_weights(const struct job *job) {
                              "%s: key `class_weight`: %s is combined with other entries; allowed: "
                              "either %s, or weights",
                              job->file, *entry, *entry);
+    return 0;
+}
+
+/* Shards have state, and each is known by its address. */
+static int check_names(const struct job *job) {
+    for (char **address = job->shard_addresses; *address; address++)
+        if (address_is_name(*address))
+            return error_set(ERROR_CONFIG,
+                             "%s: key `shard_addresses`: %s: shards keep state, so each needs an "
+                             "address of its own; dns: is for replica_addresses",
+                             job->file, *address);
     return 0;
 }
 
@@ -400,10 +412,10 @@ static int check_block(const struct job *job) {
 
 /* If a job has several errors, the first in this order is reported. */
 static int (*const checks[])(const struct job *job) = {
-    check_data,         check_applies,  check_family, check_downpour,  check_summary,
-    check_ordered,      check_weights,  check_own,    check_offsets,   check_beside,
-    check_holdout,      check_path,     check_choice, host_list_check, check_gate,
-    column_rules_check, check_response, check_block,
+    check_data,    check_applies,      check_family,   check_downpour,  check_summary,
+    check_ordered, check_weights,      check_own,      check_offsets,   check_beside,
+    check_holdout, check_path,         check_choice,   host_list_check, check_names,
+    check_gate,    column_rules_check, check_response, check_block,
 };
 
 int job_check(const struct job *job) {

@@ -14,6 +14,7 @@
 #include "coordinator/job/host_list.h"
 #include "data/text/date.h"
 #include "data/set/set.h"
+#include "wire/address.h"
 
 static bool is_file_name(const char *text) {
     return !strchr(text, '/') && strcmp(text, ".") && strcmp(text, "..");
@@ -33,7 +34,8 @@ static bool is_host_and_port(const char *text) {
 static bool is_address(const char *text) {
     if (strncmp(text, "unix:", 5) == 0)
         return text[5] != '\0';
-    return is_host_and_port(strncmp(text, "tls:", 4) == 0 ? text + 4 : text);
+    bool marked = strncmp(text, "tls:", 4) == 0 || address_is_name(text);
+    return is_host_and_port(marked ? text + 4 : text);
 }
 
 static bool is_holdout(const char *text) {
@@ -167,6 +169,7 @@ _Static_assert(HISTORY_FLOAT == 0 && HISTORY_DOUBLE == 1, "as `history_types`");
 #define COUNT_MAX 9007199254740992.0 /* 2^53: every whole number up to it is a double */
 #define PATHS "a path or glob, or a list of them"
 #define ADDRESSES "unix:PATH, HOST:PORT or tls:HOST:PORT, or a list of them"
+#define REPLICAS "unix:PATH, HOST:PORT, tls:HOST:PORT or dns:NAME:PORT, or a list of them"
 #define DEVICES "cpu, cuda, cuda:N (N: the number of the GPU, from 0), or emulated"
 #define HOSTS                                                                                      \
     "local, slurm, or a list of names of hosts (letters, digits, . _ and -, not - at the start), " \
@@ -471,9 +474,10 @@ const struct key keys[] = {
      .help = "how many milliseconds a replica adds up gradients before it sends them"},
     {"shard_addresses", KEY_LIST, AT(shard_addresses), .fits = is_address, .allowed = ADDRESSES,
      CHANGES, .help = "shards that were started by hand; the coordinator then starts none"},
-    {"replica_addresses", KEY_LIST, AT(replica_addresses), .fits = is_address,
-     .allowed = ADDRESSES, CHANGES,
-     .help = "replicas that were started by hand; the coordinator then starts none"},
+    {"replica_addresses", KEY_LIST, AT(replica_addresses), .fits = is_address, .allowed = REPLICAS,
+     CHANGES,
+     .help = "replicas that were started by hand, or names that list them; the coordinator then "
+             "starts none"},
     {"hosts", KEY_LIST, AT(hosts), .fits = host_list_fits, .allowed = HOSTS, CHANGES,
      .help = "hosts on which workers are started, each optionally with :THREADS; by default this "
              "one"},

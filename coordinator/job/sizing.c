@@ -13,6 +13,7 @@
 #include "coordinator/job/family.h"
 #include "numeric/fixed.h"
 #include "optimizer/span.h"
+#include "wire/address.h"
 
 /* K shards take W/K of a step for its vectors, and K messages a round: the least is at the root of
  * W. Two and one are as fast at 8,192 parameters, about (bench/NOTES.md). */
@@ -48,14 +49,18 @@ uint32_t sizing_history(const struct set_info *data, uint64_t parameters, enum h
     return pairs < (double)parameters ? (uint32_t)pairs : (uint32_t)parameters;
 }
 
-/* The number of addresses; without addresses the number in the job, else the automatic one. */
+/* The number of addresses; without addresses the number in the job, else the automatic one. Beside
+ * a name that lists addresses the number in the job is that of the replicas that are expected. */
 static int count_workers(const char *key, uint32_t wanted, char *const *addresses,
                          uint32_t automatic, uint32_t *count) {
     uint32_t given = names_count(addresses);
-    if (given && wanted && wanted != given)
+    bool names = false;
+    for (uint32_t i = 0; i < given; i++)
+        names |= address_is_name(addresses[i]);
+    if (given && wanted && wanted != given && !names)
         return error_set(ERROR_CONFIG, "key `%s` is %u, but there are %u addresses; leave `%s` out",
                          key, wanted, given, key);
-    *count = given ? given : wanted ? wanted : automatic;
+    *count = given && !(names && wanted) ? given : wanted ? wanted : automatic;
     return 0;
 }
 

@@ -21,12 +21,15 @@ typedef int cluster_commit(void *context);
 typedef int cluster_tick(void *context, const struct coordinator *coordinator);
 
 struct cluster_options {
-    const char **addresses;     /* by link, shards first; changed when a worker is started anew */
+    /* By link, shards first; changed when a worker is started anew, and when replicas join, for as
+     * many of which as there may be there is room here and in `launched`. */
+    const char **addresses;
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct launch *launch;
     const struct set *set;   /* for replicas that do not see its file; NULL: all do */
     const struct tls *tls;   /* the key, or NULL if no address needs one */
     double wait_seconds;     /* for workers that someone else starts; 0: they must be there */
+    char *const *names;      /* addresses, of which some dns:NAME:PORT list replicas, or NULL */
     struct hosts *hosts;     /* that workers are started on; NULL: on none */
     double seconds_max;      /* of the run; infinity: no limit */
     struct memory_need need; /* of its workers, for messages */

@@ -23,6 +23,7 @@
 #define RETRY_RARE_MS 5000 /* between attempts where nobody waits for the worker */
 #define RESTART_MS 50      /* between two starts of our own that came to nothing; doubles */
 #define RESTART_RARE_MS 60000
+#define LEFT_MS 1000 /* to send a replica that has left what is under way, and to hear it close */
 #define LAST_WORDS_MS 20 /* to wait, after a connection ended, for the end of its process */
 
 static void start_soon(struct worker_link *link, int64_t delay_ms) {
@@ -47,6 +48,14 @@ static int64_t pause_ms(const struct worker_link *link) {
     return pause < most ? pause : most;
 }
 
+/* Why a worker that others started is not there although something listens at its address. */
+static void note_useless(struct worker_link *link, const char *why) {
+    struct cluster *cluster = link->cluster;
+    char *text = memory_format("%s: %s", cluster->options.addresses[link->number], why);
+    missing_failed(&cluster->missing, link->number, text);
+    free(text);
+}
+
 /* A worker that is to be started is started in a later turn of the loop, when all records and
  * messages of this step are dealt with; one of a host where and when `hosts` says. One that someone
  * else started may be started again by them: it is waited for. */
@@ -54,10 +63,17 @@ int link_note_start(struct worker_link *link, const struct record *record) {
     const struct cluster *cluster = link->cluster;
     struct launched *launched = cluster->options.launched[link->number];
     struct hosts *hosts = cluster->options.hosts;
+    const bool refused = !record->start.met && link->peer && !launched; /* by us or by it */
     assert(record->kind == RECORD_START && record->start.link == link->number);
+    if (refused) {
+        link->ungreeted++;
+        note_useless(link, record->start.why);
+    }
     if (!launched)
         missing_begin(&link->cluster->missing, link->number, clock_monotonic_ns(),
-                      coordinator_settings(cluster->coordinator)->reconnect_seconds);
+                      link->address
+                          ? elastic_wait_seconds(cluster)
+                          : coordinator_settings(cluster->coordinator)->reconnect_seconds);
     if (hosts)
         launch_stop(launched); /* the next start may be far off */
     int64_t delay_ms = hosts ? 0 : pause_ms(link);
@@ -67,20 +83,22 @@ int link_note_start(struct worker_link *link, const struct record *record) {
     return code;
 }
 
-/* Why a worker that others started is not there although something listens at its address. */
-static void note_useless(struct worker_link *link, const char *why) {
-    struct cluster *cluster = link->cluster;
-    char *text = memory_format("%s: %s", cluster->options.addresses[link->number], why);
-    missing_failed(&cluster->missing, link->number, text);
-    free(text);
-}
-
 /* A worker of our own that serves another run is none of ours: another one takes its place. */
 void link_note_busy(struct worker_link *link, const char *why) {
     bool own = link->cluster->options.launched[link->number];
     if (!own)
         note_useless(link, why);
     start_soon(link, own ? 0 : RETRY_MS);
+}
+
+void link_note_left(struct worker_link *link) {
+    link->left = true;
+    link->missed = 0;
+    missing_came(&link->cluster->missing, link->number); /* nobody waits for it */
+    set_service_forget(&link->cluster->sets, link->number);
+    dial_free(link->dial);
+    link->dial = NULL;
+    start_soon(link, LEFT_MS);
 }
 
 void link_note_worker(struct worker_link *link) {
@@ -176,7 +194,7 @@ static void on_closed(void *context, struct peer *peer, const char *reason) {
     assert(peer == link->peer && !link->lost);
     link->peer = NULL;
     set_service_forget(&link->cluster->sets, link->number);
-    if (link->cluster->dismissed)
+    if (link->cluster->dismissed || link->left)
         return;
     /* A worker of an older version, which does not know how to say so, just closes it. */
     if (!coordinator_worker(link->cluster->coordinator, link->number).welcomed &&
@@ -333,23 +351,30 @@ static void on_ended(void *context, struct launched *launched) {
         report_lost(link);
 }
 
-/* Starts the worker anew, or connects to it anew. The machine has given the former process up. It
- * may still send or close its connection, so the connection and whatever is known of its end are
- * dropped first: they must not be taken for those of the new process. */
+/* The machine has given the former process up. It may still send or close its connection, so the
+ * connection and whatever is known of its end are dropped: they must not be taken for those of the
+ * next process. */
+static void drop_connection(struct worker_link *link) {
+    event_del(link->teller);
+    free(link->lost);
+    link->lost = NULL;
+    peer_free(link->peer);
+    link->peer = NULL;
+    set_service_forget(&link->cluster->sets, link->number);
+    dial_free(link->dial);
+    link->dial = NULL;
+}
+
+/* Starts the worker anew, or connects to it anew; or the connection of one that has left ends. */
 static void on_start(evutil_socket_t descriptor, short events, void *context) {
     struct worker_link *link = context;
     struct cluster *cluster = link->cluster;
     struct launched *launched = cluster->options.launched[link->number];
     struct hosts *hosts = cluster->options.hosts;
     (void)descriptor, (void)events;
-    event_del(link->teller);
-    free(link->lost);
-    link->lost = NULL;
-    peer_free(link->peer);
-    link->peer = NULL;
-    set_service_forget(&cluster->sets, link->number);
-    dial_free(link->dial);
-    link->dial = NULL;
+    drop_connection(link);
+    if (link->left)
+        return;
     if (!launched) {
         connect_link(link);
         return;
@@ -385,18 +410,41 @@ void links_watch_hosts(struct cluster *cluster) {
 
 /* ---- life ---- */
 
+static void link_init(struct cluster *cluster, uint32_t number) {
+    struct worker_link *link = &cluster->links[number];
+    *link = (struct worker_link){.cluster = cluster, .number = number};
+    link->starter = evtimer_new(cluster->base, on_start, link);
+    link->teller = evtimer_new(cluster->base, on_teller, link);
+}
+
+/* Its connection, if it has one, is that of the replica that was there before. */
+void link_expect(struct cluster *cluster, uint32_t number, const char *address) {
+    struct worker_link *link = &cluster->links[number];
+    if (!link->cluster)
+        link_init(cluster, number);
+    event_del(link->starter);
+    drop_connection(link);
+    link->left = link->came = false;
+    link->ungreeted = link->missed = 0;
+    char *before = link->address;
+    link->address = memory_copy_string(address);
+    cluster->options.addresses[number] = link->address;
+    free(before);
+    missing_begin(&cluster->missing, number, clock_monotonic_ns(), elastic_wait_seconds(cluster));
+    connect_link(link);
+}
+
 void links_begin(struct cluster *cluster) {
     const struct cluster_options *options = &cluster->options;
+    const struct coordinator_settings *settings = coordinator_settings(cluster->coordinator);
     uint32_t links = coordinator_links(cluster->coordinator);
+    uint32_t most = settings->shards + settings->replicas_most;
     assert(!cluster->links && links > 0);
-    cluster->links = memory_new(links, sizeof *cluster->links);
+    cluster->links = memory_new(most > links ? most : links, sizeof *cluster->links);
     set_service_init(&cluster->sets, options->set);
     cluster->server = evtimer_new(cluster->base, on_serve, cluster);
     for (uint32_t i = 0; i < links; i++) {
-        struct worker_link *link = &cluster->links[i];
-        *link = (struct worker_link){.cluster = cluster, .number = i};
-        link->starter = evtimer_new(cluster->base, on_start, link);
-        link->teller = evtimer_new(cluster->base, on_teller, link);
+        link_init(cluster, i);
         if (options->hosts && launch_runs(options->launched[i])) /* nobody could come before this */
             hosts_started(options->hosts, i, clock_monotonic_ns());
     }
@@ -405,6 +453,8 @@ void links_begin(struct cluster *cluster) {
     for (uint32_t i = 0; i < links; i++) {
         const struct launched *launched = options->launched[i];
         int64_t now_ns = clock_monotonic_ns();
+        if (coordinator_worker(cluster->coordinator, i).vacant)
+            continue;
         if (!launched)
             missing_begin(&cluster->missing, i, now_ns, options->wait_seconds);
         if (launched && launched->starting)
@@ -438,6 +488,9 @@ void links_free(struct cluster *cluster) {
         event_free(link->teller);
         peer_free(link->peer);
         free(link->lost);
+        if (link->address)
+            cluster->options.addresses[i] = NULL;
+        free(link->address);
     }
     event_free(cluster->server);
     set_service_release(&cluster->sets);

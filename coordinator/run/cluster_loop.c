@@ -37,6 +37,8 @@ static int carry_out(struct cluster *cluster) {
                record->worker.link < coordinator_links(cluster->coordinator));
         if (record->kind == RECORD_BUSY)
             link_note_busy(&cluster->links[record->busy], record->note);
+        if (record->kind == RECORD_LEFT)
+            link_note_left(&cluster->links[record->left]);
         if (record->kind == RECORD_WORKER)
             link_note_worker(&cluster->links[record->worker.link]);
         commit |= record->kind == RECORD_JOURNAL || record->kind == RECORD_ROLL_BACK ||
@@ -156,8 +158,10 @@ static void on_tick(evutil_socket_t descriptor, short events, void *context) {
     if (!code)
         code = coordinator_tick(cluster->coordinator, clock_monotonic_ns(), &cluster->out);
     cluster_after_step(cluster, code);
-    if (!code)
+    if (!code) {
         links_check_missing(cluster);
+        elastic_check(cluster);
+    }
 }
 
 static void on_limit(evutil_socket_t descriptor, short events, void *context) {
@@ -180,6 +184,7 @@ struct cluster *cluster_new(struct event_base *base, struct coordinator *coordin
     *c = (struct cluster){.base = base, .coordinator = coordinator, .options = *options};
     c->kills = memory_kills();
     output_init(&c->out);
+<<<<<<< HEAD
     missing_init(&c->missing, options->addresses, coordinator_settings(coordinator)->shards,
                  coordinator_settings(coordinator)->replicas);
     const struct coordinator_settings *settings = coordinator_settings(coordinator);
@@ -187,8 +192,14 @@ struct cluster *cluster_new(struct event_base *base, struct coordinator *coordin
         c->copier = copier_new(base, settings->shards_folder, settings->term, settings->shards,
                                &c->out.messages,
                                &(struct copier_callbacks){.passed = on_copied, .context = c});
+=======
+    const struct coordinator_settings *settings = coordinator_settings(coordinator);
+    missing_init(&c->missing, options->addresses, settings->shards,
+                 settings->replicas_most ? settings->replicas_most : settings->replicas);
+>>>>>>> 166f002e (Follow names that list replicas: dns:NAME:PORT in replica_addresses)
     coordinator_begin(coordinator, clock_monotonic_ns(), &c->out);
     links_begin(c);
+    elastic_begin(c);
     c->drainer = evtimer_new(base, on_drain, c);
     c->ticker = event_new(base, -1, EV_PERSIST, on_tick, c);
     event_add(c->ticker, &tick);
@@ -210,7 +221,10 @@ int cluster_run(struct cluster *cluster) {
 }
 
 char *cluster_waits_for(const struct cluster *cluster) {
-    return cluster->dismissed ? NULL : missing_text(&cluster->missing);
+    if (cluster->dismissed)
+        return NULL;
+    char *text = missing_text(&cluster->missing);
+    return text ? text : elastic_wait_for(cluster);
 }
 
 static bool all_sent(const void *context) {
@@ -228,6 +242,7 @@ void cluster_dismiss(struct cluster *cluster, const char *why, bool again) {
         return;
     cluster->dismissed = true;
     links_rest(cluster);
+    elastic_free(cluster);
     output_clear(&cluster->out); /* messages whose records were not carried out */
     event_del(cluster->drainer);
     event_del(cluster->ticker);
@@ -246,6 +261,7 @@ void cluster_free(struct cluster *cluster) {
     event_free(cluster->ticker);
     if (cluster->limit)
         event_free(cluster->limit);
+    elastic_free(cluster);
     links_free(cluster);
     copier_free(cluster->copier);
     missing_release(&cluster->missing);

@@ -145,7 +145,9 @@ static void add_workers(const struct training *run, struct coordinator_settings 
     const struct job *job = session->job;
     assert(run->sizing.shards > 0 && run->sizing.replicas > 0);
     settings->shards = run->sizing.shards;
-    settings->replicas = run->sizing.replicas;
+    settings->replicas = workers_replicas(run);
+    settings->replicas_most = run->places.any ? REPLICAS_MAX : 0;
+    settings->replicas_fixed = run->places.fixed;
     settings->threads = run->sizing.threads;
     settings->portion_chunks = job->portion_chunks;
     settings->backup_copies = job->backup_copies;
@@ -296,6 +298,7 @@ static void make_cluster(struct training *run) {
         .set = run->set,
         .tls = session->tls,
         .wait_seconds = session->options->wait_seconds,
+        .names = run->places.any ? session->job->replica_addresses : NULL,
         .hosts = session->hosts.count ? &session->hosts : NULL,
         .seconds_max = session->job->max_seconds - run->seconds_before,
         .need = run->need,
@@ -434,6 +437,9 @@ void training_release(struct training *run, int code) {
     response_free(run->response);
     free(run->launched);
     free(run->addresses);
+    for (uint32_t i = 0; i < run->places.count; i++)
+        free(run->places.address[i]);
+    free(run->places.address);
     start_close(&run->start);
     kronecker_scaling_release(&run->kronecker);
     scaling_release(&run->scaling);

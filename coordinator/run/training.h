@@ -73,6 +73,12 @@ struct training {
     bool prepares;     /* it is new for certain, and some of its workers were started already */
     char *set_path;    /* from the root, for replicas of other hosts; or NULL; owned */
     char *state;       /* that of the state folder, likewise */
+    struct {
+        bool any;               /* some are listed by names */
+        uint32_t fixed;         /* replicas that have addresses of their own */
+        uint32_t count;         /* places that an earlier coordinator of the run had */
+        char **address;         /* [count]: who was there last, or NULL; owned */
+    } places;                   /* of replicas, if their number changes */
     const char **addresses;     /* by link; the texts belong to the job or to `launch` */
     struct launched **launched; /* by link; NULL for a worker that someone else started */
     struct coordinator *coordinator;
@@ -141,6 +147,9 @@ int workers_prepare_all(struct training *run);
  * address of each worker; gets the key if one of these may need it. Those that rest from another
  * member of the sweep serve this one. Errors as of launch_start() and key_ensure(). */
 int workers_start(struct training *run);
+
+/* How many replicas the run begins with, vacant places included. */
+uint32_t workers_replicas(const struct training *run);
 
 /* ---- what follows from the data (shape.c) ---- */
 

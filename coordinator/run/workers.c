@@ -128,19 +128,72 @@ static int adopt(void *context, const struct store_process_row *process) {
     return 0;
 }
 
+/* ---- replicas whose number changes ---- */
+
+/* Where replicas were that an earlier coordinator had: those that live are expected in the places
+ * that they had, so that they go on with what they have in hand. */
+static int take_place(void *context, const struct store_process_row *process) {
+    struct training *run = context;
+    if (strcmp(process->role, role_name(ROLE_REPLICA)) != 0 || process->index < run->places.fixed ||
+        process->index >= REPLICAS_MAX || !*process->address)
+        return 0;
+    while (run->places.count <= process->index) {
+        char **more = memory_resize(run->places.address, run->places.count + 1, sizeof *more);
+        run->places.address = more;
+        run->places.address[run->places.count++] = NULL;
+    }
+    free(run->places.address[process->index]);
+    run->places.address[process->index] = memory_copy_string(process->address);
+    return 0;
+}
+
+static int find_places(struct training *run) {
+    char *const *addresses = run->session->job->replica_addresses;
+    for (uint32_t i = 0; addresses[i]; i++)
+        run->places.any |= address_is_name(addresses[i]);
+    for (uint32_t i = 0; addresses[i] && run->places.any; i++)
+        run->places.fixed += !address_is_name(addresses[i]);
+    if (!run->places.any || !run->interrupted)
+        return 0;
+    return store_processes(run->session->store, run->recorder.run, take_place, run);
+}
+
+uint32_t workers_replicas(const struct training *run) {
+    uint32_t fixed = run->places.fixed, known = run->places.count;
+    if (!run->places.any)
+        return run->sizing.replicas;
+    return known > fixed ? known : fixed ? fixed : 1;
+}
+
+/* The address of a replica that someone else starts; NULL: not known yet. */
+static const char *address_of_replica(const struct training *run, uint32_t index) {
+    char *const *addresses = run->session->job->replica_addresses;
+    if (!run->places.any)
+        return addresses[index];
+    if (index >= run->places.fixed)
+        return index < run->places.count ? run->places.address[index] : NULL;
+    for (uint32_t i = 0; addresses[i]; i++)
+        if (!address_is_name(addresses[i]) && index-- == 0)
+            return addresses[i];
+    return NULL;
+}
+
+/* ---- all of them ---- */
+
 static void list_workers(struct training *run) {
     struct session *session = run->session;
-    uint32_t shards = run->sizing.shards, replicas = run->sizing.replicas;
+    uint32_t shards = run->sizing.shards, replicas = workers_replicas(run);
+    uint32_t most = shards + (run->places.any ? REPLICAS_MAX : replicas);
     assert(!run->addresses && !run->launched && shards > 0 && replicas > 0);
-    run->addresses = memory_new(shards + replicas, sizeof *run->addresses);
-    run->launched = memory_new(shards + replicas, sizeof(struct launched *));
+    run->addresses = memory_new(most, sizeof *run->addresses);
+    run->launched = memory_new(most, sizeof(struct launched *));
     for (uint32_t i = 0; i < shards + replicas; i++) {
         bool shard = i < shards;
         uint32_t index = shard ? i : i - shards;
         run->launched[i] = launch_find(&session->launch, shard ? ROLE_SHARD : ROLE_REPLICA, index);
         run->addresses[i] = run->launched[i] ? run->launched[i]->address
                             : shard          ? session->job->shard_addresses[index]
-                                             : session->job->replica_addresses[index];
+                                             : address_of_replica(run, index);
     }
     run->recorder.addresses = run->addresses;
     run->recorder.hosts = session->hosts.count ? &session->hosts : NULL;
@@ -201,11 +254,13 @@ int workers_start(struct training *run) {
     else
         code = begin_anew(run);
     session->rests = false;
+    if (!code)
+        code = find_places(run);
     if (code)
         return code;
     list_workers(run);
-    bool needs_key = false;
-    for (uint32_t i = 0; i < shards + replicas; i++)
+    bool needs_key = run->places.any;
+    for (uint32_t i = 0; i < shards + workers_replicas(run); i++)
         needs_key |= run->addresses[i] && !address_is_unix(run->addresses[i]);
     return needs_key ? read_key(run) : 0;
 }

@@ -45,6 +45,8 @@ static json_t *processes_json(const struct figure_source *source) {
     json_t *all = json_array();
     for (uint32_t i = 0; source->coordinator && i < coordinator_links(source->coordinator); i++) {
         struct worker_view worker = coordinator_worker(source->coordinator, i);
+        if (worker.vacant)
+            continue;
         struct figure_source of_worker = {.live = source->live, .worker = &worker, .number = i};
         json_array_append_new(all, figures_json(IN_WORKER, &of_worker));
     }
@@ -57,7 +59,10 @@ static const char *worker_host(const struct figure_source *source) {
 }
 
 static const char *worker_state(const struct worker_view *worker) {
-    return worker->ready ? "running" : worker->welcomed ? "setting up" : "connecting";
+    return worker->leaving    ? "leaving"
+           : worker->ready    ? "running"
+           : worker->welcomed ? "setting up"
+                              : "connecting";
 }
 
 /* What the workers compute on that are there, and how many of them do. */

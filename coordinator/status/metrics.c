@@ -109,6 +109,8 @@ static void write_processes(FILE *out, const struct coordinator *c) {
         uint32_t first = figure->metric.replicas_only ? coordinator_settings(c)->shards : 0;
         for (uint32_t j = first; j < coordinator_links(c); j++) {
             struct worker_view worker = coordinator_worker(c, j);
+            if (worker.vacant)
+                continue;
             fprintf(out, "%s{role=\"%s\",index=\"%" PRIu32 "\"}", figure->metric.name,
                     role_name(worker.role), worker.index);
             metrics_write_value(out, figure->number(&(struct figure_source){.worker = &worker}));

@@ -50,6 +50,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_single_errors.py \
 	tests/integration/test_start.py \
 	tests/integration/test_early_workers.py \
+	tests/integration/test_elastic.py \
 	tests/integration/test_rounds.py \
 	tests/integration/test_rows_by_message.py \
 	tests/integration/test_level_split.py \

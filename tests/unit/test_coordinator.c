@@ -187,6 +187,83 @@ static void a_busy_worker_is_greeted_again_under_another_name_and_not_lost(void 
     assert_int_not_equal(coordinator_worker(f->coordinator, SHARD_1).incarnation, before);
 }
 
+/* Two replicas join one after the other, while there may be three. */
+static void begin_with_elastic(struct fixture *f) {
+    struct coordinator_settings settings = f->settings;
+    settings.replicas = 1;
+    settings.replicas_most = 3;
+    settings.by_hand[1] = true;
+    bench_begin(f, &settings);
+}
+
+static void join(struct fixture *f, uint32_t link, uint64_t proof) {
+    coordinator_expect(f->coordinator, link);
+    coordinator_opened(f->coordinator, link, 0, &f->out);
+    assert_int_equal(bench_feed(f, link, bench_welcome(f, link, proof)), 0);
+}
+
+static void start_with_elastic(struct fixture *f) {
+    begin_with_elastic(f);
+    for (uint32_t i = SHARD_0; i < REPLICA_0; i++) {
+        bench_feed(f, i, bench_welcome(f, i, 42));
+        bench_ready(f, i);
+    }
+    join(f, REPLICA_0, 42);
+    bench_ready(f, REPLICA_0);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
+}
+
+static void a_run_with_vacant_places_begins_with_the_first_replica_that_joins(void **state) {
+    struct fixture *f = *state;
+    start_with_elastic(f);
+    assert_int_equal(coordinator_links(f->coordinator), LINKS - 1);
+    join(f, REPLICA_1, 42);
+    bench_ready(f, REPLICA_1);
+    assert_int_equal(coordinator_links(f->coordinator), LINKS);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_PORTION), 1); /* at once */
+}
+
+static void
+a_replica_that_joins_and_computes_other_bits_is_refused_and_the_run_goes_on(void **state) {
+    struct fixture *f = *state;
+    start_with_elastic(f);
+    join(f, REPLICA_1, 43);
+    assert_int_equal(bench_count_sent(f, REPLICA_1, MESSAGE_REFUSED), 1);
+    assert_false(coordinator_worker(f->coordinator, REPLICA_1).welcomed);
+    assert_int_equal(coordinator_phase(f->coordinator), PHASE_RUNNING);
+}
+
+static void a_replica_that_is_let_go_works_on_until_the_evaluation_ends(void **state) {
+    struct fixture *f = *state;
+    start_with_elastic(f);
+    join(f, REPLICA_1, 42);
+    bench_ready(f, REPLICA_1);
+    uint64_t before = coordinator_worker(f->coordinator, REPLICA_0).incarnation;
+    coordinator_let_go(f->coordinator, REPLICA_0, 0, &f->out);
+    assert_true(coordinator_worker(f->coordinator, REPLICA_0).ready);
+    coordinator_lost(f->coordinator, REPLICA_0, "closed", 0,
+                     &f->out); /* it counts as having left */
+    struct worker_view place = coordinator_worker(f->coordinator, REPLICA_0);
+    assert_true(place.vacant && place.incarnation != before && !place.restarts);
+    assert_int_equal(bench_recorded(f, RECORD_LEFT)->left, REPLICA_0);
+}
+
+static void the_last_replica_that_works_stays_until_another_one_is_ready(void **state) {
+    struct fixture *f = *state;
+    begin_with_elastic(f);
+    join(f, REPLICA_0, 42);
+    bench_feed(f, SHARD_0, bench_welcome(f, SHARD_0, 42));
+    bench_feed(f, SHARD_1, bench_welcome(f, SHARD_1, 42));
+    bench_ready(f, REPLICA_0);
+    coordinator_let_go(f->coordinator, REPLICA_0, 0, &f->out);
+    assert_false(coordinator_worker(f->coordinator, REPLICA_0).vacant);
+    join(f, REPLICA_1, 42);
+    bench_ready(f, REPLICA_1);
+    assert_int_equal(coordinator_tick(f->coordinator, 0, &f->out), 0);
+    assert_true(coordinator_worker(f->coordinator, REPLICA_0).vacant);
+    assert_int_equal(bench_count_sent(f, REPLICA_0, MESSAGE_BYE), 1);
+}
+
 static void who_wants_is_given_the_next_portion_and_then_a_rest(void **state) {
     struct fixture *f = *state;
     bench_start(f);
@@ -557,6 +634,10 @@ SUITE(coordinator) {
         TEST(a_replica_that_has_not_come_is_not_waited_for_if_others_start_it),
         TEST(a_replica_of_this_machine_is_waited_for),
         TEST(a_busy_worker_is_greeted_again_under_another_name_and_not_lost),
+        TEST(a_run_with_vacant_places_begins_with_the_first_replica_that_joins),
+        TEST(a_replica_that_joins_and_computes_other_bits_is_refused_and_the_run_goes_on),
+        TEST(a_replica_that_is_let_go_works_on_until_the_evaluation_ends),
+        TEST(the_last_replica_that_works_stays_until_another_one_is_ready),
         TEST(who_wants_is_given_the_next_portion_and_then_a_rest),
         TEST(an_accepted_flush_is_folded_by_every_shard_before_its_verdict),
         TEST(flushes_of_one_turn_are_folded_by_one_message),

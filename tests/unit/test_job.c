@@ -245,8 +245,8 @@ static void a_text_that_does_not_fit_is_named(void **state) {
             "number of the GPU, from 0), or emulated");
     refused("data = a\nhttp = \"localhost:99999\"\n", ":2: key `http`: \"localhost:99999\"");
     refused("data = a\nreplica_addresses = { \"unix:\" }\n",
-            ":2: key `replica_addresses`: \"unix:\" is not valid; allowed: unix:PATH, HOST:PORT or "
-            "tls:HOST:PORT");
+            ":2: key `replica_addresses`: \"unix:\" is not valid; allowed: unix:PATH, HOST:PORT, "
+            "tls:HOST:PORT or dns:NAME:PORT");
     refused("data = a\nname = \"a/b\"\n", ":2: key `name`: \"a/b\" is not valid");
     refused("data = \"\"\n", ":1: key `data`: \"\" is empty");
 }
