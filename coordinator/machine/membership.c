@@ -357,20 +357,19 @@ static int refuse_worker(struct coordinator *c, uint32_t link, int code, int64_t
     return code;
 }
 
-/* Says it once of a host that does not see the state folder. */
-static void report_apart(const struct coordinator *c, const struct member *worker,
-                         struct output *out) {
-    bool known = false;
+/* Says of a host that it does not see the state folder, unless a worker that was welcomed before
+ * was on that host. */
+static void report_apart(const struct coordinator *c, const char *host, struct output *out) {
+    const size_t length = sizeof c->roster.members->host - 1;
     for (uint32_t i = 0; i < coordinator_links(c); i++) {
-        const struct member *other = &c->roster.members[i];
-        known |= other != worker && other->welcomed && !other->shares &&
-                 !strcmp(other->host, worker->host);
+        const struct member *member = &c->roster.members[i];
+        if (*member->host && !member->shares && !strncmp(member->host, host, length))
+            return;
     }
-    if (!known)
-        output_event(
-            out, "worker",
-            "host %s does not see the state folder %s: replicas there get rows by messages",
-            worker->host, c->settings.state ? c->settings.state : "");
+    output_event(
+        out, "worker",
+        "host %s does not see the state folder %s: rows and checkpoints go over the network", host,
+        c->settings.state ? c->settings.state : "");
 }
 
 int on_welcome(struct coordinator *c, uint32_t link, const struct message *message, int64_t now_ns,
@@ -395,11 +394,11 @@ int on_welcome(struct coordinator *c, uint32_t link, const struct message *messa
     worker->welcomed = true;
     worker->pid = welcome->pid;
     worker->threads = welcome->threads;
+    if (!welcome->shares)
+        report_apart(c, welcome->host, out);
     snprintf(worker->host, sizeof worker->host, "%s", welcome->host);
     snprintf(worker->local, sizeof worker->local, "%s", welcome->local);
     worker->shares = welcome->shares;
-    if (!worker->shares)
-        report_apart(c, worker, out);
     output_worker(out, link, "running");
     if (c->phase == PHASE_REJOINING)
         return 0; /* each shard sends HOLDING next: on_holding() goes on */

@@ -17,5 +17,6 @@ check-hosts: all
 	@export DML_SOURCE='$(abs_top_srcdir)' DML_BUILD='$(abs_top_builddir)' PYTHONDONTWRITEBYTECODE=1; \
 	$(PYTHON) $(srcdir)/tests/hosts/test_long.py >long.out 2>&1 & long=$$!; \
 	$(PYTHON) $(srcdir)/tests/hosts/test_hosts.py --seeds $(SEEDS); hosts=$$?; \
-	wait $$long; long=$$?; cat long.out; rm -f long.out; exit $$((hosts | long))
+	$(PYTHON) $(srcdir)/tests/hosts/test_apart.py --seeds $(SEEDS); apart=$$?; \
+	wait $$long; long=$$?; cat long.out; rm -f long.out; exit $$((hosts | apart | long))
 .PHONY: check-hosts
