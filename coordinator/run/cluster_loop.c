@@ -184,19 +184,13 @@ struct cluster *cluster_new(struct event_base *base, struct coordinator *coordin
     *c = (struct cluster){.base = base, .coordinator = coordinator, .options = *options};
     c->kills = memory_kills();
     output_init(&c->out);
-<<<<<<< HEAD
-    missing_init(&c->missing, options->addresses, coordinator_settings(coordinator)->shards,
-                 coordinator_settings(coordinator)->replicas);
     const struct coordinator_settings *settings = coordinator_settings(coordinator);
+    missing_init(&c->missing, options->addresses, settings->shards,
+                 settings->replicas_most ? settings->replicas_most : settings->replicas);
     if (*settings->shards_folder)
         c->copier = copier_new(base, settings->shards_folder, settings->term, settings->shards,
                                &c->out.messages,
                                &(struct copier_callbacks){.passed = on_copied, .context = c});
-=======
-    const struct coordinator_settings *settings = coordinator_settings(coordinator);
-    missing_init(&c->missing, options->addresses, settings->shards,
-                 settings->replicas_most ? settings->replicas_most : settings->replicas);
->>>>>>> 166f002e (Follow names that list replicas: dns:NAME:PORT in replica_addresses)
     coordinator_begin(coordinator, clock_monotonic_ns(), &c->out);
     links_begin(c);
     elastic_begin(c);
