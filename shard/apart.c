@@ -194,9 +194,14 @@ void shard_put(struct shard *shard, int code, const char *reason, uint64_t bytes
 
 /* ---- the end ---- */
 
-/* The coordinator has all that a run goes on from. */
-void on_bye(struct shard *shard, uint32_t from, const struct message *message, struct outbox *out) {
-    (void)from, (void)message, (void)out;
-    if (shard->saving.apart.used && !shard->saving.job)
-        saving_act(&shard->saving, (struct shard_action){.kind = SHARD_CLEAR});
+void shard_clear(const struct shard *shard, const struct disk *disk) {
+    const char *folder = shard->saving.folder;
+    if (!shard->saving.apart.used)
+        return;
+    char *path = memory_format("%s/epoch", folder);
+    if (step_files_keep(disk, folder, NULL, 0, UINT64_MAX) || disk->remove(disk->context, path) ||
+        disk->remove(disk->context, folder))
+        log_warning("%s stays: %s", folder, error_text());
+    error_clear();
+    free(path);
 }

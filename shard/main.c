@@ -76,6 +76,7 @@ static void forget(void *state) {
     struct shell *shell = state;
     report(shard_counters(shell->shard));
     writer_free(shell->writer);
+    shard_clear(shell->shard, shell->disk);
     shard_free(shell->shard);
     shell->shard = shard_new(&shell->self);
     shell->writer = writer_new(shell->disk, wake, shell);
@@ -134,6 +135,7 @@ static int serve(const struct host_options *options) {
         code = host_run(shell.host);
     report(shard_counters(shell.shard));
     writer_free(shell.writer);
+    shard_clear(shell.shard, shell.disk);
     confined_release(&shell.confined);
     host_free(shell.host);
     shard_free(shell.shard);

@@ -85,14 +85,6 @@ static int folder_fence(const struct disk *disk, const char *folder, uint64_t te
     return code;
 }
 
-static void folder_clear(const struct disk *disk, const char *folder) {
-    char *path = memory_format("%s/epoch", folder);
-    if (step_files_keep(disk, folder, NULL, 0, UINT64_MAX) || disk->remove(disk->context, path) ||
-        disk->remove(disk->context, folder))
-        log_debug("%s stays: %s", folder, error_text());
-    free(path);
-}
-
 /* ---- actions ---- */
 
 /* At most one action of a kind is queued. A second one replaces the first: a FENCE of a higher term
@@ -154,9 +146,6 @@ void shard_carry_out(struct shard *shard, const struct disk *disk,
         break;
     case SHARD_LOOK:
         look(shard, disk, action, out);
-        break;
-    case SHARD_CLEAR:
-        folder_clear(disk, action->folder);
         break;
     case SHARD_READ:
         piece = action->piece;

@@ -197,15 +197,14 @@ static const struct handler handlers[] = {
     [MESSAGE_RETAIN] = {COORDINATOR, on_retain},
     [MESSAGE_READ_FILE] = {COORDINATOR, on_read_file},
     [MESSAGE_FILE_BYTES] = {COORDINATOR, on_file_bytes},
-    [MESSAGE_BYE] = {COORDINATOR, on_bye},
     [MESSAGE_FETCH] = {REPLICA, on_fetch},
     [MESSAGE_STAGE] = {REPLICA, on_stage},
 };
 
-/* Pieces of files go to and fro beside all else, as a shard that waits for one waits for no other
- * message. After BYE nothing is waited for. */
+/* Pieces of files go to and fro beside all else: a shard that waits for one takes no other message
+ * of the coordinator. */
 static bool is_at_once(enum message_type type) {
-    return type == MESSAGE_READ_FILE || type == MESSAGE_FILE_BYTES || type == MESSAGE_BYE;
+    return type == MESSAGE_READ_FILE || type == MESSAGE_FILE_BYTES;
 }
 
 /* What a shard whose device failed still takes. */
@@ -235,7 +234,7 @@ void shard_step(struct shard *shard, uint32_t from, const struct message *messag
     bool known = message->type < sizeof handlers / sizeof *handlers;
     const struct handler *handler = known ? &handlers[message->type] : NULL;
     if (!handler || !handler->call)
-        return; /* REFUSED and FAILED ask for no answer: the I/O shell ends or reports */
+        return; /* BYE, REFUSED and FAILED ask for no answer: the I/O shell ends or reports */
     bool may_say = handler->sender == ANYBODY ||
                    (handler->sender == COORDINATOR ? from == shard->coordinator
                                                    : shard_replica(shard, from) != NULL);

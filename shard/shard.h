@@ -59,7 +59,6 @@ enum shard_action_kind {
     SHARD_LOOK,  /* checkpoint_lacks(), after removing all files if `anew`; answer shard_looked() */
     SHARD_READ,  /* step_file_read(); answer shard_read() */
     SHARD_PUT,   /* step_file_put(); answer shard_put() */
-    SHARD_CLEAR, /* remove all files and the folder; what cannot be removed stays */
     SHARD_FENCE, /* write the term into the folder; answer shard_fenced() */
 };
 
@@ -116,6 +115,10 @@ void shard_put(struct shard *shard, int code, const char *reason, uint64_t bytes
 /* The job of a WRITE has read the registers (checkpoint_job.taken): messages that waited only for
  * that are handled now. */
 void shard_taken(struct shard *shard, struct outbox *out);
+
+/* The run is over, or nobody came to go on with it: removes the files that only this host has, as
+ * the coordinator has copies of all that count. Not while a WRITE runs. */
+void shard_clear(const struct shard *shard, const struct disk *disk);
 
 /* The link is gone. The slices that it staged stay: the coordinator may still accept them. */
 void shard_peer_gone(struct shard *shard, uint32_t link);

@@ -89,7 +89,7 @@ struct saving {
     uint64_t former_term; /* and its term */
     unsigned unanswered;  /* FENCE, LOAD and LOOK actions without an answer yet, and a file
                              on its way */
-    struct shard_action actions[8]; /* queued; one of a kind at most */
+    struct shard_action actions[7]; /* queued; one of a kind at most */
     size_t action_count;
 
     struct checkpoint *kept; /* what this process wrote or loaded, by rising step; owned */
@@ -186,7 +186,6 @@ void on_read_file(struct shard *shard, uint32_t from, const struct message *mess
                   struct outbox *out);
 void on_file_bytes(struct shard *shard, uint32_t from, const struct message *message,
                    struct outbox *out);
-void on_bye(struct shard *shard, uint32_t from, const struct message *message, struct outbox *out);
 void on_retain(struct shard *shard, uint32_t from, const struct message *message,
                struct outbox *out);
 
