@@ -33,9 +33,9 @@ tests_unit_coordinator_tests_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(WIRE_LI
 check_PROGRAMS += tests/unit/run_tests
 TESTS += tests/unit/run_tests
 tests_unit_run_tests_SOURCES = tests/unit/suites.c tests/unit/suites.h \
-	tests/unit/test_awaiting.c tests/unit/test_gap.c tests/unit/test_loop.c tests/unit/test_set_service.c \
+	tests/unit/test_awaiting.c tests/unit/test_copier.c tests/unit/test_gap.c tests/unit/test_loop.c tests/unit/test_set_service.c \
 	tests/unit/test_slurm_allocation.c tests/unit/test_start.c tests/unit/test_state.c \
-	tests/unit/folder_fixture.h
+	tests/cluster/decoded.c tests/cluster/decoded.h tests/unit/folder_fixture.h
 tests_unit_run_tests_CFLAGS = $(AM_CFLAGS) $(CMOCKA_CFLAGS)
 tests_unit_run_tests_LDADD = $(COORDINATOR_LIBS) $(STORE_LIBS) $(WIRE_LIBS) $(MODEL_LIBS) \
 	$(DATA_LIBS) $(OBJECTIVE_LIBS) $(NUMERIC_LIBS) $(BASE_LIBS) $(CMOCKA_LIBS)
