@@ -319,21 +319,6 @@ static void compare_products(size_t rows, bool narrow) {
 
 enum { ELEMENTS = 4096 };
 
-static const struct activation_row {
-    const char *name;
-    void (*wide)(size_t n, double *out, const double *x);
-    void (*narrow)(size_t n, float *out, const float *x);
-    void (*wide_back)(size_t n, double *out, const double *gradient, const double *x);
-    void (*narrow_back)(size_t n, float *out, const float *gradient, const float *x);
-} activations[] = {
-    {"tanh", activation_tanh, activation_tanh_float, activation_tanh_back,
-     activation_tanh_back_float},
-    {"relu", activation_relu, activation_relu_float, activation_relu_back,
-     activation_relu_back_float},
-    {"gelu", activation_gelu, activation_gelu_float, activation_gelu_back,
-     activation_gelu_back_float},
-};
-
 struct applied {
     const struct activation_row *of;
     struct operands *operands;
@@ -346,27 +331,27 @@ static void run_activation(void *context, size_t way) {
     struct operands *o = ((struct applied *)context)->operands;
     switch (way) {
     case 0:
-        of->wide(ELEMENTS, o->c, o->a);
+        of->forward(ELEMENTS, o->c, o->a);
         return;
     case 1:
-        of->wide_back(ELEMENTS, o->c, o->b, o->a);
+        of->back(ELEMENTS, o->c, o->b, o->a);
         return;
     case 2:
-        of->narrow(ELEMENTS, o->fc, o->fa);
+        of->forward_float(ELEMENTS, o->fc, o->fa);
         return;
     default:
-        of->narrow_back(ELEMENTS, o->fc, o->fb, o->fa);
+        of->back_float(ELEMENTS, o->fc, o->fb, o->fa);
     }
 }
 
 static void measure_activations(void) {
     struct operands o = operands_new(ELEMENTS);
-    for (size_t i = 0; i < sizeof activations / sizeof *activations; i++) {
+    for (size_t i = 0; i < ACTIVATIONS; i++) {
         double least[FORMS];
-        least_ns(FORMS, run_activation, &(struct applied){&activations[i], &o}, least);
+        least_ns(FORMS, run_activation, &(struct applied){&activation_rows[i], &o}, least);
         printf("%s, ns an element: double %.2f, back %.2f; float %.2f, back %.2f\n",
-               activations[i].name, least[0] / ELEMENTS, least[1] / ELEMENTS, least[2] / ELEMENTS,
-               least[3] / ELEMENTS);
+               activation_rows[i].name, least[0] / ELEMENTS, least[1] / ELEMENTS,
+               least[2] / ELEMENTS, least[3] / ELEMENTS);
     }
     operands_free(&o);
 }
