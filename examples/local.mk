@@ -12,6 +12,12 @@ EXTRA_DIST += $(PLUGIN_EXAMPLE)
 pluginexampledir = $(docdir)/examples/plugin
 pluginexample_DATA = $(PLUGIN_EXAMPLE)
 
+KUBERNETES_EXAMPLE = examples/kubernetes/README.md examples/kubernetes/job.yaml \
+	examples/kubernetes/nightly.yaml examples/kubernetes/workers.yaml
+EXTRA_DIST += $(KUBERNETES_EXAMPLE)
+kubernetesexampledir = $(docdir)/examples/kubernetes
+kubernetesexample_DATA = $(KUBERNETES_EXAMPLE)
+
 # What a program with libdml looks like; the tests compare it with `predict`.
 check_PROGRAMS += examples/library/score
 examples_library_score_SOURCES = examples/library/score.c

@@ -104,6 +104,7 @@ INTEGRATION_TESTS = \
 	tests/integration/test_residual_tables.py \
 	tests/integration/test_units.py \
 	tests/integration/test_kronecker.py \
+	tests/integration/test_kubernetes.py \
 	tests/integration/test_spellings.py \
 	tests/integration/test_standardise.py \
 	tests/integration/test_objectives.py \
