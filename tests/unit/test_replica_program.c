@@ -263,7 +263,11 @@ static void after(void *state, int64_t now_ns, struct outbox *out) {
         return;
     answer(out, world->coordinator,
            (struct message){.type = MESSAGE_HELLO,
-                            .hello = {PROTOCOL_VERSION, "run 1", ROLE_REPLICA, 0, 40, 1}});
+                            .hello = {.protocol = PROTOCOL_VERSION,
+                                      .run = "run 1",
+                                      .role = ROLE_REPLICA,
+                                      .incarnation = 40,
+                                      .reconnect_seconds = 1}});
     world->greeted = true;
 }
 
