@@ -69,9 +69,9 @@ def checkpoints_lie_in_the_state_folder_and_no_file_is_left_on_the_hosts(folder)
 def a_shard_that_is_killed_with_its_disk_goes_on_from_the_copies(folder):
     with hosts_apart(folder) as (job, state, key, shards, started, expected):
         listen = shards[0].address
-        # The coordinator waits at a program that follows durable steps, until the shard is there again.
+        # The coordinator waits when a step is durable, so that the run does not end before the shard is killed.
         run = Process(COORDINATOR, 'run', job, '--json', '--verbose', '--wait', '60',
-                      DML_FAILPOINTS='coordinator.receive_RESULT:12:delay:1000')
+                      DML_FAILPOINT='coordinator.state_step_commit:3:delay:1000')
         run.until(lambda: 'step 2 is durable' in run.so_far(run.errors) or
                   re.search(r'step [3-9] is durable', run.so_far(run.errors)), 'a step is durable')
         shards[0].signal(signal.SIGKILL)
