@@ -205,11 +205,14 @@ LETTERS = {'C': 'coordinator', 'S': 'shard', 'R': 'replica'}
 # (test_prune.py), only workers that someone else started under the name of a host to the third
 # (test_loop.py), only replicas with scratch to the fourth (test_scratch.py), only `publish` with
 # another threshold to the next two (test_derive.py), only replicas that do not see the state folder to
-# the messages at the end (test_rows_by_message.py).
+# the messages for rows (test_rows_by_message.py), only such shards to those for files of steps
+# (test_hosts_apart.py).
 WALKED_ELSEWHERE = {'coordinator.model_remove', 'coordinator.prune_remove', 'coordinator.name_lookup',
                     'replica.scratch_write', 'coordinator.derived_model', 'coordinator.derived_run',
                     'replica.send_READ_SET', 'coordinator.receive_READ_SET', 'coordinator.send_SET_BYTES',
-                    'replica.receive_SET_BYTES'}
+                    'replica.receive_SET_BYTES'} | {
+                        f'{role}.{way}_{message}' for role in ('coordinator', 'shard') for way in ('send', 'receive')
+                        for message in ('READ_FILE', 'FILE_BYTES', 'NEEDED')}
 
 # Visited as a rule: a coordinator that was replaced is told so by a worker, unless its own look at the
 # lock file comes first. test_host.c holds that a worker tells it.

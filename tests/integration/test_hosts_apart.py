@@ -25,8 +25,9 @@ class Worker(Process):
 
 
 @contextlib.contextmanager
-def hosts_apart(folder, **settings):
-    """A job with two shards of this kind, these, its state folder and the hash of its model."""
+def hosts_apart(folder, place=None, **settings):
+    """A job with two shards of this kind, its state folder and key, the shards, a function that starts a worker,
+    and the hash of the model. The first shard has a failpoint at `place`."""
     if not shutil.which('unshare') or subprocess.run(['unshare', '-m', 'true'], capture_output=True,
                                                      check=False).returncode:
         raise Skip('no mount namespaces: they take root and unshare')
@@ -43,7 +44,8 @@ def hosts_apart(folder, **settings):
             worker = Worker(*arguments, **options)
             workers.callback(worker.end)
             return worker
-        shards = [started(SHARD, state, key, folder / f'host{i}') for i in range(2)]
+        shards = [started(SHARD, state, key, folder / 'host0', **({'DML_FAILPOINT': f'shard.{place}'} if place else {})),
+                  started(SHARD, state, key, folder / 'host1')]
         replica = started(REPLICA, state, key)
         job = write_job(folder, 'apart', shard_addresses=[shard.address for shard in shards],
                         replica_addresses=[replica.address], **settings)
@@ -81,6 +83,55 @@ def a_shard_that_is_killed_with_its_disk_goes_on_from_the_copies(folder):
         finished = run.wait()
         assert finished.status == 0 and finished.json['model_sha256'] == expected, finished
         assert re.search(r'back to step \d+', run.so_far(run.errors)), finished
+
+
+def killed_and_started(folder, run, shard, state, key, started, **environment):
+    """The shard dies at its failpoint, and is started again at its address."""
+    run.until(lambda: shard.popen.poll() is not None, 'the shard is killed')
+    assert shard.wait().status == -signal.SIGKILL
+    return started(SHARD, state, key, folder / 'host0', listen=shard.address, **environment)
+
+
+@test
+def a_shard_may_be_killed_between_the_messages_that_deliver_a_checkpoint(folder):
+    for place in 'receive_READ_FILE:2', 'send_FILE_BYTES:2', 'send_NEEDED:1':
+        inner = folder / place.partition(':')[0]
+        inner.mkdir()
+        with hosts_apart(inner, f'{place}:kill') as (job, state, key, shards, started, expected):
+            run = Process(COORDINATOR, 'run', job, '--json', '--wait', '60')
+            killed_and_started(inner, run, shards[0], state, key, started)
+            finished = run.wait()
+            assert finished.status == 0 and finished.json['model_sha256'] == expected, (place, finished)
+
+
+@test
+def a_shard_may_be_killed_between_the_messages_that_bring_a_checkpoint(folder):
+    for place in 'send_READ_FILE:1', 'receive_FILE_BYTES:1':
+        inner = folder / place.partition(':')[0]
+        inner.mkdir()
+        with hosts_apart(inner) as (job, state, key, shards, started, expected):
+            assert dml('run', job, '--json', '--set', 'max_steps=3').json['reason'] == 'step limit'
+            shards[0].end()
+            dies = started(SHARD, state, key, inner / 'host0', listen=shards[0].address,
+                           DML_FAILPOINT=f'shard.{place}:kill')
+            run = Process(COORDINATOR, 'run', job, '--json', '--wait', '60')
+            killed_and_started(inner, run, dies, state, key, started)
+            finished = run.wait()
+            assert finished.status == 0 and finished.json['model_sha256'] == expected, (place, finished)
+
+
+@test
+def a_coordinator_may_be_killed_between_these_messages(folder):
+    with hosts_apart(folder) as (job, _, _, _, _, expected):
+        for place in 'send_READ_FILE:2', 'receive_FILE_BYTES:3', 'receive_NEEDED:1':
+            killed = dml('run', job, '--json', '--wait', '60', DML_FAILPOINT=f'coordinator.{place}:kill')
+            assert killed.status == -signal.SIGKILL, (place, killed)
+        # The files of the hosts go when a run ends at a limit, so what it goes on from comes from the coordinator.
+        assert dml('run', job, '--json', '--wait', '60', '--set', 'max_steps=4').json['reason'] == 'step limit'
+        for place in 'receive_READ_FILE:1', 'send_FILE_BYTES:2':
+            killed = dml('run', job, '--json', '--wait', '60', DML_FAILPOINT=f'coordinator.{place}:kill')
+            assert killed.status == -signal.SIGKILL, (place, killed)
+        assert dml('run', job, '--json', '--wait', '60').json['model_sha256'] == expected
 
 
 if __name__ == '__main__':
