@@ -88,7 +88,7 @@ static int prepare_reading(const struct model_layout *layout, struct source_opti
 
 /* A message of the reader names a file and a key, which whoever pastes a row does not know. */
 static int restate(int code) {
-    static const char file[] = "standard input:", key[] = "; bad_lines says";
+    static const char file[] = "standard input:", key[] = "; bad_lines = ";
     char *text = memory_copy_string(error_text()), *end = strstr(text, key), *at = text;
     if (strncmp(text, file, strlen(file)) == 0) {
         at += strlen(file);
