@@ -20,6 +20,13 @@ struct hosts_apart {
     char copies[64];
 };
 
+/* A process on the host, which is set up. */
+static void start(struct hosts_apart *apart, uint32_t attempt) {
+    bench_init_at(&apart->saved.bench, setup_saving("/state/shards/1/3", attempt), &apart->place);
+    carry_out(&apart->saved.bench, &files_disk);
+    assert_answer(&apart->saved.bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+}
+
 static void init(struct hosts_apart *apart) {
     *apart = (struct hosts_apart){.copies = "/tmp/test-copies-XXXXXX"};
     assert_non_null(mkdtemp(apart->copies));
@@ -27,9 +34,7 @@ static void init(struct hosts_apart *apart) {
     random_init(&apart->saved.random, 1);
     apart->saved.place = &apart->place;
     apart->place.own_folder = apart->saved.folder;
-    bench_init_at(&apart->saved.bench, setup_saving("/state/shards/1/3", 1), &apart->place);
-    carry_out(&apart->saved.bench, &files_disk);
-    assert_answer(&apart->saved.bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    start(apart, 1);
 }
 
 static void release(struct hosts_apart *apart) {
@@ -42,9 +47,7 @@ static void release(struct hosts_apart *apart) {
 static void lose_disk(struct hosts_apart *apart, uint32_t attempt) {
     saved_release(&apart->saved);
     folder_new(&apart->saved);
-    bench_init_at(&apart->saved.bench, setup_saving("/state/shards/1/3", attempt), &apart->place);
-    carry_out(&apart->saved.bench, &files_disk);
-    assert_answer(&apart->saved.bench, 0, COORDINATOR_LINK, MESSAGE_READY);
+    start(apart, attempt);
 }
 
 /* Reads the files that CHECKPOINTED names, as the coordinator does. */
@@ -134,8 +137,7 @@ static void what_a_disk_still_has_is_not_asked_for(void **state) {
     take_step(&apart.saved);
     struct point *point = deliver(&apart, &digest, 1);
     bench_release(&apart.saved.bench);
-    bench_init_at(&apart.saved.bench, setup_saving("/state/shards/1/3", 2), &apart.place);
-    carry_out(&apart.saved.bench, &files_disk);
+    start(&apart, 2);
     assert_brought(&apart, 2, point, digest, 0);
     free(point);
     release(&apart);
@@ -169,8 +171,7 @@ static void own_files_that_are_damaged_are_all_brought_once(void **state) {
              "printf X | dd of=$(echo %s/shards/*/step-1) bs=1 seek=4000 conv=notrunc 2>/dev/null",
              apart.saved.folder);
     assert_int_equal(system(command), 0);
-    bench_init_at(&apart.saved.bench, setup_saving("/state/shards/1/3", 2), &apart.place);
-    carry_out(&apart.saved.bench, &files_disk);
+    start(&apart, 2);
     assert_brought(&apart, 2, point, digest, 1);
     free(point);
     release(&apart);
